@@ -30,6 +30,7 @@ __all__ = [
     "load",
     "load_converter",
     "load_repairer",
+    "reads_text_calls",
 ]
 
 Backend: TypeAlias = Literal["native", "pure"]
@@ -115,9 +116,14 @@ def load_repairer(name: Backend) -> type[Repairer]:
     return PureRepairer
 
 
+def reads_text_calls(name: Backend) -> bool:
+    """Whether the backend reads text-form tool calls."""
+    return name == "pure" or hasattr(_native(), "TEXT_CALLS")
+
+
 def check_config(name: Backend, config: dict[str, Any]) -> None:
     """Raise UsageError if the backend cannot do what the config asks for."""
-    if name == "native" and config["text_calls"] is not None and not hasattr(_native(), "TEXT_CALLS"):
+    if config["text_calls"] is not None and not reads_text_calls(name):
         raise UsageError(f"text_calls needs STREAMWELD_BACKEND=pure: {NAME} cannot read text-form tool calls yet")
 
 

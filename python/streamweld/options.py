@@ -9,19 +9,31 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from streamweld._families import resolve_families, settings_text
+from streamweld._pure.text_calls.table import resolve_families, settings_text
 from streamweld._spec import CODES, LIMITS, Action, Base
 from streamweld.errors import UsageError
 
-__all__ = ["DIALECTS", "Action", "Base", "Dialect", "Limits", "Policy", "Tools", "to_config"]
+__all__ = [
+    "DIALECTS",
+    "Action",
+    "Base",
+    "Dialect",
+    "Limits",
+    "Policy",
+    "TextCalls",
+    "Tools",
+    "to_config",
+    "with_text_calls",
+]
 
 Dialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
+TextCalls: TypeAlias = Literal["off", "report", "promote"]
 Tools: TypeAlias = Iterable[str] | Mapping[str, Mapping[str, Any] | None]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(Dialect)
@@ -144,7 +156,7 @@ class Policy(_Checked):
     default of `salvage`: some gateways never send the end; the stream is read as ended, with the completeness
     `assumed`, no finish reason and the diagnostic `terminal_missing`. It may have been cut all the same."""
 
-    text_calls: Literal["off", "report", "promote"] = "off"
+    text_calls: TextCalls = "off"
     """Tool calls that a model wrote into its text (`<tool_call>...`). `off`: text like any other. `report`: the
     diagnostic `text_call_seen` names each, and nothing is changed. `promote`: a whole, well-formed call of one of the
     `tools` becomes a tool call. Read docs/text-calls.md before you turn that on: such a call is untrusted."""
@@ -327,6 +339,23 @@ def _named(base: Base) -> Policy:
 _DEFAULT_LIMITS: Final = Limits()
 
 
+def with_text_calls(policy: object, text_calls: TextCalls) -> Policy:
+    """The policy, or the one of a base's name, with another `text_calls`.
+
+    Raises:
+        UsageError: for what is no policy, and for a value that does not exist.
+    """
+    return replace(_policy(policy), text_calls=text_calls)
+
+
+def _policy(given: object) -> Policy:
+    if isinstance(given, str) and given in _CHOICES["base"]:
+        return _named(cast("Base", given))
+    if not isinstance(given, Policy):
+        raise UsageError(f"policy={given!r}: it must be a Policy, or one of {', '.join(get_args(Base))}")
+    return given
+
+
 def to_config(
     policy: object = "standard",
     limits: object = None,
@@ -341,10 +370,7 @@ def to_config(
     Raises:
         UsageError: for a value that is none of those the option may have.
     """
-    if isinstance(policy, str) and policy in _CHOICES["base"]:
-        policy = _named(cast("Base", policy))
-    if not isinstance(policy, Policy):
-        raise UsageError(f"policy={policy!r}: it must be a Policy, or one of {', '.join(get_args(Base))}")
+    policy = _policy(policy)
     if limits is None:
         limits = _DEFAULT_LIMITS
     if not isinstance(limits, Limits):

@@ -40,6 +40,8 @@ def test_the_config_is_whole() -> None:
         "close_calls_at": "done",
         "switches": DEFAULTS,
         "limits": dict(LIMITS),
+        "text_calls": None,
+        "text_call_tools": None,
         "tools": None,
         "known_call_ids": [],
         "content_type": None,

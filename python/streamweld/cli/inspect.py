@@ -6,10 +6,11 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
+from streamweld._backend import backend, reads_text_calls
 from streamweld._show import printable
 from streamweld.cli.console import (
     FINDINGS,
@@ -26,7 +27,7 @@ from streamweld.cli.console import (
 )
 from streamweld.errors import NotAnEventStream, StreamError
 from streamweld.events import ReasoningDone, ToolResult
-from streamweld.options import DIALECTS, Base
+from streamweld.options import DIALECTS, Base, Policy
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
@@ -124,6 +125,12 @@ def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
     return {name: value for name, value in item.to_dict().items() if name != "text"}
 
 
+def _reporting(policy: str) -> Policy:
+    """The policy that also reports tool calls in the text, if the backend reads them."""
+    reads = reads_text_calls(backend)
+    return Policy(cast("Base", policy), text_calls="report" if reads else "off")
+
+
 def _report(options: dict[str, Any], file: str, source: BinaryIO) -> Report:
     parser = StreamParser(**options)
     size = 0
@@ -166,7 +173,7 @@ def inspect(files: tuple[str, ...], as_json: bool, policy: str, dialect: str, ve
     unreadable: list[str] = []
     found = False
     reports = read_each(
-        progress(files, "inspect"), partial(_report, {"policy": policy, "dialect": dialect}), unreadable
+        progress(files, "inspect"), partial(_report, {"policy": _reporting(policy), "dialect": dialect}), unreadable
     )
     if as_json:
         for report in reports:

@@ -16,6 +16,7 @@ from streamweld.integrations.proxy.access import LOGGER
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.logs import FORMATS
 from streamweld.integrations.proxy.signals import end_at_once
+from streamweld.options import TextCalls
 
 if TYPE_CHECKING:
     from streamweld.integrations.proxy.config import Speaks
@@ -40,6 +41,13 @@ __all__ = ["proxy"]
     default="standard",
     show_default=True,
     help="What is repaired, and what ends a stream with an error.",
+)
+@option(
+    "--text-calls",
+    type=click.Choice(get_args(TextCalls)),
+    default="off",
+    show_default=True,
+    help="What becomes of tool calls that a model wrote into its text; read docs/text-calls.md before `promote`.",
 )
 @option(
     "--gateway",
@@ -138,6 +146,7 @@ def proxy(
     upstream: str,
     to: str | None,
     policy: str,
+    text_calls: str,
     gateway: str | None,
     host: str,
     port: int,
@@ -165,6 +174,7 @@ def proxy(
         upstream,
         to=cast("Speaks | None", to),
         policy=cast("Base", policy),
+        text_calls=cast("TextCalls", text_calls),
         gateway=gateway,
         connect_timeout=connect_timeout,
         idle_timeout=idle_timeout,

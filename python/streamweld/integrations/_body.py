@@ -17,13 +17,14 @@ from streamweld.errors import LimitExceeded, UpstreamError, UsageError
 from streamweld.integrations._answers import LIMITS, is_event_stream
 from streamweld.integrations._inflate import BrokenBodyError
 from streamweld.integrations._tell import Teller, callback
-from streamweld.options import DIALECTS
+from streamweld.integrations._tools import declared_tools
+from streamweld.options import DIALECTS, Policy, with_text_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from streamweld.integrations._tell import OnDiagnostic
-    from streamweld.options import Base, Dialect, Limits, Policy
+    from streamweld.options import Base, Dialect, Limits, TextCalls
 
 __all__ = ["EVENT_STREAM", "Body", "OnError", "RepairOptions", "Settings"]
 
@@ -51,6 +52,9 @@ class RepairOptions(TypedDict, total=False):
     """The keywords of everything that repairs under a client.
 
     policy: what is repaired and what is an error, as of `StreamParser`.
+    text_calls: what becomes of tool calls that a model wrote into its text, as of `Policy`; it holds over that of
+        `policy`. The tools are those that the request declares; a request without tools, or with the tool choice
+        `none`, gets no such call.
     limits: how much of an answer is taken, as of `StreamParser`; without it, 256 MiB of one answer.
     upstream_dialect: the dialect that the gateway answers in, or `auto`, if it is not the one that the client reads;
         the answer is converted. The request goes out as the client wrote it: to convert that as well, take
@@ -64,6 +68,7 @@ class RepairOptions(TypedDict, total=False):
     """
 
     policy: Base | Policy
+    text_calls: TextCalls
     limits: Limits
     upstream_dialect: Dialect | None
     upstream: Dialect | None
@@ -79,12 +84,13 @@ class Settings:
         UsageError: for an option that cannot be.
     """
 
-    __slots__ = ("_endpoints", "_limits", "_on_diagnostic", "_policy", "_raises", "_upstream")
+    __slots__ = ("_endpoints", "_limits", "_on_diagnostic", "_policy", "_promotes", "_raises", "_upstream")
 
     def __init__(
         self,
         *,
         policy: Base | Policy = "standard",
+        text_calls: TextCalls | None = None,
         limits: Limits = LIMITS,
         upstream_dialect: Dialect | None = None,
         upstream: Dialect | None = None,
@@ -109,12 +115,13 @@ class Settings:
         for end, target in self._endpoints.items():
             if target not in _TARGETS:
                 raise UsageError(f"endpoints[{end!r}]={target!r}: it must be one of {', '.join(_TARGETS)}")
-        self._policy: Base | Policy = policy
+        self._policy: Base | Policy = policy if text_calls is None else with_text_calls(policy, text_calls)
+        self._promotes = isinstance(self._policy, Policy) and self._policy.text_calls == "promote"
         self._limits = limits
         self._upstream: Dialect | None = spoken
         self._on_diagnostic = callback(on_diagnostic)
         self._raises = on_error == "raise"
-        self._converter("chat", "", include_usage=True)
+        self._converter("chat", "", {}, include_usage=True)
 
     def body(
         self, method: str, path: str, status: int, content_type: str, request: Callable[[], bytes | None]
@@ -130,10 +137,10 @@ class Settings:
         target = self._target(path.rstrip("/")) if method == "POST" else None
         if target is None or not 200 <= status < 300 or status == _NO_BODY:
             return None
-        asked: Any = None
+        asked: Any = _asked(request) if self._promotes else None
         if not is_event_stream(content_type):
             # Called something else, or nothing: a client that asked for an event stream reads it as one (R:A15, A19).
-            asked = _asked(request)
+            asked = _asked(request) if asked is None else asked
             if asked.get("stream") is not True:
                 return None
         usage = True
@@ -143,7 +150,7 @@ class Settings:
             usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
         # Some clients keep bytes that are no text as halves of surrogate pairs; what is told of a type are words.
         said = content_type if content_type.isprintable() else ""
-        converter = self._converter(target, said, include_usage=usage)
+        converter = self._converter(target, said, asked, include_usage=usage)
         return Body(converter, self._on_diagnostic, self._limits.max_inflate_ratio, raises=self._raises)
 
     def _target(self, path: str) -> Target | None:
@@ -152,12 +159,15 @@ class Settings:
         ends = [end for end in self._endpoints if path.endswith(end)]
         return self._endpoints[max(ends, key=len)] if ends else None
 
-    def _converter(self, target: Target, content_type: str, *, include_usage: bool) -> StreamConverter:
+    def _converter(
+        self, target: Target, content_type: str, asked: Mapping[str, Any] | None, *, include_usage: bool
+    ) -> StreamConverter:
         return StreamConverter(
             source=self._upstream or ("auto" if target == "same" else target),
             target=target,
             policy=self._policy,
             limits=self._limits,
+            tools=declared_tools(asked or {}) if self._promotes else None,
             content_type=content_type or None,
             include_usage=include_usage,
             cut_ending="error",
@@ -240,9 +250,9 @@ def _events(chunk: bytes) -> Iterator[bytes]:
 
 
 def _asked(request: Callable[[], bytes | None]) -> dict[str, Any]:
-    """The request as an object, where it is one that says something of streams; else empty."""
+    """The request as an object, where it is one that says something of streams or tools; else empty."""
     body = request()
-    if body is None or b'"stream' not in body:
+    if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
         return {}
     try:
         asked: object = json.loads(body)

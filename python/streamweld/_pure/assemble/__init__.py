@@ -113,6 +113,11 @@ class Assembler(ItemSurface, AttachedSurface):
     # The response
 
     @property
+    def shared(self) -> RuleContext:
+        """The numbering of parts and the ids in use."""
+        return self._shared
+
+    @property
     def is_blank(self) -> bool:
         """Nothing was said yet, and no error either."""
         return not self._choices and self._error is None

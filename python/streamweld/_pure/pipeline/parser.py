@@ -17,6 +17,7 @@ from streamweld._pure.pipeline.end_of_stream import Ending
 from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, PayloadPipeline
 from streamweld._pure.pipeline.salvage import is_foreign
 from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Stray, as_bytes
+from streamweld._pure.text_calls.stage import StagedOutput, TextCallStage
 from streamweld.errors import ParserBusy, StreamError, UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Parser:
         "_max_stream",
         "_out",
         "_stage",
+        "_text_calls",
         "_total",
     )
 
@@ -49,8 +51,12 @@ class Parser:
         self._limits: Mapping[str, int | None] = config["limits"]
         limits = self._limits
         self._lock = allocate_lock()
-        self._out = Output(config)
+        staged = None if config["text_calls"] is None else StagedOutput(config)
+        self._out: Output = Output(config) if staged is None else staged
         self._assembler = Assembler(config, self._out)
+        self._text_calls = None if staged is None else TextCallStage(config, staged, self._assembler.shared)
+        if staged is not None:
+            staged.stage = self._text_calls
         self._stage = PayloadPipeline(config, self._assembler, self._out)
         self._framer = Framer(limits, keep_stray=True)
         self._array = ArrayBody(limits["max_event_bytes"])
@@ -82,6 +88,8 @@ class Parser:
     @property
     def owes(self) -> bool:
         """Something was taken that no event has shown yet: payloads that tell no dialect, a call under way."""
+        if self._text_calls is not None and self._text_calls.owes:
+            return True
         return self._stage.waits or self._assembler.owes
 
     @property
@@ -128,7 +136,7 @@ class Parser:
         """The same, for a caller who wants no events."""
         self._enter()
         try:
-            self._out.silent = True
+            self._out.silent = self._text_calls is None  # the stage needs the events
             self._fed(as_bytes(data))
         finally:
             self._out.silent = False
@@ -159,7 +167,7 @@ class Parser:
         """The same, for a caller who wants no events."""
         self._enter()
         try:
-            self._out.silent = True
+            self._out.silent = self._text_calls is None
             self._ended(broken=broken)
         finally:
             self._out.silent = False
@@ -174,7 +182,10 @@ class Parser:
                 completeness = "open"
             else:
                 completeness = self.completeness
-            return self._assembler.snapshot(), completeness, self._out.diagnostics_dropped
+            events = self._assembler.snapshot()
+            if self._text_calls is not None:
+                events = self._text_calls.shown(events)
+            return events, completeness, self._out.diagnostics_dropped
         finally:
             self._lock.release()
 
@@ -208,6 +219,7 @@ class Parser:
             step(argument)
         except StreamError as fault:
             self._failed = True
+            self._release_text()
             fault.events = out.take()
             raise
         except Exception as bug:
@@ -220,6 +232,12 @@ class Parser:
             self._failed = True
             raise
         return out.take()
+
+    def _release_text(self) -> None:
+        """Nothing more comes: text that was held comes out."""
+        if self._text_calls is not None:
+            self._out.faulted = True
+            self._text_calls.end()
 
     # Bytes to payloads
 
@@ -297,5 +315,7 @@ class Parser:
         try:
             stage.finish(rest, how)
             self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest, how)
+            if self._text_calls is not None:
+                self._text_calls.end()
         finally:
             self._out.check_refusal()

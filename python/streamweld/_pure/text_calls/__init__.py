@@ -5,7 +5,7 @@ Both backends implement what this page defines, and emit the same events and dia
 
 Input
 -----
-`config["text_calls"]` is JSON text (`_families.settings_text`: mode, families, end_of_turn, reasoning_tags, quoting,
+`config["text_calls"]` is JSON text (`table.settings_text`: mode, families, end_of_turn, reasoning_tags, quoting,
 after, reasoning), `config["text_call_tools"]` maps a tool's name to the JSON text of its parameter schema, or to None.
 A tool whose schema has the member `"x-text-calls": false` is never promoted.
 
@@ -28,9 +28,9 @@ the leftmost marker (of several at one place the longest) and asks `layout` whet
 A marker that may not stand there is text; the search goes on one character later. One that may opens a block: every
 family with this marker parses in parallel, and the first that ends decides. A family stops at the first character that
 its grammar does not allow. If none is left, the block is `malformed`: text to the end of the choice, because its end is
-unknown; only a `token` marker after prose that fails at the first character after it is a mention, and the search goes
-on after it. Ends of JSON and Python values are where their brackets balance outside of strings; they are validated
-there (duplicate keys, depth 128). A block that its part or choice ends is `cut`.
+unknown; only a `token` marker after prose, after which nothing matched but white space and a name, is a mention, and
+the search goes on after it. Ends of JSON and Python values are where their brackets balance outside of strings; they
+are validated there (duplicate keys, depth 128). A block that its part or choice ends is `cut`.
 
 Once whole, a block is judged: each name is a tool's exactly (`unknown_name`, `never`), each value fits its schema
 (`bad_value`), markerless arguments fit it wholly (`bad_arguments`). A block that passes is pending. White space and
@@ -50,24 +50,26 @@ Pending blocks are decided at the choice's `Finished`, before it is emitted: the
 `other` (else `finish`). At the end of the stream, or at an error, without `Finished`, they are `cut`. Then, in order:
 
 - text of the parts that precedes the first block is complete: `TextDone` with that text. A part without any text left
-  is not shown: neither `Started` nor `Done`, unless `Done` has annotations or metadata;
+  is not shown, neither `Started` nor `Done`, unless it has an item id, annotations, a signature or metadata;
 - each call whose name and arguments equal a structured call of the choice gives `text_call_duplicate`. Every other
-  gives `text_call_promoted` (with the part of the call), then `ToolCallStarted`, `ToolCallDelta` (all arguments, if any)
-  and `ToolCall`, under the next free part number. The id is `call_sw_<part>` (with a seed `call_<seed>_<part>`), made
+  gives `text_call_promoted` (with the part of the call), then `ToolCallStarted`, `ToolCallDelta` (all arguments) and
+  `ToolCall`, under the next free part number. The id is `call_sw_<part>` (with a seed `call_<seed>_<part>`), made
   unique as any minted id; state `complete`; `origin="text"`; `raw_text` is the block;
 - with `anywhere`, text after a block continues in a new part;
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` stays.
 
-The snapshot of a response shows the same: the part's text without the blocks, and the calls after it.
+The snapshot of a response shows the same: the parts' text without the blocks, and what was added after all parts of the
+assembler, in the order of part numbers.
 
 Mode `report`: the same scan, nothing is held, and no event is changed. `text_call_seen` stands for `text_call_promoted`
 (with the text part); names are not checked if no tools were given.
 
-Diagnostics: `detail` is `<family> <start>-<end>`, in characters of the text of the part as sent; of a refusal also the
-reason. They have the place of the payload at which the stage decided.
+Diagnostics: `detail` is `<family> <start>-<end>`, in characters of the text of the part as sent (of a block without an
+end that of its marker); of a refusal also the reason. They have the place of the payload at which the stage decided.
 
 Modules
 -------
-`families` data to typed fields · `layout` where a block may stand · `cursor` text that arrives in pieces · `grammar/`
-one parser per shape · `values` typing by schema, JSON text · `scanner` text to blocks · `stage` events to events.
+`table` which families are on · `families` data to typed fields · `layout` where a block may stand ·
+`cursor` text that arrives in pieces · `grammar/` one parser per shape · `values` typing by schema, JSON text ·
+`scanner` text to blocks · `stage` events to events.
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from urllib.parse import SplitResult, urlsplit
@@ -19,11 +20,11 @@ from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
 from streamweld.integrations._answers import LIMITS, MAX_STREAM_BYTES
 from streamweld.integrations.proxy.hosts import is_host, origin_of
-from streamweld.options import Limits, Policy, to_config
+from streamweld.options import Limits, to_config, with_text_calls
 
 if TYPE_CHECKING:
     from streamweld.history import Profile
-    from streamweld.options import Base
+    from streamweld.options import Base, Policy, TextCalls
 
 __all__ = ["SPEAKS", "ProxyConfig", "Speaks"]
 
@@ -59,6 +60,10 @@ class ProxyConfig:
 
     policy: Base | Policy = "standard"
     """What is repaired, and what ends a stream with an error."""
+
+    text_calls: TextCalls = "off"
+    """What becomes of tool calls that a model wrote into its text. `promote`: a whole call of a tool that the request
+    declares becomes a tool call. Read docs/text-calls.md first: such a call is untrusted."""
 
     gateway: str | None = None
     """The gateway that the upstream is: a profile of `streamweld.history`. Requests, also those that are in its dialect
@@ -117,7 +122,7 @@ class ProxyConfig:
             self._positive(name)
         for name in ("max_body_bytes", "max_stream_bytes"):
             self._positive(name, whole=True)
-        to_config(self.policy, self.limits)
+        to_config(self.reading, self.limits, tools=())
         self._check_admission()
 
     def _positive(self, name: str, *, whole: bool = False) -> None:
@@ -153,10 +158,15 @@ class ProxyConfig:
                 return resolve(self.gateway, target)
         return resolve(self.gateway, targets[0])
 
+    @cached_property
+    def reading(self) -> Policy:
+        """`policy` with what becomes of text-form tool calls: how an answer is read."""
+        return with_text_calls(self.policy, self.text_calls)
+
     @property
     def reads_on(self) -> bool:
         """Whether the policy records a stream that is cut, or lacks its end, and raises nothing."""
-        policy = Policy(self.policy) if isinstance(self.policy, str) else self.policy
+        policy = self.reading
         return policy.action("truncated") != "raise" or policy.missing_terminal == "assume"
 
     @property

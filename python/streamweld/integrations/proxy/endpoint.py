@@ -254,7 +254,7 @@ class Conversation:
         return StreamConverter(
             source=cast("Dialect", self._done.upstream_dialect),
             target=cast("Speaks", self._done.dialect) if self._converts else "same",
-            policy=self._config.policy,
+            policy=self._config.reading,
             limits=self._config.limits,
             tools=asked.tools,
             known_call_ids=asked.known_call_ids,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from streamweld.history.conversion import tool_names
+from streamweld.integrations._tools import declared_tools
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.config import SPEAKS
 from streamweld.integrations.proxy.members import list_of
@@ -19,6 +20,7 @@ from streamweld.integrations.proxy.translate import translated
 
 if TYPE_CHECKING:
     from streamweld.integrations.proxy.config import ProxyConfig, Speaks
+    from streamweld.options import Tools
 
 __all__ = ["Prepared", "prepared"]
 
@@ -32,7 +34,7 @@ class Prepared:
     """A stream of events is asked for."""
 
     model: str | None = None
-    tools: list[str] | None = None
+    tools: Tools | None = None
     known_call_ids: frozenset[str] = frozenset()
     include_usage: bool = True
     dropped: tuple[str, ...] = ()
@@ -62,9 +64,10 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
     stream = routes.is_stream(dialect, asked, path, query)
     model = routes.model_of(path) if dialect == "gemini" else asked.get("model")
     model = model if isinstance(model, str) else None
+    tools: Tools | None = declared_tools(asked) if config.reading.text_calls == "promote" else _names(asked)
     same = dialect == config.to
     if config.to is None or dialect not in SPEAKS or (same and config.gateway is None):
-        return Prepared(body, stream, model, _names(asked))
+        return Prepared(body, stream, model, tools)
     given = asked
     if dialect == "gemini":
         if not same and not stream and path.endswith(":streamGenerateContent"):
@@ -82,7 +85,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         made,
         stream,
         model,
-        list(told.tools),
+        list(told.tools) if config.reading.text_calls == "off" else tools,
         told.known_call_ids,
         told.include_usage,
         told.dropped,

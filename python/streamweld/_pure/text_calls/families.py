@@ -1,0 +1,80 @@
+"""The families that a policy turned on, as typed fields; read once per stream from the config."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Family", "Markers", "Settings", "load_settings"]
+
+Tier = Literal["token", "tag", "markerless"]
+_NEVER: Final = re.compile(r"(?!)")
+
+
+class Family:
+    """One form of text call. `data` holds what its shape reads."""
+
+    __slots__ = ("data", "name", "openers", "shape", "tier", "unread")
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.name: str = data["family"]
+        self.tier: Tier = data["tier"]
+        self.shape: str = data["shape"]
+        self.openers: list[str] = list(data["open"])
+        self.unread: int = data.get("unread", 0)
+        self.data = data
+
+
+class Markers:
+    """The literals that may begin a block, and what may be the beginning of one."""
+
+    __slots__ = ("find", "firsts", "longest", "prefixes")
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        words = sorted(set(literals), key=lambda word: (-len(word), word))
+        self.find = re.compile("|".join([re.escape(word) for word in words])) if words else _NEVER
+        self.prefixes = frozenset(word[:end] for word in words for end in range(1, len(word)))
+        self.longest = max((len(word) for word in words), default=0)
+        firsts = sorted({word[0] for word in words})
+        self.firsts = re.compile("[" + re.escape("".join(firsts)) + "]") if words else _NEVER
+
+    def held(self, text: str, at: int) -> int:
+        """Where the longest end of `text[at:]` begins that is a proper prefix of a marker; else its length."""
+        for match in self.firsts.finditer(text, max(at, len(text) - self.longest + 1)):
+            if text[match.start() :] in self.prefixes:
+                return match.start()
+        return len(text)
+
+
+class Settings:
+    """What the stage was made with."""
+
+    __slots__ = ("after", "by_marker", "fresh", "markers", "mode", "quoting", "reasoning", "reasoning_tags", "trailing")
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.mode: Literal["report", "promote"] = raw["mode"]
+        self.after: Literal["end", "anywhere"] = raw["after"]
+        self.reasoning: bool = raw["reasoning"]
+        self.by_marker: dict[str, list[Family]] = {}
+        families = [Family(data) for data in raw["families"]]
+        for family in families:
+            for opener in family.openers:
+                self.by_marker.setdefault(opener, []).append(family)
+        silent = {opener for family in families if family.tier == "markerless" for opener in family.openers}
+        self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
+        self.fresh = Markers(self.by_marker) if silent else self.markers  # while nothing was said yet
+        closers = [family.data["maybe_close"] for family in families if "maybe_close" in family.data]
+        self.trailing = Markers([*raw["end_of_turn"], *closers])
+        self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
+        self.quoting: list[str] = list(raw["quoting"])
+
+
+@lru_cache(maxsize=16)
+def load_settings(text: str) -> Settings:
+    """The settings of a policy; the same for all of its streams."""
+    return Settings(json.loads(text))

@@ -1,0 +1,95 @@
+"""`braces`: `call:name{key:value,...}`, strings between quoting tokens, other values as JSON scalars, `{}` and `[]`.
+
+Keys: `prefix` before the name; `quote`: the token around strings; `close`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._pure.text_calls.cursor import Malformed
+from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
+from streamweld._pure.text_calls.grammar.xml import add
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.text_calls.cursor import Cursor, Steps
+
+__all__ = ["parse"]
+
+_DEPTH: Final = 64
+_SCALAR: Final = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
+    quote = data["quote"]
+    if data.get("prefix"):
+        yield from cursor.expect(data["prefix"])
+    name = yield from cursor.name()
+    yield from cursor.expect("{")
+    found: list[Argument] = []
+    while not (yield from _ends(cursor, "}", first=not found)):
+        key = yield from _key(cursor, quote)
+        yield from cursor.skip_space()
+        if (yield from cursor.take(quote)):
+            add(found, Argument(key, (yield from cursor.until(quote)), "raw"))
+        else:
+            add(found, Argument(key, (yield from _value(cursor, quote, 0)), "json"))
+    if data.get("close"):
+        yield from cursor.expect(data["close"])
+    return [WrittenCall(name, found)]
+
+
+def _ends(cursor: Cursor, closer: str, *, first: bool) -> Steps[bool]:
+    """Whether the list ends here; else the comma before the next entry is read."""
+    yield from cursor.skip_space()
+    if (yield from cursor.take(closer)):
+        return True
+    if not first:
+        yield from cursor.expect(",")
+        yield from cursor.skip_space()
+    return False
+
+
+def _key(cursor: Cursor, quote: str) -> Steps[str]:
+    if (yield from cursor.take(quote)):
+        key = yield from cursor.until(quote)
+    else:
+        key = yield from cursor.until(":")
+        if not key.strip() or any(mark in key for mark in "<>{}[],\n"):
+            raise Malformed
+        return key.strip()
+    yield from cursor.expect(":")
+    return key
+
+
+def _value(cursor: Cursor, quote: str, depth: int) -> Steps[str]:
+    """A value as JSON text."""
+    if depth > _DEPTH:
+        raise Malformed
+    mark = yield from cursor.skip_space()
+    if (yield from cursor.take(quote)):
+        return json.dumps((yield from cursor.until(quote)), ensure_ascii=False)
+    if mark == "[":
+        yield from cursor.take("[")
+        items: list[str] = []
+        while not (yield from _ends(cursor, "]", first=not items)):
+            items.append((yield from _value(cursor, quote, depth + 1)))
+        return f"[{','.join(items)}]"
+    if mark == "{":
+        yield from cursor.take("{")
+        members: dict[str, str] = {}
+        while not (yield from _ends(cursor, "}", first=not members)):
+            key = yield from _key(cursor, quote)
+            if key in members:
+                raise Malformed
+            members[key] = yield from _value(cursor, quote, depth + 1)
+        written = [f"{json.dumps(key, ensure_ascii=False)}:{value}" for key, value in members.items()]
+        return "{" + ",".join(written) + "}"
+    word = yield from cursor.name()
+    if _SCALAR.fullmatch(word) is None:
+        raise Malformed
+    return word

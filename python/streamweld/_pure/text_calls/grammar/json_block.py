@@ -1,0 +1,106 @@
+"""`json`: a JSON object with name and arguments, an array of them, or several objects.
+
+Keys: `lead` literals before the value; `values`: which values may stand (`object`, `array`, `objects`, `keyed`: an
+array of `{"name": {...}}`); `name`, `arguments`: the members' names; `unwrap`: false if the arguments must not be a
+JSON string that holds an object; `close`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld._pure.json.scanner import JsonFault, Payload
+from streamweld._pure.json.scanner import parse as parse_json
+from streamweld._pure.text_calls.cursor import Malformed
+from streamweld._pure.text_calls.grammar.call import WrittenCall
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.text_calls.cursor import Cursor, Steps
+
+__all__ = ["checked_object", "parse"]
+
+# What else a call may have. Any other member, such as `description`, shows that it is not one.
+_BESIDE: Final = frozenset({"id", "type", "index", "tool_call_id", "call_id"})
+
+
+def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
+    values = data["values"]
+    yield from cursor.expect(*data.get("lead", ()))
+    first = yield from cursor.skip_space()
+    written: list[str] = []
+    if first == "{" and ("object" in values or "objects" in values):
+        written.append((yield from cursor.value()))
+        while "objects" in values and (yield from cursor.skip_space()) == "{":
+            written.append((yield from cursor.value()))
+    elif first == "[" and ("array" in values or "keyed" in values):
+        written.append((yield from cursor.value()))
+    else:
+        raise Malformed
+    if data.get("close"):
+        yield from cursor.expect(data["close"])
+    return [call for text in written for call in _calls(text, data)]
+
+
+def _calls(text: str, data: Mapping[str, Any]) -> list[WrittenCall]:
+    payload = _whole(text)
+    if isinstance(payload.value, list):
+        paths: list[tuple[int, ...]] = [(index,) for index in range(len(cast("list[object]", payload.value)))]
+    else:
+        paths = [()]
+    read = _keyed if "keyed" in data["values"] else _named
+    return [read(payload, path, data) for path in paths]
+
+
+def _member(payload: Payload, path: tuple[int, ...]) -> dict[str, object]:
+    value = payload.value
+    for step in path:
+        value = value[step]
+    if not isinstance(value, dict):
+        raise Malformed
+    return cast("dict[str, object]", value)
+
+
+def _named(payload: Payload, path: tuple[int, ...], data: Mapping[str, Any]) -> WrittenCall:
+    members = _member(payload, path)
+    name = members.get(data.get("name", "name"))
+    keys = [key for key in data.get("arguments", ("arguments", "parameters")) if key in members]
+    if not isinstance(name, str) or not name or len(keys) != 1:
+        raise Malformed
+    if not members.keys() <= {data.get("name", "name"), keys[0]} | _BESIDE:
+        raise Malformed
+    arguments = members[keys[0]]
+    if isinstance(arguments, dict):
+        return WrittenCall(name, payload.raw(*path, keys[0]) or "{}")
+    if isinstance(arguments, str) and data.get("unwrap", True):
+        return WrittenCall(name, checked_object(arguments))
+    raise Malformed
+
+
+def _keyed(payload: Payload, path: tuple[int, ...], data: Mapping[str, Any]) -> WrittenCall:
+    del data
+    members = _member(payload, path)
+    if len(members) != 1:
+        raise Malformed
+    [(name, arguments)] = members.items()
+    if not name or not isinstance(arguments, dict):
+        raise Malformed
+    return WrittenCall(name, payload.raw(*path, name) or "{}")
+
+
+def _whole(text: str) -> Payload:
+    try:
+        payload = parse_json(text)
+    except JsonFault:
+        raise Malformed from None
+    if payload.duplicates:
+        raise Malformed  # it does not tell which of them is meant
+    return payload
+
+
+def checked_object(text: str) -> str:
+    """The text of a JSON object, without the white space around it."""
+    if not isinstance(_whole(text).value, dict):
+        raise Malformed
+    return text.strip(" \t\r\n")

@@ -1,0 +1,55 @@
+"""`key_value`: the name of the call, then an element per key and one per value.
+
+Keys: `key`, `value`: their openers and closers; `call`, if a wrapper holds several calls: `open`, `close` and the
+`separator` after the name; `close`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.text_calls.cursor import WHITE, Malformed
+from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
+from streamweld._pure.text_calls.grammar.xml import add
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.text_calls.cursor import Cursor, Steps
+
+__all__ = ["parse"]
+
+
+def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
+    call = data.get("call")
+    if call is None:
+        return [(yield from _call(cursor, data, None, data["close"]))]
+    calls: list[WrittenCall] = []
+    while True:
+        yield from cursor.skip_space()
+        if calls and (yield from cursor.take(data["close"])):
+            return calls
+        yield from cursor.expect(call["open"])
+        calls.append((yield from _call(cursor, data, call.get("separator"), call["close"])))
+
+
+def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close: str) -> Steps[WrittenCall]:
+    yield from cursor.skip_space()
+    name = yield from cursor.name()
+    yield from cursor.skip_space()
+    if separator is not None:
+        yield from cursor.take(separator)  # later versions of the form lack it
+    key_open, key_close = data["key"]
+    value_open, value_close = data["value"]
+    found: list[Argument] = []
+    while True:
+        yield from cursor.skip_space()
+        if (yield from cursor.take(close)):
+            return WrittenCall(name, found)
+        yield from cursor.expect(key_open)
+        key = (yield from cursor.until(key_close)).strip(WHITE)
+        yield from cursor.expect(value_open)
+        text = yield from cursor.until(value_close)
+        if not key or "<" in key or key_open in text or value_open in text:
+            raise Malformed  # a closer is missing
+        add(found, Argument(key, text, "raw"))

@@ -1,0 +1,524 @@
+"""Events of the assembler to events of the answer: text that is a call becomes one, all other text comes out unchanged.
+
+`TextCallStage` is the facade, one per stream; `_ChoiceText` holds what waits of one choice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
+from streamweld._pure.model.output import Output
+from streamweld._pure.text_calls.families import load_settings
+from streamweld._pure.text_calls.scanner import Scanner
+from streamweld._pure.text_calls.values import Tool
+from streamweld.events import (
+    Finished,
+    ReasoningDelta,
+    ReasoningDone,
+    ReasoningStarted,
+    TextDelta,
+    TextDone,
+    TextStarted,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallStarted,
+    UpstreamErrorEvent,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from streamweld._pure.text_calls.scanner import Block
+    from streamweld.events import Event
+
+__all__ = ["StagedOutput", "TextCallStage"]
+
+_ENDS: Final = ("stop", "tool_calls", "other")  # the model ended its turn
+
+
+class Numbering(Protocol):
+    """What the stage needs of the assembler: part numbers and ids that are in use nowhere else."""
+
+    ids_given: set[str]
+
+    @property
+    def parts(self) -> int: ...
+    def next_part(self) -> int: ...
+    def fresh_id(self, wanted: str, *, minted: bool) -> str: ...
+
+
+class StagedOutput(Output):
+    """An output whose events pass the stage."""
+
+    __slots__ = ("stage",)
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self.stage: TextCallStage | None = None
+
+    def emit(self, event: Event) -> None:
+        if self.stage is None:
+            self.pass_on(event)
+        else:
+            self.stage.take(event)
+
+    def pass_on(self, event: Event) -> None:
+        """Hand the event to its receiver."""
+        super().emit(event)
+
+
+class TextCallStage:
+    """The stage of one stream."""
+
+    __slots__ = (
+        "_choices",
+        "_max_block",
+        "_max_calls",
+        "_max_parts",
+        "_numbering",
+        "_out",
+        "_seed",
+        "_tools",
+        "calls",
+        "settings",
+    )
+
+    def __init__(self, config: Mapping[str, Any], out: StagedOutput, numbering: Numbering) -> None:
+        self.settings = load_settings(config["text_calls"])
+        schemas: Mapping[str, str | None] | None = config["text_call_tools"]
+        self._tools = None if schemas is None else {name: Tool(schema) for name, schema in schemas.items()}
+        limits: Mapping[str, int | None] = config["limits"]
+        self._max_block = limits["max_arguments_bytes"]
+        self._max_calls = limits["max_tool_calls"]
+        self._max_parts = limits["max_parts"]
+        self._seed: str | None = config["seed"]
+        self._out = out
+        self._numbering = numbering
+        self._choices: dict[int, _ChoiceText] = {}
+        self.calls = 0  # of the stream, in either form
+
+    @property
+    def owes(self) -> bool:
+        """Text is held."""
+        return any(choice.holds for choice in self._choices.values())
+
+    def take(self, event: Event) -> None:
+        """One event of the assembler."""
+        if isinstance(event, TextDelta):
+            self._choice(event.choice).delta(event)
+        elif isinstance(event, TextStarted):
+            self._choice(event.choice).started(event)
+        elif isinstance(event, TextDone):
+            self._choice(event.choice).done(event)
+        elif isinstance(event, ReasoningStarted | ReasoningDelta | ReasoningDone):
+            self._reasoning(event)
+        elif isinstance(event, Finished):
+            choice = self._choices.get(event.choice)
+            self._out.pass_on(event if choice is None else choice.finished(event))
+        else:
+            if isinstance(event, ToolCall):
+                self.calls += 1
+                self._choice(event.choice).note(event)
+            elif isinstance(event, UpstreamErrorEvent):
+                self.end()
+            self._out.pass_on(event)
+
+    def end(self) -> None:
+        """Nothing more comes: what is held comes out."""
+        for choice in self._choices.values():
+            choice.cut()
+
+    def shown(self, events: Iterable[Event]) -> list[Event]:
+        """The closing events of a snapshot as this stage shows them."""
+        parts: list[Event] = []
+        added: list[Event] = []
+        rest: list[Event] = []
+        for event in events:
+            choice = self._choices.get(getattr(event, "choice", -1))
+            if isinstance(event, Usage | Finished | UpstreamErrorEvent):
+                rest.append(event if choice is None or not isinstance(event, Finished) else choice.concluded(event))
+            elif choice is None:
+                parts.append(event)
+            else:
+                shown = choice.shown(event)
+                parts += [one for one in shown if _part_of(one) == _part_of(event)]
+                added += [one for one in shown if _part_of(one) != _part_of(event)]
+        added.sort(key=_part_of)
+        return parts + added + rest
+
+    def _reasoning(self, event: ReasoningStarted | ReasoningDelta | ReasoningDone) -> None:
+        if not self.settings.reasoning:
+            self._out.pass_on(event)
+        elif isinstance(event, ReasoningDelta):
+            self._choice(event.choice).delta(event)
+        elif isinstance(event, ReasoningStarted):
+            self._choice(event.choice).started(event)
+        else:
+            self._choice(event.choice).done(event)
+
+    def _choice(self, index: int) -> _ChoiceText:
+        choice = self._choices.get(index)
+        if choice is None:
+            choice = self._choices[index] = _ChoiceText(index, self)
+        return choice
+
+    # For a choice
+
+    def scanner(self, choice: _ChoiceText) -> Scanner:
+        return Scanner(self.settings, self._tools, self._max_block, choice.refuse)
+
+    def diagnose(self, code: str, part: int, block: Block, reason: str = "") -> None:
+        self._out.diagnose(code, part, f"{block.family.name} {block.span} {reason}".rstrip())
+
+    def pass_on(self, event: Event, address: tuple[int | None, int | None, str | None] | None = None) -> None:
+        """Hand on an event that was held; `address` is that of a part when it was opened."""
+        if address is not None:
+            self._out.address = address
+        self._out.pass_on(event)
+
+    @property
+    def address(self) -> tuple[int | None, int | None, str | None]:
+        return self._out.address
+
+    def has_room(self, calls: int) -> bool:
+        """Whether the limits allow that many more calls."""
+        calls_left = self._max_calls is None or self.calls + calls <= self._max_calls
+        return calls_left and (self._max_parts is None or self._numbering.parts + 2 * calls <= self._max_parts)
+
+    def next_part(self) -> int:
+        return self._numbering.next_part()
+
+    def mint(self, part: int) -> str:
+        """The id of a promoted call."""
+        wanted = f"call_sw_{part}" if self._seed is None else f"call_{self._seed}_{part}"
+        given = self._numbering.fresh_id(wanted, minted=True)
+        self._numbering.ids_given.add(given)
+        return given
+
+    def call(self, choice: int, name: str, arguments: str, block: Block) -> ToolCall:
+        """Emit one promoted call."""
+        part = self.next_part()
+        self.calls += 1
+        self.diagnose("text_call_promoted", part, block)
+        out = self._out
+        call_id = self.mint(part)
+        out.opening, out.address = (False, False), (None, None, None)
+        out.pass_on(ToolCallStarted(part, call_id, None, name, choice=choice))
+        out.pass_on(ToolCallDelta(part, arguments, choice=choice))
+        made = ToolCall(part, call_id, name, arguments, "complete", choice=choice, origin="text", raw_text=block.text)
+        out.pass_on(made)
+        return made
+
+
+class _Part:
+    """A part of the choice, from its opening to its close."""
+
+    __slots__ = ("address", "done", "number", "opening", "shown", "solid", "start")
+
+    def __init__(
+        self, opening: TextStarted | ReasoningStarted, address: tuple[int | None, int | None, str | None], start: int
+    ) -> None:
+        self.number = opening.part
+        self.opening = opening
+        self.address = address
+        self.start = start  # in the choice's text
+        self.shown = False  # its opening was emitted
+        self.solid: int | None = None  # where its first character is that is not white space
+        self.done: TextDone | ReasoningDone | None = None
+
+
+class _Piece:
+    """The text of one delta, or what is left of it."""
+
+    __slots__ = ("event", "metadata", "part", "start", "text")
+
+    def __init__(self, part: _Part, event: TextDelta | ReasoningDelta, start: int) -> None:
+        self.part = part
+        self.event: TextDelta | ReasoningDelta | None = event  # as long as nothing of it was released
+        self.metadata = event.provider_metadata
+        self.text = event.text
+        self.start = start
+
+
+class _ChoiceText:
+    """What waits of one choice, and what was decided about it."""
+
+    __slots__ = ("_index", "_queue", "_rewritten", "_scanner", "_stage", "_structured", "_part", "_parts", "promoted")
+
+    def __init__(self, index: int, stage: TextCallStage) -> None:
+        self._index = index
+        self._stage = stage
+        self._scanner = stage.scanner(self)
+        self._queue: deque[_Part | _Piece | TextDone | ReasoningDone] = deque()
+        self._parts: dict[int, _Part] = {}
+        self._part: _Part | None = None
+        self._structured: set[tuple[str, str]] = set()
+        self._rewritten: dict[int, list[Event]] = {}  # of a part that lost text: its closing events
+        self.promoted = False
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._queue)
+
+    def refuse(self, block: Block, reason: str) -> None:
+        self._stage.diagnose("text_call_refused", block.part, block, reason)
+
+    def note(self, call: ToolCall) -> None:
+        """A call that was sent as one."""
+        text = call.arguments or "{}"
+        if is_whole(text):
+            self._structured.add((call.name, canonical(text)))
+
+    # Events
+
+    def started(self, event: TextStarted | ReasoningStarted) -> None:
+        part = _Part(event, self._stage.address, self._scanner.total)
+        self._parts[event.part] = part
+        if self._stage.settings.mode == "report":
+            self._stage.pass_on(event)
+            return
+        self._queue.append(part)
+
+    def delta(self, event: TextDelta | ReasoningDelta) -> None:
+        part = self._parts.get(event.part)
+        if part is None:
+            self._stage.pass_on(event)
+            return
+        scanner = self._scanner
+        start = scanner.total
+        self._turn_to(part)
+        scanner.push(event.text)
+        if self._stage.settings.mode == "report":
+            self._stage.pass_on(event)
+            return
+        if not self._queue and part.shown and scanner.safe == scanner.total:
+            self._stage.pass_on(event)
+            return
+        if part.solid is None and not part.shown:
+            blank = len(event.text) - len(event.text.lstrip())
+            part.solid = start + blank if blank < len(event.text) else None
+        self._queue.append(_Piece(part, event, start))
+        self._release()
+
+    def done(self, event: TextDone | ReasoningDone) -> None:
+        part = self._parts.get(event.part)
+        if part is None:
+            self._stage.pass_on(event)
+            return
+        if self._part is part:
+            self._scanner.end_part()
+            self._part = None
+        part.done = event
+        if self._stage.settings.mode == "report":
+            self._stage.pass_on(event)
+            return
+        self._queue.append(event)
+        self._release()
+
+    def finished(self, event: Finished) -> Finished:
+        """The choice ended: pending blocks are decided. Returns the event to emit."""
+        self._end_part()
+        scanner = self._scanner
+        if scanner.pending and event.finish_reason not in _ENDS:
+            scanner.refuse_pending("finish")
+        elif scanner.pending and not self._stage.has_room(sum(len(block.calls) for block in scanner.pending)):
+            scanner.refuse_pending("limit")
+        blocks, scanner.pending = scanner.pending, []
+        if not blocks:
+            self._release()
+            return event
+        if self._stage.settings.mode == "report":
+            for block in blocks:
+                self._stage.diagnose("text_call_seen", block.part, block)
+            return event
+        self._promote(blocks)
+        return self.concluded(event)
+
+    def cut(self) -> None:
+        """The choice has no end."""
+        self._end_part()
+        self._scanner.refuse_pending("cut")
+        self._release()
+
+    def shown(self, event: Event) -> list[Event]:
+        """A closing event of the snapshot, with what it became."""
+        if isinstance(event, TextDone | ReasoningDone) and event.part in self._rewritten:
+            return self._rewritten[event.part]
+        if isinstance(event, TextStarted) and event.part in self._rewritten:
+            parts = [made for made in self._rewritten[event.part] if isinstance(made, TextDone)]
+            return [event] if any(made.part == event.part for made in parts) else []
+        return [event]
+
+    # Inside
+
+    def _turn_to(self, part: _Part) -> None:
+        if self._part is not part:
+            self._end_part()
+            self._part = part
+            self._scanner.begin_part(part.number)
+
+    def _end_part(self) -> None:
+        if self._part is not None:
+            self._scanner.end_part()
+            self._part = None
+
+    def concluded(self, event: Finished) -> Finished:
+        """The end of the choice, with what its calls say."""
+        if not self.promoted:
+            return event
+        return Finished("tool_calls", event.raw_reason, choice=event.choice, provider_metadata=event.provider_metadata)
+
+    def _release(self) -> None:
+        """Emit what cannot belong to a block any more."""
+        queue, safe = self._queue, self._scanner.safe
+        waits = safe < self._scanner.total
+        while queue:
+            first = queue[0]
+            if isinstance(first, _Part):
+                if first.done is None and (first.solid is None or first.solid >= safe):
+                    return
+                if first.done is not None and waits and (first.solid is None or first.solid >= safe):
+                    return
+                self._show(first)
+                queue.popleft()
+            elif isinstance(first, _Piece):
+                if first.start + len(first.text) > safe:
+                    if first.start < safe:
+                        self._emit_piece(first, safe - first.start)
+                    return
+                queue.popleft()
+                self._emit_piece(first, len(first.text))
+            else:
+                if waits:
+                    return
+                queue.popleft()
+                self._stage.pass_on(first)
+
+    def _show(self, part: _Part) -> None:
+        if not part.shown:
+            part.shown = True
+            self._stage.pass_on(part.opening, part.address)
+
+    def _emit_piece(self, piece: _Piece, length: int) -> None:
+        """Release the first characters of a piece."""
+        if not length and piece.text:
+            return
+        if piece.event is not None and length == len(piece.text):
+            self._stage.pass_on(piece.event)
+            return
+        kind = TextDelta if isinstance(piece.part.opening, TextStarted) else ReasoningDelta
+        text, piece.text = piece.text[:length], piece.text[length:]
+        metadata, piece.metadata = piece.metadata, None
+        piece.event = None
+        piece.start += length
+        self._stage.pass_on(kind(piece.part.number, text, choice=self._index, provider_metadata=metadata))
+
+    # Promotion
+
+    def _promote(self, blocks: list[Block]) -> None:
+        """Emit what is held, the calls of the blocks in place of their text."""
+        held, self._queue = self._queue, deque()
+        parts: list[_Part] = []
+        pieces: dict[int, list[_Piece]] = {}
+        for one in held:
+            part = one if isinstance(one, _Part) else one.part if isinstance(one, _Piece) else self._parts[one.part]
+            if part not in parts:
+                parts.append(part)
+            if isinstance(one, _Piece):
+                pieces.setdefault(part.number, []).append(one)
+        for part in parts:
+            own = [block for block in blocks if block.part == part.number]
+            self._promote_part(part, pieces.get(part.number, []), own)
+
+    def _promote_part(self, part: _Part, pieces: list[_Piece], blocks: list[Block]) -> None:
+        """One part: its text up to the first block, the calls, the text after each."""
+        done = part.done
+        whole = "" if done is None else done.text
+        first = blocks[0].start - part.start if blocks else len(whole)
+        before = whole[:first]
+        made: list[Event] = []
+        # An item that the wire opened by name cannot vanish: a repair has passed its opening on.
+        carries = part.opening.item_id is not None or (done is not None and _carries(done))
+        if before.strip():
+            self._show(part)
+        later = [text for text in _texts_after(whole, part.start, blocks) if text.strip()]
+        if part.shown or (carries and not later):
+            self._show(part)
+            for piece in pieces:
+                self._emit_until(piece, part.start + first)
+            if done is not None:
+                closed = _remade(done, text=before) if blocks else done
+                if later:
+                    closed = _bare(closed)
+                made.append(closed)
+                self._stage.pass_on(closed)
+        texts = _texts_after(whole, part.start, blocks)
+        for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+            made += self._calls(block)
+            if text.strip() and done is not None:
+                is_last = not any(one.strip() for one in texts[number + 1 :])
+                made.append(self._continue(part, done, text, is_last=is_last))
+        if blocks:
+            self._rewritten[part.number] = made
+
+    def _emit_until(self, piece: _Piece, end: int) -> None:
+        if piece.start < end:
+            self._emit_piece(piece, min(len(piece.text), end - piece.start))
+
+    def _calls(self, block: Block) -> list[Event]:
+        made: list[Event] = []
+        for name, arguments in block.calls:
+            if (name, canonical(arguments)) in self._structured:
+                self._stage.diagnose("text_call_duplicate", block.part, block)
+                continue
+            self.promoted = True
+            made.append(self._stage.call(self._index, name, arguments, block))
+        return made
+
+    def _continue(self, part: _Part, done: TextDone | ReasoningDone, text: str, *, is_last: bool) -> Event:
+        """Text after a block, in a part of its own."""
+        number = self._stage.next_part()
+        opening = part.opening
+        if isinstance(opening, TextStarted):
+            self._stage.pass_on(TextStarted(number, None, choice=self._index), (None, None, None))
+            self._stage.pass_on(TextDelta(number, text, choice=self._index))
+        else:
+            self._stage.pass_on(ReasoningStarted(number, opening.kind, None, choice=self._index), (None, None, None))
+            self._stage.pass_on(ReasoningDelta(number, text, choice=self._index))
+        closed = _remade(done if is_last else _bare(done), part=number, text=text)
+        self._stage.pass_on(closed)
+        return closed
+
+
+def _part_of(event: Event) -> int:
+    return getattr(event, "part", -1)
+
+
+def _texts_after(whole: str, start: int, blocks: list[Block]) -> list[str]:
+    """The text between each block and the next, or the end."""
+    ends = [block.start - start for block in blocks[1:]] + [len(whole)]
+    return [whole[block.trail - start : end] for block, end in zip(blocks, ends, strict=True)]
+
+
+def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | ReasoningDone:
+    values = {name: getattr(event, name) for name in event.__match_args__}
+    return type(event)(**(values | changed))
+
+
+def _bare(event: TextDone | ReasoningDone) -> TextDone | ReasoningDone:
+    """The close of a text after which more of it follows in another part."""
+    if isinstance(event, TextDone):
+        return _remade(event, annotations=(), provider_metadata=None)
+    return _remade(event, signature=None, encrypted_content=None, provider_metadata=None)
+
+
+def _carries(event: TextDone | ReasoningDone) -> bool:
+    """Whether a close holds more than text."""
+    if event.provider_metadata:
+        return True
+    if isinstance(event, TextDone):
+        return bool(event.annotations)
+    return bool(event.signature or event.encrypted_content)

@@ -1,0 +1,92 @@
+"""Chat Completions streams whose text is given, and what a parser with `text_calls` makes of them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from streamweld import _backend, options
+
+from tests.support.backends import BACKENDS, make_parser
+from tests.support.places import VECTORS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from streamweld.stream import StreamParser
+
+FAMILIES: dict[str, Any] = json.loads((VECTORS / "text_calls" / "families.json").read_text())
+PROMOTE: dict[str, Any] = json.loads((VECTORS / "text_calls" / "promote.json").read_text())
+TOOLS: dict[str, Any] = FAMILIES["tools"]
+
+
+def reads_text_calls(backend: str) -> bool:
+    """Whether a backend has the stage."""
+    if backend == "pure":
+        return True
+    try:
+        _backend.check_config("native", options.to_config(options.Policy(text_calls="report")))
+    except options.UsageError:
+        return False
+    return True
+
+
+READY = [backend for backend in BACKENDS if reads_text_calls(backend)]
+
+
+def event(delta: Mapping[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
+
+
+def stream(
+    pieces: Iterable[str],
+    *,
+    structured: Iterable[Mapping[str, Any]] = (),
+    finish: str | None = "stop",
+    reasoning: str = "",
+) -> bytes:
+    """The body of an answer; `finish` None: it is cut."""
+    return b"".join(events(pieces, structured=structured, finish=finish, reasoning=reasoning))
+
+
+def events(
+    pieces: Iterable[str], *, structured: Iterable[Mapping[str, Any]] = (), finish: str | None, reasoning: str
+) -> Iterator[bytes]:
+    yield event({"role": "assistant", "content": ""})
+    if reasoning:
+        yield event({"reasoning_content": reasoning})
+    for piece in pieces:
+        yield event({"content": piece})
+    calls = list(structured)
+    for index, call in enumerate(calls):
+        function = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
+        yield event({"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": function}]})
+    if finish is not None:
+        yield event({}, "tool_calls" if calls else finish)
+        yield b"data: [DONE]\n\n"
+
+
+@cache
+def policy_of(switches: str) -> options.Policy:
+    return options.Policy(**{"text_calls": "promote", **json.loads(switches)})
+
+
+def promoting(backend: str, *, tools: Mapping[str, Any] | None = None, **switches: Any) -> StreamParser:
+    """A parser that promotes; `switches` are those of the policy."""
+    return make_parser(backend, policy=policy_of(json.dumps(switches)), tools=TOOLS if tools is None else tools)
+
+
+def calls_of(parser: StreamParser) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments or "{}")) for call in parser.response.tool_calls]
+
+
+def read(backend: str, pieces: Iterable[str], **given: Any) -> StreamParser:
+    """A parser that has read the answer whose text these pieces are."""
+    body = {key: given.pop(key) for key in ("structured", "finish", "reasoning") if key in given}
+    parser = promoting(backend, **given)
+    parser.feed(stream(pieces, **body))
+    parser.close()
+    return parser

@@ -1,0 +1,58 @@
+"""The 153 cases of ../shared/data/text_call_cases.json, by their own runner: promoted, refused, and sent twice."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.places import SHARED
+from tests.text_calls.support import READY, calls_of, promoting
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+CASES = SHARED / "data" / "text_call_cases.json"
+ROWS = [row for row in json.loads(CASES.read_text(encoding="utf-8")) if row["id"] != "_header"]
+MODES = ("chars", "random", "whole", "bytes")
+
+
+def runner() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("text_call_runner", SHARED / "data" / "text_call_runner.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+RUNNER: Any = runner()
+
+
+def test_all_cases_are_here() -> None:
+    assert len(ROWS) == 153
+
+
+@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_cases(reader: str, mode: str) -> None:
+    wrong: list[str] = []
+    for case in ROWS:
+        rnd = random.Random(f"{case['id']}/{mode}/0")
+        pieces = RUNNER.cuts(case["text"], "random" if mode == "bytes" else mode, rnd)
+        wire = RUNNER.sse(pieces, case.get("structured", ()))
+        if mode == "bytes":
+            wire = RUNNER.recut(wire, rnd)
+        tools = {tool["name"]: tool["parameters"] for tool in case["tools"]}
+        parser = promoting(reader, tools=tools, text_call_markerless=True)
+        for piece in wire:
+            parser.feed(piece)
+        parser.close()
+        calls = [{"name": name, "arguments": arguments} for name, arguments in calls_of(parser)]
+        wrong += [f"{case['id']}: {problem}" for problem in RUNNER.verdict(case, parser.response.text, calls)]
+    assert wrong == []

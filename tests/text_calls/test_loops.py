@@ -1,0 +1,131 @@
+"""Agent loops against an upstream that leaks a call into the text: it runs exactly once, and goes back as a call."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+import pytest
+from streamweld.integrations.openai import repair
+
+from tests.proxy.test_proxy_convert import in_turn
+from tests.support.backends import using
+from tests.support.servers.proxying import between
+from tests.support.servers.upstream import Upstream
+from tests.text_calls.support import FAMILIES, READY, TOOLS, events, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEAKS = {
+    "a leaked Qwen call": ["I look.\n\n", *FAMILIES["families"]["qwen3_coder"]],
+    "a leaked DeepSeek call": ["I look.", *FAMILIES["families"]["deepseek_v31"]],
+}
+COMMAND = {"command": "rm -rf /tmp/x"}
+FUNCTIONS: list[Any] = [
+    {"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in TOOLS.items()
+]
+ANSWER = list(events(["Done."], finish="stop", reasoning=""))
+
+Ran = list[tuple[str, dict[str, Any]]]
+
+
+def by_openai(client: openai.OpenAI, *, most: int = 4, **options: Any) -> tuple[str, Ran]:
+    """The loop of a user of openai-python; what it said last, and the calls that it ran."""
+    messages: list[Any] = [{"role": "user", "content": "Clean up."}]
+    ran: Ran = []
+    for _ in range(most):
+        with client.chat.completions.stream(model="m", messages=messages, tools=FUNCTIONS, **options) as answer:
+            message = answer.get_final_completion().choices[0].message
+        messages.append(message.to_dict())
+        if not message.tool_calls:
+            return message.content or "", ran
+        for call in message.tool_calls:
+            ran.append((call.function.name, json.loads(call.function.arguments)))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": "ok"})
+    raise AssertionError("the loop does not end")
+
+
+def by_anthropic(url: str) -> tuple[str, Ran]:
+    tools: list[Any] = [{"name": name, "input_schema": schema} for name, schema in TOOLS.items()]
+    messages: list[Any] = [{"role": "user", "content": "Clean up."}]
+    ran: Ran = []
+    with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client:
+        for _ in range(4):
+            with client.messages.stream(model="m", max_tokens=99, messages=messages, tools=tools) as answer:
+                said = answer.get_final_message()
+            content = [part.model_dump(exclude_none=True) for part in said.content]
+            messages.append({"role": "assistant", "content": content})
+            used = [part for part in said.content if part.type == "tool_use"]
+            if not used:
+                return "".join([part.text for part in said.content if part.type == "text"]), ran
+            ran += [(part.name, dict(part.input)) for part in used]
+            results = [{"type": "tool_result", "tool_use_id": part.id, "content": "ok"} for part in used]
+            messages.append({"role": "user", "content": results})
+    raise AssertionError("the loop does not end")
+
+
+def leaking(name: str, after: list[bytes] = ANSWER) -> Upstream:
+    return Upstream(in_turn(list(events(LEAKS[name], finish="stop", reasoning="")), after))
+
+
+def check_history(upstream: Upstream) -> None:
+    """The second request has the call as a call, without the text that it was written in."""
+    assert len(upstream.seen) == 2
+    message = json.loads(upstream.seen[1].body)["messages"][1]
+    [call] = message["tool_calls"]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("run_shell", COMMAND)
+    assert message["content"].strip() == "I look."
+
+
+@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("name", LEAKS)
+def test_through_a_repaired_client(reader: str, name: str) -> None:
+    upstream = leaking(name)
+    with using(reader), upstream.serving():
+        client = repair(openai.OpenAI(base_url=upstream.url, api_key="k", max_retries=0), text_calls="promote")
+        assert by_openai(client) == ("Done.", [("run_shell", COMMAND)])
+    check_history(upstream)
+
+
+@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("name", LEAKS)
+@pytest.mark.parametrize("loop", ["openai", "anthropic"])
+def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
+    """Also for a client of another API: the call is converted as any other."""
+    loops: dict[str, Callable[[str], tuple[str, Ran]]] = {
+        "openai": lambda url: by_openai(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)),
+        "anthropic": by_anthropic,
+    }
+    upstream = leaking(name)
+    with using(reader), between(upstream, text_calls="promote") as url:
+        assert loops[loop](url) == ("Done.", [("run_shell", COMMAND)])
+    check_history(upstream)
+
+
+@pytest.mark.parametrize("reader", READY)
+def test_a_request_that_forbids_calls_gets_none(reader: str) -> None:
+    """The tool choice `none`, or no tools: the text stays text."""
+    leak = list(events(LEAKS["a leaked Qwen call"], finish="stop", reasoning=""))
+    upstream = Upstream(in_turn(leak, leak))
+    text = "".join(LEAKS["a leaked Qwen call"])
+    with using(reader), upstream.serving():
+        client = repair(openai.OpenAI(base_url=upstream.url, api_key="k", max_retries=0), text_calls="promote")
+        assert by_openai(client, tool_choice="none") == (text, [])
+        asked: list[Any] = [{"role": "user", "content": "?"}]
+        with client.chat.completions.stream(model="m", messages=asked) as answer:
+            message = answer.get_final_completion().choices[0].message
+    assert (message.content, message.tool_calls) == (text, None)
+
+
+@pytest.mark.parametrize("reader", READY)
+def test_a_call_that_is_sent_in_both_forms_runs_once(reader: str) -> None:
+    sent = [{"id": "call_1", "name": "run_shell", "arguments": COMMAND}]
+    leak = stream(LEAKS["a leaked Qwen call"], structured=sent)
+    upstream = Upstream(in_turn([leak], ANSWER))
+    with using(reader), upstream.serving():
+        client = repair(openai.OpenAI(base_url=upstream.url, api_key="k", max_retries=0), text_calls="promote")
+        assert by_openai(client) == ("Done.", [("run_shell", COMMAND)])
+    check_history(upstream)

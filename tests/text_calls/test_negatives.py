@@ -1,0 +1,118 @@
+"""Texts that quote a call, or break one, are never promoted: 1,000 of them, made from the call of every family."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import FULL
+from tests.text_calls.support import FAMILIES, READY, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CALLS: dict[str, str] = FAMILIES["families"] | FAMILIES["switched"]
+MARKERS = sorted({text[:9] for text in CALLS.values()} | {text[-9:] for text in CALLS.values()})
+
+
+def prefixed(text: str, prefix: str) -> str:
+    return "\n".join([prefix + line for line in text.split("\n")])
+
+
+def before_end(text: str) -> int:
+    """Where the arguments of the call begin: cut there it is half a call in every family."""
+    return text.index("rm -rf")
+
+
+QUOTED: dict[str, Callable[[str], str]] = {
+    "fence": lambda call: f"Its form:\n\n```xml\n{call}\n```\n",
+    "fence at the end": lambda call: f"```\n{call}\n```",
+    "open fence": lambda call: f"Its form:\n```\n{call}",
+    "tilde fence": lambda call: f"~~~\n{call}\n~~~",
+    "fence in a fence": lambda call: f"````markdown\n```\nx\n```\n{call}\n````",
+    "indented fence": lambda call: f"  ```\n  x\n{call}\n  ```",
+    "inline code": lambda call: f"It wrote `{call}`",
+    "double backticks": lambda call: f"It wrote ``{call}``.",
+    "quotation": lambda call: prefixed(call, "> "),
+    "nested quotation": lambda call: prefixed(call, ">> "),
+    "list": lambda call: "- " + call,
+    "numbered list": lambda call: "The steps:\n1. " + call,
+    "list continued": lambda call: "- It wrote this:\n" + prefixed(call, "  "),
+    "added lines": lambda call: "@@ -1 +1,6 @@\n" + prefixed(call, "+"),
+    "removed lines": lambda call: prefixed(call, "-"),
+    "context lines": lambda call: "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n" + prefixed(call, " "),
+    "numbered lines": lambda call: "\n".join([f"{n:>4}\t{line}" for n, line in enumerate(call.split("\n"), 1)]),
+    "table": lambda call: f"| form | example |\n|---|---|\n| x | {call} |",
+    "indented code": lambda call: "Its form:\n\n" + prefixed(call, "    "),
+    "tab": lambda call: prefixed(call, "\t"),
+    "quotation marks": lambda call: f'The page says "{call}"',
+    "typographic quotation marks": lambda call: f"The page says “{call}”",
+    "parentheses": lambda call: f"the form ({call})",
+    "in a sentence": lambda call: f"The model emits {call} and waits for the result.",
+    "then prose": lambda call: f"{call}\nI did not run this.",
+    "then prose after blank lines": lambda call: f"{call}\n\n\n\nThat is the form.",
+    "then a fence": lambda call: f"{call}\n```\nls\n```",
+    "then punctuation": lambda call: call + ".",
+    "pre": lambda call: f"<pre>\n{call}\n</pre>",
+    "open pre": lambda call: f"<pre class='x'>\n{call}",
+    "code element": lambda call: f"<code>{call}</code>",
+    "comment": lambda call: f"<!-- {call} -->",
+    "open comment": lambda call: f"<!--\n{call}",
+    "reasoning": lambda call: f"<think>\n{call}\n</think>\nNo.",
+    "open reasoning": lambda call: f"<think>\nMaybe:\n{call}",
+    "declarations": lambda call: f"<tools>\n{call}\n</tools>",
+    "a tool's result": lambda call: f"<tool_response>\n{call}\n</tool_response>",
+    "half": lambda call: "Go.\n" + call[: before_end(call)],
+    "half a marker": lambda call: "Go.\n" + call[:6],
+    "without its marker": lambda call: "Go.\n" + call[4:],
+    "unknown name": lambda call: call.replace("run_shell", "run_shel"),
+    "name in another case": lambda call: call.replace("run_shell", "RUN_SHELL"),
+    "name with a blank": lambda call: call.replace("run_shell", "run_shell x"),
+    "in a string of an unknown call": lambda call: call.replace("run_shell", "other") + "\n.",
+    "twice, then prose": lambda call: f"{call}\n{call}\nThose are two.",
+    "in a refused block": lambda call: f"<tool_call>\nhere: {call}\n</tool_call>",
+    "after half a block": lambda call: f'<tool_call>\n{{"name": "run_shell", "arguments": {{\n{call}',
+}
+
+
+def negatives() -> Iterator[tuple[str, str]]:
+    for how, quote in QUOTED.items():
+        for family, call in CALLS.items():
+            yield f"{how}, {family}", quote(call)
+
+
+def confused(count: int) -> Iterator[str]:
+    """Calls whose markers are those of other families, and markers in no order."""
+    rnd = random.Random(18)
+    names = sorted(CALLS)
+    for _ in range(count):
+        one, other = rnd.choice(names), rnd.choice(names)
+        first, second = CALLS[one], CALLS[other]
+        pieces = [first[: rnd.randrange(4, before_end(first))], second[rnd.randrange(4, before_end(second)) :]]
+        if one == other or first[:4] == second[:4]:
+            pieces = [rnd.choice(MARKERS) for _ in range(6)]
+        yield "".join(pieces) + rnd.choice(["\nwas the form", " is how it ends.", "\n```"])
+
+
+def pieces_of(text: str, rnd: random.Random) -> list[str]:
+    cuts = sorted(rnd.sample(range(len(text)), min(len(text), rnd.randrange(0, 12))))
+    return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True) if start < end]
+
+
+@pytest.mark.parametrize("reader", READY)
+def test_no_quotation_is_promoted(reader: str) -> None:
+    """Each text comes out as it went in, with all families on, markerless ones included."""
+    rnd = random.Random(1)
+    texts = [*negatives(), *(("confused", text) for text in confused(300))]
+    assert len(texts) > 2_000
+    if not FULL:
+        texts = rnd.sample(texts, 1_000)
+    families = [*FAMILIES["families"], *FAMILIES["switched"]]
+    for how, text in texts:
+        parser = read(reader, pieces_of(text, rnd), text_call_markerless=True, text_call_families=families)
+        response = parser.response
+        assert response.tool_calls == (), (how, text)
+        assert response.text == text, how
+        assert response.finish_reason == "stop", how

@@ -207,7 +207,11 @@ impl TextCalls {
 
     /// Puts what became of the parts into the place of what the assembler shows.
     pub(crate) fn shown<'s>(&'s self, sink: &'s mut dyn Sink) -> ShownSink<'s> {
-        ShownSink { stage: self, sink }
+        ShownSink {
+            stage: self,
+            sink,
+            is_told: false,
+        }
     }
 
     fn text(
@@ -296,7 +300,16 @@ impl TextCalls {
             return;
         }
         match choice.parts.iter_mut().find(|one| one.part == part) {
-            Some(one) => one.done = Some(done),
+            Some(one) => {
+                let opened = one
+                    .opened
+                    .as_ref()
+                    .and_then(|opened| opened.item_id.clone());
+                one.done = Some(Done {
+                    item_id: done.item_id.or(opened),
+                    ..done
+                });
+            }
             None if choice.scanner.pending.is_empty() => {
                 out.emit(event);
                 return;
@@ -329,8 +342,7 @@ impl TextCalls {
             return;
         };
         let promotes = self.settings.mode == Mode::Promote;
-        let (choice, context) = self.at(index);
-        choice.scanner.settle(&context);
+        let (choice, _) = self.at(index);
         if !matches!(reason, "stop" | "tool_calls" | "other") {
             choice.refuse_pending(Refusal::Finish);
         }
@@ -407,9 +419,21 @@ impl TextCalls {
         is_first: bool,
     ) -> Option<Shown> {
         let mut done = part.done.clone()?;
-        let text = done.text.get(range.clone()).unwrap_or_default().to_owned();
+        let text = done.text.get(range.clone()).unwrap_or_default();
+        let text = if is_first {
+            text
+        } else {
+            text.trim_start_matches(is_blank)
+        };
+        let range = range.end - text.len()..range.end;
+        let text = text.to_owned();
         let is_empty = text.chars().all(is_blank);
-        let carries = is_first && (done.annotations.is_some() || done.metadata.is_some());
+        let carries = is_first
+            && (done.item_id.is_some()
+                || done.annotations.is_some()
+                || done.signature.is_some()
+                || done.encrypted_content.is_some()
+                || done.metadata.is_some());
         let was_shown = is_first && part.opened.is_none();
         if is_empty && !carries && !was_shown {
             return None;
@@ -876,10 +900,51 @@ impl EventFilter for TextCalls {
 /// How many pieces go one by one after a row that could not pass.
 const SINGLES: usize = 16;
 
-/// The snapshot of an answer with what became of its texts.
+/// The snapshot of an answer with what became of its texts: what was added comes after all parts of the assembler.
 pub(crate) struct ShownSink<'s> {
     stage: &'s TextCalls,
     sink: &'s mut dyn Sink,
+    is_told: bool,
+}
+
+impl ShownSink<'_> {
+    fn tell_added(&mut self) {
+        if mem::replace(&mut self.is_told, true) {
+            return;
+        }
+        let mut added: Vec<(u32, i32, &Shown)> = Vec::new();
+        for choice in &self.stage.choices {
+            for (part, shown) in &choice.shown {
+                let own = |one: &&Shown| one.part() != *part;
+                added.extend(
+                    shown
+                        .iter()
+                        .filter(own)
+                        .map(|one| (one.part(), choice.index, one)),
+                );
+            }
+        }
+        added.sort_by_key(|(part, ..)| *part);
+        for (_, choice, shown) in added {
+            self.sink.event(&shown.event(choice));
+        }
+    }
+}
+
+impl Shown {
+    fn part(&self) -> u32 {
+        match self {
+            Shown::Text(part, ..) => *part,
+            Shown::Call(call) => call.part,
+        }
+    }
+
+    fn event(&self, choice: i32) -> Event<'_> {
+        match self {
+            Shown::Text(part, channel, done) => done.event(choice, *part, *channel),
+            Shown::Call(call) => call.event(choice),
+        }
+    }
 }
 
 impl Sink for ShownSink<'_> {
@@ -890,33 +955,43 @@ impl Sink for ShownSink<'_> {
             .choices
             .iter()
             .find(|choice| choice.index == index);
-        let Some(choice) = choice.filter(|choice| !choice.shown.is_empty()) else {
-            return self.sink.event(event);
-        };
         match *event {
-            Event::TextDone { part, .. } | Event::ReasoningDone { part, .. } => {
-                let Some(shown) = choice.shown.get(&part) else {
+            Event::TextStarted(Opened { part, .. })
+            | Event::TextDone { part, .. }
+            | Event::ReasoningStarted { part, .. }
+            | Event::ReasoningDone { part, .. } => {
+                let Some(shown) = choice.and_then(|choice| choice.shown.get(&part)) else {
                     return self.sink.event(event);
                 };
-                for one in shown {
-                    match one {
-                        Shown::Text(number, channel, done) => {
-                            self.sink.event(&done.event(index, *number, *channel));
-                        }
-                        Shown::Call(call) => self.sink.event(&call.event(index)),
+                let Some(own) = shown.iter().find(|one| one.part() == part) else {
+                    return;
+                };
+                match event {
+                    Event::TextDone { .. } | Event::ReasoningDone { .. } => {
+                        self.sink.event(&own.event(index));
                     }
+                    _ => self.sink.event(event),
                 }
             }
+            Event::Usage(_) | Event::UpstreamError { .. } => {
+                self.tell_added();
+                self.sink.event(event);
+            }
             Event::Finished {
+                reason,
                 raw_reason,
                 metadata,
                 ..
-            } if choice.has_promoted => self.sink.event(&Event::Finished {
-                reason: "tool_calls",
-                raw_reason,
-                choice: index,
-                metadata,
-            }),
+            } => {
+                self.tell_added();
+                let promoted = choice.is_some_and(|choice| choice.has_promoted);
+                self.sink.event(&Event::Finished {
+                    reason: if promoted { "tool_calls" } else { reason },
+                    raw_reason,
+                    choice: index,
+                    metadata,
+                });
+            }
             _ => self.sink.event(event),
         }
     }

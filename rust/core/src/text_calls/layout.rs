@@ -141,6 +141,15 @@ impl Layout {
                     }
                     self.has_prose = true;
                 }
+                b'-' if self.element == Some(words.quoting.len()) => {
+                    if text
+                        .get(self.at..)
+                        .is_some_and(|rest| rest.starts_with("-->"))
+                    {
+                        self.element = None;
+                    }
+                    self.has_prose = true;
+                }
                 b' ' | b'\t' | b'\r' => {}
                 _ => self.has_prose = true,
             }
@@ -161,6 +170,13 @@ impl Layout {
                 self.has_prose = true;
                 return Some(open.len());
             }
+        }
+        // A comment is the element behind the last of the list.
+        let comment = words.quoting.len();
+        if self.element.is_none() && rest.starts_with("<!--") {
+            self.element = Some(comment);
+            self.has_prose = true;
+            return Some(4);
         }
         let (name, closes) = match rest.strip_prefix("</") {
             Some(name) => (name, true),

@@ -187,13 +187,24 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// The text up to the literal, and moves behind that.
-    pub fn until<'t>(&mut self, text: &'t str, literal: &str) -> Parse<&'t str> {
+    /// The text up to the literal, and moves behind that. `never`: what must not stand in it.
+    pub fn until<'t>(
+        &mut self,
+        text: &'t str,
+        literal: &str,
+        never: Option<&str>,
+    ) -> Parse<&'t str> {
         let rest = self.rest(text);
         let from = self.scan.length;
         let tail = rest.as_bytes().get(from..).unwrap_or_default();
-        let Some(end) = memchr::memmem::find(tail, literal.as_bytes()) else {
-            self.scan.length = rest.len().saturating_sub(literal.len() - 1);
+        let end = memchr::memmem::find(tail, literal.as_bytes());
+        let value = tail.get(..end.unwrap_or(tail.len())).unwrap_or_default();
+        if never.is_some_and(|never| memchr::memmem::find(value, never.as_bytes()).is_some()) {
+            return Err(Stop::Broken);
+        }
+        let Some(end) = end else {
+            let most = literal.len().max(never.map_or(0, str::len)) - 1;
+            self.scan.length = from.max(rest.len().saturating_sub(most));
             return Err(Stop::Cut);
         };
         let end = from + end;

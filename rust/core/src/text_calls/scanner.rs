@@ -7,10 +7,10 @@ use crate::text_calls::layout::Layout;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
+use crate::text_calls::reading::in_name;
 use crate::text_calls::reading::is_blank;
 use crate::text_calls::settings::After;
 use crate::text_calls::settings::Marker;
-use crate::text_calls::settings::Mode;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
@@ -59,6 +59,8 @@ struct Open {
     marker: usize,
     after_prose: bool,
     is_bare: bool,
+    /// How far the families came that do not read it any more.
+    reached: usize,
     /// By place of the family.
     readings: Vec<(usize, Reading)>,
 }
@@ -85,6 +87,8 @@ pub(crate) struct Scanner {
     /// Before it no marker begins that was not looked at.
     searched: usize,
     pub pending: Vec<Block>,
+    /// Nothing but white space and ends of turn came behind the last of them.
+    follows: bool,
     /// With the number of the part.
     pub refused: Vec<(Span, u32, Refusal)>,
     /// Text other than reasoning came: what has no marker can no longer begin.
@@ -182,7 +186,7 @@ impl Scanner {
 
     fn search(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
-        if settings.after == After::End && !self.pending.is_empty() {
+        if self.follows && !self.pending.is_empty() {
             return self.follow(context, over);
         }
         if !self.has_text && !settings.bare.is_empty() {
@@ -271,6 +275,7 @@ impl Scanner {
             marker: marker.text.len(),
             after_prose: self.layout.follows_prose(),
             is_bare: marker.tier == Tier::Markerless,
+            reached: 0,
             readings: readings.collect(),
         });
     }
@@ -356,7 +361,18 @@ impl Scanner {
                 At::Prefix => return Some(place),
                 At::Text if may_end => return Some(place),
                 At::Text => {
-                    self.text_follows();
+                    self.follows = false;
+                    if settings.after == After::End {
+                        self.text_follows();
+                    } else {
+                        let last = self
+                            .pending
+                            .last()
+                            .filter(|block| block.span.part == self.part);
+                        let gap = last.and_then(|block| self.text.get(block.span.end..place));
+                        let gap = gap.unwrap_or("\n").to_owned();
+                        self.text_follows_in_line(&gap);
+                    }
                     return None;
                 }
             }
@@ -377,6 +393,7 @@ impl Scanner {
         let too_long = self.text.len() - open.start > context.max_bytes;
         let first = open.readings.first().map_or(0, |(family, _)| *family);
         let mut whole: Option<(usize, usize, Reading)> = None;
+        let mut reached = 0;
         open.readings.retain_mut(|(at, reading)| {
             let Some(family) = settings.families.get(*at) else {
                 return false;
@@ -389,9 +406,14 @@ impl Scanner {
                     false
                 }
                 Err(Stop::Cut) => true,
-                Err(Stop::Broken) => false,
+                Err(Stop::Broken) => {
+                    reached = reached.max(reading.at);
+                    false
+                }
             }
         });
+        open.reached = open.reached.max(reached);
+        let reached = open.reached;
         let last = open.readings.first().map_or(first, |(family, _)| *family);
         if let Some((end, family, reading)) = whole {
             let span = self.span(settings, family, open.start, end);
@@ -403,24 +425,26 @@ impl Scanner {
             self.judge(span, reading, &open, context);
             return None;
         }
+        let behind = open.start + open.marker;
         if open.readings.is_empty() {
-            let behind = open.start + open.marker;
-            if open.after_prose && self.is_mention(&open, first, settings) {
+            let matched = self.text.get(behind..reached).unwrap_or_default();
+            let is_name = matched.chars().all(|c| is_blank(c) || in_name(c));
+            if open.after_prose && is_name {
                 self.searched = behind;
                 return None;
             }
-            let span = self.span(settings, first, open.start, self.text.len());
+            let span = self.span(settings, first, open.start, behind);
             return self.give_up(span, Refusal::Malformed, settings);
         }
         if too_long {
-            let span = self.span(settings, last, open.start, self.text.len());
+            let span = self.span(settings, last, open.start, behind);
             return self.give_up(span, Refusal::Limit, settings);
         }
         if over {
-            let span = self.span(settings, last, open.start, self.text.len());
+            let span = self.span(settings, last, open.start, behind);
             self.searched = self.text.len();
-            self.refused.push((span, self.number, Refusal::Cut));
             self.text_follows_in(settings);
+            self.refused.push((span, self.number, Refusal::Cut));
             return None;
         }
         let held = open.start;
@@ -451,24 +475,9 @@ impl Scanner {
         characters
     }
 
-    /// The grammar fails at the first character behind the marker.
-    fn is_mention(&self, open: &Open, family: usize, settings: &Settings) -> bool {
-        let behind = open.start + open.marker;
-        let next = self.text.get(behind..).and_then(|rest| rest.chars().next());
-        let head = self
-            .text
-            .get(..behind + next.map_or(0, char::len_utf8))
-            .unwrap_or_default();
-        let Some(family) = settings.families.get(family) else {
-            return false;
-        };
-        let mut reading = Reading::new(behind - family.unread);
-        family.read_block(&mut reading, head, false) == Err(Stop::Broken)
-    }
-
     fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) -> Option<usize> {
-        self.refused.push((span, self.number, why));
         self.text_follows_in(settings);
+        self.refused.push((span, self.number, why));
         self.state = State::Off;
         None
     }
@@ -504,55 +513,41 @@ impl Scanner {
         let known: usize = self.pending.iter().map(|block| block.calls.len()).sum();
         match refusal {
             Some(why) => {
-                self.refused.push((span, self.number, why));
                 self.text_follows_in(context.settings);
+                self.refused.push((span, self.number, why));
             }
             None if known + calls.len() > context.max_calls => {
-                self.refused.push((span, self.number, Refusal::Limit));
                 self.text_follows_in(context.settings);
+                self.refused.push((span, self.number, Refusal::Limit));
                 self.state = State::Off;
             }
-            None => self.pending.push(Block {
-                span,
-                part: self.number,
-                calls,
-                raw,
-                after_prose: open.after_prose,
-                is_bare: open.is_bare,
-            }),
+            None => {
+                self.follows = true;
+                self.pending.push(Block {
+                    span,
+                    part: self.number,
+                    calls,
+                    raw,
+                    after_prose: open.after_prose,
+                    is_bare: open.is_bare,
+                });
+            }
         }
     }
 
-    /// The choice ends: blocks behind prose on their line, and those without a marker, are refused where text follows them.
-    pub fn settle(&mut self, context: &Context<'_>) {
-        if context.settings.after == After::End
-            || context.settings.mode == Mode::Report && self.pending.is_empty()
-        {
-            return;
-        }
-        let mut kept: Vec<Block> = Vec::new();
-        let pending = std::mem::take(&mut self.pending);
-        let mut behind = self.text.len();
-        for block in pending.into_iter().rev() {
-            let same = block.span.part == self.part;
-            let after = if same {
-                self.text.get(block.span.end..behind)
-            } else {
-                Some("")
-            };
-            let is_last = !after.unwrap_or_default().chars().all(is_blank);
-            if (block.after_prose || block.is_bare) && is_last {
+    /// Text that is no block follows the last one: blocks that stand in a line of prose are quotations, and what has no
+    /// marker is the whole answer.
+    fn text_follows_in_line(&mut self, gap: &str) {
+        let is_same_line = !gap.contains('\n');
+        let last = self.pending.len();
+        for (place, block) in std::mem::take(&mut self.pending).into_iter().enumerate() {
+            if block.after_prose || block.is_bare || (is_same_line && place + 1 == last) {
                 self.refused
                     .push((block.span, block.part, Refusal::TextFollows));
             } else {
-                if same {
-                    behind = block.span.start;
-                }
-                kept.push(block);
+                self.pending.push(block);
             }
         }
-        kept.reverse();
-        self.pending = kept;
     }
 }
 

@@ -182,17 +182,24 @@ fn integer(raw: &str) -> Option<String> {
     })
 }
 
-/// A JSON number. One that is integral becomes an integer.
+/// A JSON number, but for a plus sign and leading zeros, which are left out.
 fn number(raw: &str) -> Option<String> {
-    let mut scanner = Scanner::new(raw, None);
-    let found = scanner.number().ok()?;
+    let (sign, digits) = match raw.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", raw.strip_prefix('+').unwrap_or(raw)),
+    };
+    let short = digits.trim_start_matches('0');
+    let zero = if short.starts_with(|c: char| c.is_ascii_digit()) {
+        ""
+    } else {
+        "0"
+    };
+    let zero = if short.len() < digits.len() { zero } else { "" };
+    let spelled = format!("{sign}{zero}{short}");
+    let mut scanner = Scanner::new(&spelled, None);
+    scanner.number().ok()?;
     scanner.finish().ok()?;
-    if let Some((whole, zeros)) = found.raw.split_once('.')
-        && zeros.bytes().all(|digit| digit == b'0')
-    {
-        return integer(whole);
-    }
-    Some(found.raw.to_owned())
+    Some(spelled)
 }
 
 fn boolean(raw: &str) -> Option<String> {

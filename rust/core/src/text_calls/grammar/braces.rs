@@ -72,7 +72,7 @@ impl Literals {
                     reading.place = Place::AfterValue;
                 }
                 Place::Attribute => {
-                    let raw = reading.until(text, &self.quote)?.to_owned();
+                    let raw = reading.until(text, &self.quote, None)?.to_owned();
                     add_member(reading, Value::Text(raw))?;
                     reading.place = Place::AfterValue;
                 }
@@ -97,7 +97,7 @@ impl Literals {
         }
         at.skip_blank(text);
         if at.take(text, &self.quote)? {
-            write_string(out, at.until(text, &self.quote)?);
+            write_string(out, at.until(text, &self.quote, None)?);
             return Ok(());
         }
         match at.peek(text)? {

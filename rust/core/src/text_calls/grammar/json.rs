@@ -12,6 +12,9 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use std::collections::HashSet;
 
+/// A member that declarations of tools have, and calls do not.
+const DESCRIPTION: &str = "description";
+
 /// What stands in the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grammar {
@@ -118,7 +121,7 @@ fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
     while let Some(key) = scanner.next_key().ok()? {
         let key = key.name();
         let value = scanner.skip().ok()?;
-        let again = match keys {
+        let is_broken = match keys {
             Keys::Keyed => {
                 arguments = Some(object(value, true)?);
                 name.replace(key.into_owned()).is_some()
@@ -133,9 +136,9 @@ fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
             } if known.iter().any(|known| *known == key) => {
                 arguments.replace(object(value, *unwrap)?).is_some()
             }
-            Keys::Named { .. } => false,
+            Keys::Named { .. } => key == DESCRIPTION,
         };
-        if again {
+        if is_broken {
             return None;
         }
     }

@@ -105,7 +105,7 @@ impl Tags {
                     }
                 }
                 Place::Key => {
-                    let raw = reading.until(text, key_close)?;
+                    let raw = reading.until(text, key_close, Some(key_open))?;
                     let key = raw.trim_matches(is_blank);
                     if key.is_empty() || key.contains(['<', '>', '\n']) {
                         return Err(Stop::Broken);
@@ -119,7 +119,9 @@ impl Tags {
                     reading.place = Place::Value;
                 }
                 Place::Value => {
-                    let raw = reading.until(text, value_close)?.to_owned();
+                    let raw = reading
+                        .until(text, value_close, Some(value_open))?
+                        .to_owned();
                     add_member(reading, Value::Raw(raw))?;
                     reading.place = Place::Members;
                 }

@@ -167,7 +167,7 @@ impl Tags {
     }
 
     fn value(&self, reading: &mut Reading, text: &str) -> Parse<()> {
-        let raw = reading.until(text, &self.parameter.close)?;
+        let raw = reading.until(text, &self.parameter.close, Some(&self.parameter.open))?;
         let value = match (self.is_marked, reading.is_string) {
             (true, true) => Value::Text(raw.to_owned()),
             (true, false) => Value::Json(raw.trim_matches(is_blank).to_owned()),

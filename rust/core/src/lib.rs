@@ -13,6 +13,7 @@ pub mod model;
 pub(crate) mod pipeline;
 pub mod repair;
 pub mod sse;
+pub(crate) mod text_calls;
 
 pub use crate::dialect::Dialect;
 pub use crate::encode::common::encode_context::Options as WriteOptions;

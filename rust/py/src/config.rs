@@ -97,6 +97,10 @@ fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
         known_call_ids: strings(config, intern!(py, "known_call_ids"))?,
         content_type: word(config, intern!(py, "content_type"))?,
         seed: word(config, intern!(py, "seed"))?,
+        text_calls: word(config, intern!(py, "text_calls"))?,
+        text_call_tools: member(config, intern!(py, "text_call_tools"))?
+            .map(|tools| read_schemas(tools.cast::<PyDict>()?))
+            .transpose()?,
     };
     Ok(if config == **USUAL {
         Arc::clone(&USUAL)
@@ -267,5 +271,12 @@ fn read_tools(table: &Bound<'_, PyDict>) -> PyResult<Vec<Tool>> {
                 required: required.extract()?,
             })
         })
+        .collect()
+}
+
+fn read_schemas(table: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Option<String>)>> {
+    table
+        .iter()
+        .map(|(name, schema)| Ok((name.extract()?, schema.extract()?)))
         .collect()
 }

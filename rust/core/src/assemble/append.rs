@@ -50,6 +50,9 @@ impl Assembler {
         texts: &str,
         ends: &[usize],
     ) -> bool {
+        if !out.passes(DeltaKind::Text, index, texts) {
+            return false;
+        }
         let Some((choice, mut desk)) = self.under_way(out, index) else {
             return false;
         };

@@ -367,7 +367,7 @@ impl Assembler {
             }
         }
         choice.book.forget();
-        choice.step = desk.shared.parts();
+        choice.step = desk.out.parts();
         Ok(())
     }
 }

@@ -385,7 +385,7 @@ impl Assembler {
             }
         }
         choice.book.drop_open();
-        choice.step = desk.shared.parts();
+        choice.step = desk.out.parts();
         Ok(())
     }
 

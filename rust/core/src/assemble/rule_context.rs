@@ -20,7 +20,6 @@ pub type Step = Result<(), Fault>;
 #[derive(Debug, Default)]
 pub struct Shared {
     pub settings: LazyBox<Settings>,
-    next_part: u32,
     items: u64,
     choices: u64,
     calls: u64,
@@ -62,10 +61,7 @@ impl RuleContext<'_, '_> {
 
     /// The number of one more part.
     pub fn next_part(&mut self) -> Result<u32, Fault> {
-        let part = self.shared.next_part;
-        self.cap(LimitName::max_parts, |limit| u64::from(part) >= limit)?;
-        self.shared.next_part += 1;
-        Ok(part)
+        self.out.next_part()
     }
 
     /// One more item that the wire opens.
@@ -159,11 +155,6 @@ impl Shared {
             settings,
             ..Shared::default()
         }
-    }
-
-    /// How many parts were numbered.
-    pub fn parts(&self) -> u32 {
-        self.next_part
     }
 
     /// The id of a call that got none: the same in every run.

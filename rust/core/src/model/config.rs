@@ -25,4 +25,8 @@ pub struct Config {
     pub content_type: Option<String>,
     /// Makes minted ids recognisable.
     pub seed: Option<String>,
+    /// What the policy says about text-form tool calls, as JSON text; `None` is off.
+    pub text_calls: Option<String>,
+    /// For those, the tools and the JSON text of the schema of their parameters; `None` where the caller did not say.
+    pub text_call_tools: Option<Vec<(String, Option<String>)>>,
 }

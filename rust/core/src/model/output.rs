@@ -4,11 +4,13 @@
 //! here carry no place: the parser, which knows the place, puts it on. Layer 2.
 
 use crate::model::config::Config;
+use crate::model::event::DeltaKind;
 use crate::model::event::Deltas;
 use crate::model::event::Event;
 use crate::model::event::Sink;
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
+use crate::model::limits::LimitName;
 use crate::model::limits::as_len;
 use crate::model::policy::Action;
 use crate::model::spec::Code;
@@ -55,6 +57,8 @@ pub struct Ledger {
     said: u64,
     kept: Vec<Diagnostic>,
     dropped: u64,
+    /// How many parts were numbered.
+    parts: u32,
 }
 
 impl Ledger {
@@ -68,11 +72,29 @@ impl Ledger {
     }
 }
 
+/// What stands between the stages and the sink, where a policy asks for it: each event goes on through it.
+pub trait EventFilter {
+    /// An event that is about to leave. What the filter emits goes to the sink.
+    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
+
+    /// Several deltas in a row, of which `passes` was true.
+    fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>);
+
+    /// The next pieces of a text can leave as they are, all at once.
+    fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool;
+
+    /// Rows of pieces are worth to be put together.
+    fn takes_rows(&self) -> bool;
+}
+
 /// The way out, for one read.
 pub struct Output<'a> {
     pub config: &'a Config,
     ledger: &'a mut Ledger,
     sink: &'a mut dyn Sink,
+    filter: Option<&'a mut dyn EventFilter>,
+    /// Of the filter, until it is asked for.
+    fault: Option<Fault>,
 }
 
 impl std::fmt::Debug for Output<'_> {
@@ -89,17 +111,77 @@ impl<'a> Output<'a> {
             config,
             ledger,
             sink,
+            filter: None,
+            fault: None,
         }
+    }
+
+    /// The same, where events go through a filter first.
+    pub fn filtered(self, filter: Option<&'a mut dyn EventFilter>) -> Output<'a> {
+        Output { filter, ..self }
     }
 
     #[inline]
     pub fn emit(&mut self, event: &Event<'_>) {
-        self.sink.event(event);
+        match self.filter.take() {
+            None => self.sink.event(event),
+            Some(filter) => self.emit_through(filter, event),
+        }
     }
 
-    /// Several deltas in a row.
+    fn emit_through(&mut self, filter: &'a mut dyn EventFilter, event: &Event<'_>) {
+        filter.event(self, event);
+        self.filter = Some(filter);
+    }
+
+    /// Several deltas in a row, which may pass.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
-        self.sink.deltas(deltas);
+        match self.filter.take() {
+            None => self.sink.deltas(deltas),
+            Some(filter) => {
+                filter.deltas(self, deltas);
+                self.filter = Some(filter);
+            }
+        }
+    }
+
+    /// Rows of pieces are worth to be put together.
+    #[inline]
+    pub fn takes_rows(&self) -> bool {
+        self.filter
+            .as_ref()
+            .is_none_or(|filter| filter.takes_rows())
+    }
+
+    /// Pieces that follow each other may leave at once.
+    #[inline]
+    pub fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool {
+        let filter = self.filter.as_mut();
+        filter.is_none_or(|filter| filter.passes(kind, choice, texts))
+    }
+
+    /// What a filter found that a policy raises. The first one counts.
+    pub fn fail(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// How many parts were numbered.
+    pub fn parts(&self) -> u32 {
+        self.ledger.parts
+    }
+
+    /// The number of one more part.
+    pub fn next_part(&mut self) -> Result<u32, Fault> {
+        let part = self.ledger.parts;
+        match self.config.limits.max_parts {
+            Some(limit) if u64::from(part) >= limit => {
+                Err(Fault::limit(LimitName::max_parts, limit))
+            }
+            _ => {
+                self.ledger.parts += 1;
+                Ok(part)
+            }
+        }
     }
 
     /// Moves on to the payload at that place.
@@ -113,7 +195,8 @@ impl<'a> Output<'a> {
     /// What came of a payload, unless the sink wants no more.
     #[inline]
     pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
-        self.sink.refusal().map_or(result, Err)
+        let fault = self.fault.take().or_else(|| self.sink.refusal());
+        fault.map_or(result, Err)
     }
 
     /// The answer was cut: what closes now closes only because of that.

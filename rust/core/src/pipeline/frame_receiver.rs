@@ -98,7 +98,11 @@ impl Receiver for FrameReceiver<'_, '_> {
         }
         let limit = as_len(self.out.config.limits.max_events);
         let left = limit.saturating_sub(usize::try_from(ordinal).unwrap_or(usize::MAX));
-        let taken = self.alike(rest, left);
+        let taken = if self.out.takes_rows() {
+            self.alike(rest, left)
+        } else {
+            WholeEvents::default()
+        };
         if taken.events > 0 {
             self.stage.framed = true;
             return Ok(taken);

@@ -9,4 +9,5 @@ pub(crate) mod frame_receiver;
 pub mod parser;
 pub(crate) mod payload_pipeline;
 pub(crate) mod salvage;
+pub(crate) mod text_calls;
 pub(crate) mod undetected;

@@ -14,6 +14,7 @@ use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::limits::LimitName;
 use crate::model::output::Diagnostic;
+use crate::model::output::EventFilter;
 use crate::model::output::Ledger;
 use crate::model::output::Output;
 use crate::model::policy::DuplicatePayload;
@@ -21,6 +22,7 @@ use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::frame_receiver::FrameReceiver;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
+use crate::pipeline::text_calls::TextCalls;
 use crate::pipeline::undetected::DialectWatch;
 use crate::sse::Framer;
 use crate::sse::WholeEvents;
@@ -40,6 +42,8 @@ pub struct Parser {
     ledger: Ledger,
     framer: Framer,
     stage: PayloadPipeline,
+    /// Where a policy asks for it.
+    text_calls: Option<Box<TextCalls>>,
     /// `None`: the body is no array.
     array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
@@ -92,6 +96,7 @@ impl Parser {
                 framed: false,
                 array: false,
             },
+            text_calls: TextCalls::new(&config).map(Box::new),
             array: Some(Box::new(ArrayBody::new())),
             total: 0,
             unknown: u64::MAX,
@@ -107,7 +112,20 @@ impl Parser {
         }
         let result = self.take(input, sink);
         self.over = result.is_err();
+        if self.over {
+            return self.release(sink).and(result);
+        }
         result
+    }
+
+    /// Nothing more comes: text that is held leaves as it is.
+    fn release(&mut self, sink: &mut dyn Sink) -> Step {
+        let Some(stage) = &mut self.text_calls else {
+            return Ok(());
+        };
+        let mut out = Output::new(&self.config, &mut self.ledger, sink);
+        stage.end(&mut out);
+        out.taken(Ok(()))
     }
 
     fn take(&mut self, input: &[u8], sink: &mut dyn Sink) -> Step {
@@ -116,6 +134,7 @@ impl Parser {
             ledger,
             framer,
             stage,
+            text_calls,
             array,
             total,
             unknown,
@@ -133,7 +152,7 @@ impl Parser {
         }
         let mut gate = FrameReceiver {
             stage,
-            out: Output::new(config, ledger, sink),
+            out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
             unknown: *unknown,
         };
         match array {
@@ -175,7 +194,8 @@ impl Parser {
             });
         let mut gate = FrameReceiver {
             stage: &mut self.stage,
-            out: Output::new(&self.config, &mut self.ledger, sink),
+            out: Output::new(&self.config, &mut self.ledger, sink)
+                .filtered(filter(&mut self.text_calls)),
             unknown: u64::MAX,
         };
         let input = input.get(..room).unwrap_or(input);
@@ -236,18 +256,24 @@ impl Parser {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
+        let result = self.finish(input, sink);
+        self.release(sink).and(result)
+    }
+
+    fn finish(&mut self, input: InputEnd, sink: &mut dyn Sink) -> Step {
         let Parser {
             config,
             ledger,
             framer,
             stage,
+            text_calls,
             array,
             total,
             ..
         } = self;
         let mut gate = FrameReceiver {
             stage,
-            out: Output::new(config, ledger, sink),
+            out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
             unknown: u64::MAX,
         };
         match array {
@@ -289,7 +315,8 @@ impl Parser {
     /// Something was taken that no event has shown yet: payloads that tell no dialect, a call under way.
     pub(crate) fn owes(&self) -> bool {
         let untold = self.stage.dialect.is_none() && self.payloads() > 0;
-        self.stage.undecided.is_some() || untold || self.stage.assembler.owes()
+        let holds = self.text_calls.as_ref().is_some_and(|stage| stage.holds());
+        self.stage.undecided.is_some() || untold || holds || self.stage.assembler.owes()
     }
 
     /// How many payloads were dispatched.
@@ -334,6 +361,16 @@ impl Parser {
 
     /// The close events that rebuild the answer, with what is open as far as it came.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
-        self.stage.assembler.snapshot(sink);
+        match &self.text_calls {
+            None => self.stage.assembler.snapshot(sink),
+            Some(stage) => self.stage.assembler.snapshot(&mut stage.shown(sink)),
+        }
     }
+}
+
+/// The stage as a filter.
+fn filter(stage: &mut Option<Box<TextCalls>>) -> Option<&mut dyn EventFilter> {
+    stage
+        .as_deref_mut()
+        .map(|stage| stage as &mut dyn EventFilter)
 }

@@ -94,6 +94,9 @@ impl Envelopes {
         let Some((kind, choice)) = first.map(Envelope::lane) else {
             return 0;
         };
+        if !wire.out.passes(kind, choice, texts) {
+            return 0;
+        }
         let mut gone = 0;
         if kind == DeltaKind::ToolCall {
             let (known, out) = (&self.known, &mut *wire.out);

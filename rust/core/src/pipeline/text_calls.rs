@@ -1,0 +1,998 @@
+//! Holds the text of an answer while it may be a tool call, and emits what of it became one.
+//!
+//! A filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` defines what it does.
+
+use crate::model::config::Config;
+use crate::model::delta::Channel;
+use crate::model::event::Delta;
+use crate::model::event::DeltaKind;
+use crate::model::event::Deltas;
+use crate::model::event::Event;
+use crate::model::event::Opened;
+use crate::model::event::Sink;
+use crate::model::event::WireFact;
+use crate::model::limits::as_len;
+use crate::model::output::EventFilter;
+use crate::model::output::Output;
+use crate::model::spec::Code;
+use crate::text_calls::reading::is_blank;
+use crate::text_calls::scanner::Block;
+use crate::text_calls::scanner::Context;
+use crate::text_calls::scanner::Scanner;
+use crate::text_calls::scanner::Span;
+use crate::text_calls::settings::After;
+use crate::text_calls::settings::Mode;
+use crate::text_calls::settings::Settings;
+use crate::text_calls::values::Refusal;
+use crate::text_calls::values::Tool;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+/// The settings that were read last: most streams have those of the stream before.
+static LAST: Mutex<Option<(String, Arc<Settings>)>> = Mutex::new(None);
+
+fn settings(text: &str) -> Option<Arc<Settings>> {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, settings)) = last.as_ref().filter(|(known, _)| known == text) {
+        return Some(Arc::clone(settings));
+    }
+    let settings = Arc::new(Settings::read(text)?);
+    *last = Some((text.to_owned(), Arc::clone(&settings)));
+    Some(settings)
+}
+
+/// The stage of one stream.
+#[derive(Debug)]
+pub(crate) struct TextCalls {
+    settings: Arc<Settings>,
+    tools: Option<HashMap<String, Tool>>,
+    max_calls: usize,
+    max_bytes: usize,
+    seed: String,
+    /// Call ids of this stream and of earlier turns.
+    ids: HashSet<String>,
+    choices: Vec<Choice>,
+    /// Pieces that come one by one before rows are worth while again.
+    singles: usize,
+}
+
+/// One choice.
+#[derive(Debug, Default)]
+struct Choice {
+    index: i32,
+    scanner: Scanner,
+    /// Those of which something is held, in order.
+    parts: VecDeque<Part>,
+    /// The number of the part that is being read.
+    current: Option<u32>,
+    count: usize,
+    /// Name and arguments of its calls that were sent as calls.
+    calls: Vec<(String, Value)>,
+    /// What became of its parts, by their numbers.
+    shown: HashMap<u32, Vec<Shown>>,
+    has_promoted: bool,
+}
+
+/// A part of which something is held.
+#[derive(Debug)]
+struct Part {
+    place: usize,
+    part: u32,
+    channel: Channel,
+    /// Until it was emitted.
+    opened: Option<Start>,
+    pieces: VecDeque<Piece>,
+    /// All before it has left.
+    released: usize,
+    length: usize,
+    done: Option<Done>,
+}
+
+#[derive(Clone, Debug)]
+struct Start {
+    kind: &'static str,
+    item_id: Option<String>,
+    metadata: Option<String>,
+}
+
+/// A delta, or what is left of it.
+#[derive(Debug)]
+struct Piece {
+    start: usize,
+    text: String,
+    metadata: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Done {
+    text: String,
+    kind: &'static str,
+    item_id: Option<String>,
+    annotations: Option<String>,
+    signature: Option<String>,
+    encrypted_content: Option<String>,
+    metadata: Option<String>,
+}
+
+/// What stands in the place of a part.
+#[derive(Debug)]
+enum Shown {
+    Text(u32, Channel, Done),
+    Call(Promoted),
+}
+
+#[derive(Debug)]
+struct Promoted {
+    part: u32,
+    id: String,
+    name: String,
+    arguments: String,
+    raw: String,
+}
+
+impl TextCalls {
+    /// None where text calls are off.
+    pub(crate) fn new(config: &Config) -> Option<TextCalls> {
+        let settings = settings(config.text_calls.as_deref()?)?;
+        let tools = config.text_call_tools.as_ref().map(|tools| {
+            let tools = tools.iter();
+            tools
+                .map(|(name, schema)| (name.clone(), Tool::new(schema.as_deref())))
+                .collect()
+        });
+        Some(TextCalls {
+            settings,
+            tools,
+            max_calls: as_len(config.limits.max_tool_calls),
+            max_bytes: as_len(config.limits.max_arguments_bytes),
+            seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
+            ids: config.known_call_ids.iter().cloned().collect(),
+            choices: Vec::new(),
+            singles: 0,
+        })
+    }
+
+    /// Some text is held.
+    pub(crate) fn holds(&self) -> bool {
+        self.choices.iter().any(|choice| !choice.parts.is_empty())
+    }
+
+    fn reads(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Text => true,
+            Channel::Reasoning => self.settings.words.reads_reasoning,
+            Channel::Refusal => false,
+        }
+    }
+
+    fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
+        let place = self.choices.iter().position(|choice| choice.index == index);
+        let place = place.unwrap_or_else(|| {
+            self.choices.push(Choice {
+                index,
+                ..Choice::default()
+            });
+            self.choices.len() - 1
+        });
+        let context = Context {
+            settings: &self.settings,
+            tools: self.tools.as_ref(),
+            max_calls: self.max_calls,
+            max_bytes: self.max_bytes,
+        };
+        // The place was just found or filled.
+        #[allow(clippy::indexing_slicing)]
+        (&mut self.choices[place], context)
+    }
+
+    /// Nothing more comes: what is pending is cut, and all text leaves.
+    pub(crate) fn end(&mut self, out: &mut Output<'_>) {
+        for place in 0..self.choices.len() {
+            let Some(index) = self.choices.get(place).map(|choice| choice.index) else {
+                continue;
+            };
+            let (choice, context) = self.at(index);
+            choice.scanner.advance(&context, true);
+            choice.refuse_pending(Refusal::Cut);
+            choice.tell(out);
+            choice.release(out, usize::MAX);
+        }
+    }
+
+    /// Puts what became of the parts into the place of what the assembler shows.
+    pub(crate) fn shown<'s>(&'s self, sink: &'s mut dyn Sink) -> ShownSink<'s> {
+        ShownSink {
+            stage: self,
+            sink,
+            is_told: false,
+        }
+    }
+
+    fn text(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        event: &Event<'_>,
+        delta: &Delta<'_>,
+    ) {
+        self.singles = self.singles.saturating_sub(1);
+        let promotes = self.settings.mode == Mode::Promote;
+        let (choice, context) = self.at(delta.choice);
+        choice.turn_to(delta.part, context.settings);
+        let before = choice.scanner.text.len();
+        choice.scanner.text.push_str(delta.text);
+        let free = choice.scanner.advance(&context, false);
+        choice.tell(out);
+        if !promotes {
+            out.emit(event);
+            return;
+        }
+        let holds = choice.parts.iter().any(|part| part.part == delta.part);
+        if !holds && free == choice.scanner.text.len() {
+            // Of what is before it nothing can be held then.
+            choice.release(out, usize::MAX);
+            out.emit(event);
+            return;
+        }
+        let place = choice.count;
+        if !holds {
+            choice.parts.push_back(Part {
+                place,
+                part: delta.part,
+                channel,
+                opened: None,
+                pieces: VecDeque::new(),
+                released: before,
+                length: before,
+                done: None,
+            });
+        }
+        if let Some(part) = choice.parts.iter_mut().find(|part| part.part == delta.part) {
+            part.length += delta.text.len();
+            part.pieces.push_back(Piece {
+                start: before,
+                text: delta.text.to_owned(),
+                metadata: delta.metadata.map(str::to_owned),
+            });
+        }
+        choice.release(out, free);
+    }
+
+    fn started(&mut self, channel: Channel, index: i32, part: u32, opened: Start) {
+        let (choice, context) = self.at(index);
+        choice.turn_to(part, context.settings);
+        let place = choice.count;
+        choice.parts.push_back(Part {
+            place,
+            part,
+            channel,
+            opened: Some(opened),
+            pieces: VecDeque::new(),
+            released: 0,
+            length: 0,
+            done: None,
+        });
+    }
+
+    fn done(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        index: i32,
+        part: u32,
+        done: Done,
+        event: &Event<'_>,
+    ) {
+        let promotes = self.settings.mode == Mode::Promote;
+        let (choice, context) = self.at(index);
+        if choice.current == Some(part) {
+            choice.scanner.advance(&context, true);
+            choice.tell(out);
+        }
+        if !promotes {
+            out.emit(event);
+            return;
+        }
+        match choice.parts.iter_mut().find(|one| one.part == part) {
+            Some(one) => {
+                let opened = one
+                    .opened
+                    .as_ref()
+                    .and_then(|opened| opened.item_id.clone());
+                one.done = Some(Done {
+                    item_id: done.item_id.or(opened),
+                    ..done
+                });
+            }
+            None if choice.scanner.pending.is_empty() => {
+                out.emit(event);
+                return;
+            }
+            None => {
+                let (place, length) = (choice.count, done.text.len());
+                choice.parts.push_back(Part {
+                    place,
+                    part,
+                    channel,
+                    opened: None,
+                    pieces: VecDeque::new(),
+                    released: length,
+                    length,
+                    done: Some(done),
+                });
+            }
+        }
+        choice.release(out, usize::MAX);
+    }
+
+    fn finished(&mut self, out: &mut Output<'_>, index: i32, event: &Event<'_>) {
+        let Event::Finished {
+            reason,
+            raw_reason,
+            choice: _,
+            metadata,
+        } = *event
+        else {
+            return;
+        };
+        let promotes = self.settings.mode == Mode::Promote;
+        let (choice, _) = self.at(index);
+        if !matches!(reason, "stop" | "tool_calls" | "other") {
+            choice.refuse_pending(Refusal::Finish);
+        }
+        choice.tell(out);
+        if !promotes {
+            for block in mem::take(&mut choice.scanner.pending) {
+                diagnose(out, Code::TEXT_CALL_SEEN, &block.span, Some(block.part), "");
+            }
+            out.emit(event);
+            return;
+        }
+        self.promote(out, index);
+        let (choice, _) = self.at(index);
+        choice.release(out, usize::MAX);
+        let reason = if choice.has_promoted {
+            "tool_calls"
+        } else {
+            reason
+        };
+        out.emit(&Event::Finished {
+            reason,
+            raw_reason,
+            choice: index,
+            metadata,
+        });
+    }
+
+    /// The pending blocks of a choice become calls.
+    fn promote(&mut self, out: &mut Output<'_>, index: i32) {
+        let (choice, _) = self.at(index);
+        let blocks = mem::take(&mut choice.scanner.pending);
+        if blocks.is_empty() {
+            return;
+        }
+        let parts = mem::take(&mut choice.parts);
+        let mut calls = mem::take(&mut choice.calls);
+        let mut blocks = blocks.into_iter().peekable();
+        for mut part in parts {
+            let mut shown = Vec::new();
+            let mut start = 0;
+            let mut is_first = true;
+            let mut had_block = false;
+            while let Some(block) = blocks.next_if(|block| block.span.part == part.place) {
+                had_block = true;
+                let done = self.segment(out, index, &mut part, start..block.span.start, is_first);
+                shown.extend(done);
+                is_first = false;
+                start = block.span.end;
+                for promoted in self.calls_of(out, index, &part, block, &mut calls) {
+                    shown.push(Shown::Call(promoted));
+                }
+            }
+            let end = part.length;
+            if !had_block {
+                // Text behind blocks of an earlier part: white space, and ends of turn.
+                let done = self.segment(out, index, &mut part, 0..0, true);
+                shown.extend(done);
+            } else if self.settings.after == After::Anywhere {
+                shown.extend(self.segment(out, index, &mut part, start..end, false));
+            }
+            let number = part.part;
+            self.at(index).0.shown.insert(number, shown);
+        }
+        self.at(index).0.calls = calls;
+    }
+
+    /// The text of a part before, between or behind its blocks, as a part of its own.
+    fn segment(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        part: &mut Part,
+        range: std::ops::Range<usize>,
+        is_first: bool,
+    ) -> Option<Shown> {
+        let mut done = part.done.clone()?;
+        let text = done.text.get(range.clone()).unwrap_or_default();
+        let text = if is_first {
+            text
+        } else {
+            text.trim_start_matches(is_blank)
+        };
+        let range = range.end - text.len()..range.end;
+        let text = text.to_owned();
+        let is_empty = text.chars().all(is_blank);
+        let carries = is_first
+            && (done.item_id.is_some()
+                || done.annotations.is_some()
+                || done.signature.is_some()
+                || done.encrypted_content.is_some()
+                || done.metadata.is_some());
+        let was_shown = is_first && part.opened.is_none();
+        if is_empty && !carries && !was_shown {
+            return None;
+        }
+        let mut number = part.part;
+        if !is_first {
+            number = match out.next_part() {
+                Ok(number) => number,
+                Err(fault) => {
+                    out.fail(fault);
+                    return None;
+                }
+            };
+            (done.annotations, done.metadata) = (None, None);
+            part.opened = Some(Start {
+                kind: done.kind,
+                item_id: done.item_id.clone(),
+                metadata: None,
+            });
+        }
+        done.text = if is_empty && !was_shown {
+            String::new()
+        } else {
+            text
+        };
+        part.start(out, index, number);
+        if !is_empty {
+            part.give(out, index, number, range);
+        }
+        done.emit(out, index, number, part.channel);
+        Some(Shown::Text(number, part.channel, done))
+    }
+
+    fn calls_of(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        part: &Part,
+        block: Block,
+        structured: &mut [(String, Value)],
+    ) -> Vec<Promoted> {
+        let mut promoted = Vec::new();
+        for (name, arguments) in block.calls {
+            let value: Option<Value> = serde_json::from_str(&arguments).ok();
+            let mut known = structured.iter();
+            if known.any(|(other, known)| *other == name && Some(known) == value.as_ref()) {
+                diagnose(
+                    out,
+                    Code::TEXT_CALL_DUPLICATE,
+                    &block.span,
+                    Some(part.part),
+                    "",
+                );
+                continue;
+            }
+            let number = match out.next_part() {
+                Ok(number) => number,
+                Err(fault) => {
+                    out.fail(fault);
+                    return promoted;
+                }
+            };
+            let id = self.mint(number);
+            diagnose(out, Code::TEXT_CALL_PROMOTED, &block.span, Some(number), "");
+            let call = Promoted {
+                part: number,
+                id,
+                name,
+                arguments,
+                raw: block.raw.clone(),
+            };
+            out.sign(WireFact::Address {
+                index: None,
+                sub: None,
+                item_id: None,
+            });
+            out.emit(&Event::ToolCallStarted {
+                part: number,
+                call_id: Some(&call.id),
+                item_id: None,
+                name: &call.name,
+                provider_executed: false,
+                custom: false,
+                choice: index,
+                metadata: None,
+            });
+            out.emit(&Event::ToolCallDelta(Delta {
+                part: number,
+                text: &call.arguments,
+                choice: index,
+                metadata: None,
+            }));
+            out.emit(&call.event(index));
+            self.at(index).0.has_promoted = true;
+            promoted.push(call);
+        }
+        promoted
+    }
+
+    /// An id like those of calls that got none, and unlike all others.
+    fn mint(&mut self, part: u32) -> String {
+        let wanted = format!("call_{}_{part}", self.seed);
+        let mut id = wanted.clone();
+        let mut number = 2;
+        while !self.ids.insert(id.clone()) {
+            id = format!("{wanted}__{number}");
+            number += 1;
+        }
+        id
+    }
+}
+
+/// Reports what was found in a text. What a policy raises is kept until it is asked for.
+fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, why: &str) {
+    let [start, end] = span.characters;
+    let gap = if why.is_empty() { "" } else { " " };
+    let detail = format!("{} {start}-{end}{gap}{why}", span.family);
+    if let Err(fault) = out.diagnose(code, part, &detail) {
+        out.fail(fault);
+    }
+}
+
+impl Choice {
+    /// The part whose text comes next.
+    fn turn_to(&mut self, part: u32, settings: &Settings) {
+        if self.current != Some(part) {
+            self.current = Some(part);
+            self.count += 1;
+            self.scanner.start_part(self.count, part, settings);
+        }
+    }
+
+    fn refuse_pending(&mut self, why: Refusal) {
+        for block in mem::take(&mut self.scanner.pending) {
+            self.scanner.refused.push((block.span, block.part, why));
+        }
+    }
+
+    /// Reports what was refused since the last time.
+    fn tell(&mut self, out: &mut Output<'_>) {
+        for (span, part, why) in mem::take(&mut self.scanner.refused) {
+            diagnose(out, Code::TEXT_CALL_REFUSED, &span, Some(part), why.name());
+        }
+    }
+
+    /// Lets go what is free: of the part at hand the text up to there, of those before it all.
+    fn release(&mut self, out: &mut Output<'_>, free: usize) {
+        let index = self.index;
+        let pending = self.scanner.pending.first();
+        let pending = pending.map(|block| (block.span.part, block.span.start));
+        while let Some(part) = self.parts.front_mut() {
+            let is_current = Some(part.part) == self.current;
+            let mut end = if is_current { free } else { usize::MAX };
+            if let Some((place, start)) = pending {
+                if part.place > place {
+                    return;
+                }
+                if part.place == place {
+                    end = end.min(start);
+                }
+            }
+            let is_done = part.done.is_some();
+            let is_blank = part
+                .pieces
+                .iter()
+                .all(|piece| piece.text.chars().all(is_blank));
+            if part.opened.is_some() && is_blank && (!is_done || end < part.length) {
+                return;
+            }
+            let end = end.min(part.length);
+            if part.opened.is_some() && end == 0 && !is_done {
+                return;
+            }
+            let number = part.part;
+            let leading = part.opened.is_some();
+            if leading && !is_done && part.is_blank_to(end) {
+                return;
+            }
+            part.start(out, index, number);
+            let from = part.released;
+            part.give(out, index, number, from..end);
+            if end < part.length {
+                return;
+            }
+            if let Some((place, _)) = pending.filter(|(place, _)| *place == part.place) {
+                debug_assert_eq!(place, part.place);
+                return;
+            }
+            match part.done.take() {
+                Some(done) => done.emit(out, index, number, part.channel),
+                // Open, and nothing of it is held.
+                None if is_current => {}
+                None => {}
+            }
+            self.parts.pop_front();
+        }
+    }
+}
+
+impl Part {
+    /// Emits its beginning, if that was held.
+    fn start(&mut self, out: &mut Output<'_>, choice: i32, part: u32) {
+        let Some(opened) = self.opened.take() else {
+            return;
+        };
+        out.sign(WireFact::Address {
+            index: None,
+            sub: None,
+            item_id: None,
+        });
+        let (item_id, metadata) = (opened.item_id.as_deref(), opened.metadata.as_deref());
+        out.emit(&match self.channel {
+            Channel::Reasoning => Event::ReasoningStarted {
+                part,
+                kind: opened.kind,
+                item_id,
+                choice,
+                metadata,
+            },
+            _ => Event::TextStarted(Opened {
+                part,
+                item_id,
+                choice,
+                metadata,
+            }),
+        });
+    }
+
+    fn is_blank_to(&self, end: usize) -> bool {
+        self.pieces.iter().all(|piece| {
+            let length = end.saturating_sub(piece.start).min(piece.text.len());
+            piece
+                .text
+                .get(..length)
+                .unwrap_or_default()
+                .chars()
+                .all(is_blank)
+        })
+    }
+
+    /// Emits what is held of a range, each piece by itself, and drops what is before it.
+    fn give(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        part: u32,
+        range: std::ops::Range<usize>,
+    ) {
+        while let Some(piece) = self.pieces.front_mut() {
+            let end = piece.start + piece.text.len();
+            if piece.start >= range.end {
+                break;
+            }
+            let from = range
+                .start
+                .max(self.released)
+                .saturating_sub(piece.start)
+                .min(piece.text.len());
+            let to = range.end.saturating_sub(piece.start).min(piece.text.len());
+            let text = piece.text.get(from..to).unwrap_or_default();
+            if !text.is_empty() {
+                let metadata = piece.metadata.take();
+                let delta = Delta {
+                    part,
+                    text,
+                    choice,
+                    metadata: metadata.as_deref(),
+                };
+                out.emit(&DeltaKind::from(self.channel).event(delta));
+            }
+            if end > range.end {
+                break;
+            }
+            self.pieces.pop_front();
+        }
+        self.released = self.released.max(range.end);
+    }
+}
+
+impl Done {
+    fn emit(&self, out: &mut Output<'_>, choice: i32, part: u32, channel: Channel) {
+        out.emit(&self.event(choice, part, channel));
+    }
+
+    fn event(&self, choice: i32, part: u32, channel: Channel) -> Event<'_> {
+        let metadata = self.metadata.as_deref();
+        match channel {
+            Channel::Reasoning => Event::ReasoningDone {
+                part,
+                text: &self.text,
+                kind: self.kind,
+                item_id: self.item_id.as_deref(),
+                signature: self.signature.as_deref(),
+                encrypted_content: self.encrypted_content.as_deref(),
+                choice,
+                metadata,
+            },
+            _ => Event::TextDone {
+                part,
+                text: &self.text,
+                annotations: self.annotations.as_deref(),
+                choice,
+                metadata,
+            },
+        }
+    }
+}
+
+impl Promoted {
+    fn event(&self, choice: i32) -> Event<'_> {
+        Event::ToolCall {
+            part: self.part,
+            call_id: &self.id,
+            name: &self.name,
+            arguments: &self.arguments,
+            state: "complete",
+            item_id: None,
+            reason: None,
+            raw_arguments: None,
+            provider_executed: false,
+            aliases: &[],
+            custom: false,
+            raw_text: Some(&self.raw),
+            choice,
+            metadata: None,
+        }
+    }
+}
+
+impl EventFilter for TextCalls {
+    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        match *event {
+            Event::TextDelta(delta) => self.text(out, Channel::Text, event, &delta),
+            Event::ReasoningDelta(delta) if self.reads(Channel::Reasoning) => {
+                self.text(out, Channel::Reasoning, event, &delta);
+            }
+            Event::TextStarted(opened) if self.settings.mode == Mode::Promote => {
+                let start = Start {
+                    kind: "raw",
+                    item_id: owned(opened.item_id),
+                    metadata: owned(opened.metadata),
+                };
+                self.started(Channel::Text, opened.choice, opened.part, start);
+            }
+            Event::ReasoningStarted {
+                part,
+                kind,
+                item_id,
+                choice,
+                metadata,
+            } if self.settings.mode == Mode::Promote && self.reads(Channel::Reasoning) => {
+                let start = Start {
+                    kind,
+                    item_id: owned(item_id),
+                    metadata: owned(metadata),
+                };
+                self.started(Channel::Reasoning, choice, part, start);
+            }
+            Event::TextDone {
+                part,
+                text,
+                annotations,
+                choice,
+                metadata,
+            } => {
+                let done = Done {
+                    text: text.to_owned(),
+                    kind: "raw",
+                    item_id: None,
+                    annotations: owned(annotations),
+                    signature: None,
+                    encrypted_content: None,
+                    metadata: owned(metadata),
+                };
+                self.done(out, Channel::Text, choice, part, done, event);
+            }
+            Event::ReasoningDone {
+                part,
+                text,
+                kind,
+                item_id,
+                signature,
+                encrypted_content,
+                choice,
+                metadata,
+            } if self.reads(Channel::Reasoning) => {
+                let done = Done {
+                    text: text.to_owned(),
+                    kind,
+                    item_id: owned(item_id),
+                    annotations: None,
+                    signature: owned(signature),
+                    encrypted_content: owned(encrypted_content),
+                    metadata: owned(metadata),
+                };
+                self.done(out, Channel::Reasoning, choice, part, done, event);
+            }
+            Event::ToolCallStarted { call_id, .. } => {
+                self.ids.extend(owned(call_id));
+                out.emit(event);
+            }
+            Event::ToolCall {
+                call_id,
+                name,
+                arguments,
+                choice,
+                ..
+            } => {
+                self.ids.insert(call_id.to_owned());
+                let text = if arguments.is_empty() {
+                    "{}"
+                } else {
+                    arguments
+                };
+                if let Ok(value) = serde_json::from_str(text) {
+                    self.at(choice).0.calls.push((name.to_owned(), value));
+                }
+                out.emit(event);
+            }
+            Event::Finished { choice, .. } => self.finished(out, choice, event),
+            Event::UpstreamError { .. } => {
+                self.end(out);
+                out.emit(event);
+            }
+            _ => out.emit(event),
+        }
+    }
+
+    fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>) {
+        let channel = match deltas.kind {
+            DeltaKind::Text => Channel::Text,
+            DeltaKind::Reasoning => Channel::Reasoning,
+            DeltaKind::Refusal | DeltaKind::ToolCall => Channel::Refusal,
+        };
+        if self.reads(channel) {
+            self.at(deltas.choice).0.scanner.take_plain(deltas.texts);
+        }
+        out.emit_all(deltas);
+    }
+
+    fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool {
+        let reads = match kind {
+            DeltaKind::Text => true,
+            DeltaKind::Reasoning => self.reads(Channel::Reasoning),
+            DeltaKind::Refusal | DeltaKind::ToolCall => false,
+        };
+        if !reads {
+            return true;
+        }
+        let (choice, context) = self.at(choice);
+        let passes = choice.parts.is_empty() && choice.scanner.is_plain(texts, context.settings);
+        if !passes {
+            self.singles = SINGLES;
+        }
+        passes
+    }
+
+    fn takes_rows(&self) -> bool {
+        self.singles == 0
+    }
+}
+
+/// How many pieces go one by one after a row that could not pass.
+const SINGLES: usize = 16;
+
+/// The snapshot of an answer with what became of its texts: what was added comes after all parts of the assembler.
+pub(crate) struct ShownSink<'s> {
+    stage: &'s TextCalls,
+    sink: &'s mut dyn Sink,
+    is_told: bool,
+}
+
+impl ShownSink<'_> {
+    fn tell_added(&mut self) {
+        if mem::replace(&mut self.is_told, true) {
+            return;
+        }
+        let mut added: Vec<(u32, i32, &Shown)> = Vec::new();
+        for choice in &self.stage.choices {
+            for (part, shown) in &choice.shown {
+                let own = |one: &&Shown| one.part() != *part;
+                added.extend(
+                    shown
+                        .iter()
+                        .filter(own)
+                        .map(|one| (one.part(), choice.index, one)),
+                );
+            }
+        }
+        added.sort_by_key(|(part, ..)| *part);
+        for (_, choice, shown) in added {
+            self.sink.event(&shown.event(choice));
+        }
+    }
+}
+
+impl Shown {
+    fn part(&self) -> u32 {
+        match self {
+            Shown::Text(part, ..) => *part,
+            Shown::Call(call) => call.part,
+        }
+    }
+
+    fn event(&self, choice: i32) -> Event<'_> {
+        match self {
+            Shown::Text(part, channel, done) => done.event(choice, *part, *channel),
+            Shown::Call(call) => call.event(choice),
+        }
+    }
+}
+
+impl Sink for ShownSink<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        let index = event.choice().unwrap_or_default();
+        let choice = self
+            .stage
+            .choices
+            .iter()
+            .find(|choice| choice.index == index);
+        match *event {
+            Event::TextStarted(Opened { part, .. })
+            | Event::TextDone { part, .. }
+            | Event::ReasoningStarted { part, .. }
+            | Event::ReasoningDone { part, .. } => {
+                let Some(shown) = choice.and_then(|choice| choice.shown.get(&part)) else {
+                    return self.sink.event(event);
+                };
+                let Some(own) = shown.iter().find(|one| one.part() == part) else {
+                    return;
+                };
+                match event {
+                    Event::TextDone { .. } | Event::ReasoningDone { .. } => {
+                        self.sink.event(&own.event(index));
+                    }
+                    _ => self.sink.event(event),
+                }
+            }
+            Event::Usage(_) | Event::UpstreamError { .. } => {
+                self.tell_added();
+                self.sink.event(event);
+            }
+            Event::Finished {
+                reason,
+                raw_reason,
+                metadata,
+                ..
+            } => {
+                self.tell_added();
+                let promoted = choice.is_some_and(|choice| choice.has_promoted);
+                self.sink.event(&Event::Finished {
+                    reason: if promoted { "tool_calls" } else { reason },
+                    raw_reason,
+                    choice: index,
+                    metadata,
+                });
+            }
+            _ => self.sink.event(event),
+        }
+    }
+}

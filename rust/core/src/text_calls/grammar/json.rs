@@ -1,0 +1,203 @@
+//! Calls that are JSON objects, with a name and an object of arguments under known keys.
+
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::Scanner;
+use crate::text_calls::family::Entry;
+use crate::text_calls::reading::Arguments;
+use crate::text_calls::reading::Found;
+use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::Place;
+use crate::text_calls::reading::Reading;
+use crate::text_calls::reading::Stop;
+use std::collections::HashSet;
+
+/// A member that declarations of tools have, and calls do not.
+const DESCRIPTION: &str = "description";
+
+/// What stands in the block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grammar {
+    /// Literals behind the marker.
+    lead: Vec<String>,
+    values: Vec<Values>,
+    keys: Keys,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    Object,
+    /// One behind the other.
+    Objects,
+    Array,
+}
+
+/// Where a call's name and arguments stand in its object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Keys {
+    /// The only key of the object is the name, and its value the arguments.
+    Keyed,
+    Named {
+        name: String,
+        arguments: Vec<String>,
+        /// Arguments may be a JSON string that holds an object.
+        unwrap: bool,
+    },
+}
+
+impl Grammar {
+    pub fn read(entry: &Entry<'_>) -> Option<Grammar> {
+        let words = entry.words("values");
+        let is_keyed = words.iter().any(|word| word == "keyed");
+        let values = words.iter().map(|word| match word.as_str() {
+            "object" => Some(Values::Object),
+            "objects" => Some(Values::Objects),
+            "array" | "keyed" => Some(Values::Array),
+            _ => None,
+        });
+        let named = || Keys::Named {
+            name: entry.word("name").unwrap_or_else(|| "name".to_owned()),
+            arguments: entry.words("arguments"),
+            unwrap: !entry.is_off("unwrap"),
+        };
+        Some(Grammar {
+            lead: entry.words("lead"),
+            values: values.collect::<Option<_>>()?,
+            keys: if is_keyed { Keys::Keyed } else { named() },
+        })
+    }
+
+    /// The body of the block. `true`: one more object may come before the closer.
+    pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
+        if reading.place == Place::Start {
+            reading.expect_all(text, &self.lead)?;
+            reading.place = Place::Value;
+        }
+        reading.skip_blank(text);
+        let is_first = reading.calls.is_empty();
+        let opener = reading.peek(text)?;
+        let repeats = match opener {
+            '{' if self.values.contains(&Values::Objects) => true,
+            '{' if is_first && self.values.contains(&Values::Object) => false,
+            '[' if is_first && self.values.contains(&Values::Array) => false,
+            _ => return Err(Stop::Broken),
+        };
+        let raw = Raw {
+            text: reading.json(text, &[opener])?,
+            kind: if opener == '{' {
+                Kind::Object
+            } else {
+                Kind::Array
+            },
+        };
+        let calls = match raw.kind {
+            Kind::Array => calls_in(raw, &self.keys),
+            _ => call(raw, &self.keys).map(|call| vec![call]),
+        };
+        let calls = calls.filter(|calls| !calls.is_empty());
+        reading.calls.extend(calls.ok_or(Stop::Broken)?);
+        Ok(repeats)
+    }
+}
+
+fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<Found>> {
+    let mut scanner = Scanner::again(raw.text);
+    scanner.enter_array().ok()?;
+    let mut calls = Vec::new();
+    while scanner.next_item().ok()? {
+        calls.push(call(scanner.skip().ok()?, keys)?);
+    }
+    Some(calls)
+}
+
+/// A call from its object. The name and the arguments each stand there exactly once.
+fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
+    if raw.kind != Kind::Object || !has_unique_keys(raw.text) {
+        return None;
+    }
+    let mut scanner = Scanner::again(raw.text);
+    scanner.enter_object().ok()?;
+    let (mut name, mut arguments) = (None, None);
+    while let Some(key) = scanner.next_key().ok()? {
+        let key = key.name();
+        let value = scanner.skip().ok()?;
+        let is_broken = match keys {
+            Keys::Keyed => {
+                arguments = Some(object(value, true)?);
+                name.replace(key.into_owned()).is_some()
+            }
+            Keys::Named { name: known, .. } if *known == key => {
+                name.replace(string(value)?).is_some()
+            }
+            Keys::Named {
+                arguments: known,
+                unwrap,
+                ..
+            } if known.iter().any(|known| *known == key) => {
+                arguments.replace(object(value, *unwrap)?).is_some()
+            }
+            Keys::Named { .. } => key == DESCRIPTION,
+        };
+        if is_broken {
+            return None;
+        }
+    }
+    Some(Found {
+        name: name?,
+        arguments: Arguments::Object(arguments?),
+    })
+}
+
+fn string(raw: Raw<'_>) -> Option<String> {
+    if raw.kind != Kind::String {
+        return None;
+    }
+    let (text, lone) = Scanner::again(raw.text).text().ok()?.into_whole();
+    (!lone).then(|| text.into_owned())
+}
+
+/// An object as it stands, or once out of a JSON string.
+fn object(raw: Raw<'_>, unwrap: bool) -> Option<String> {
+    match raw.kind {
+        Kind::Object => Some(raw.text.to_owned()),
+        Kind::String if unwrap => {
+            let inner = string(raw)?;
+            let mut scanner = Scanner::new(&inner, None);
+            let value = scanner.skip().ok()?;
+            scanner.finish().ok()?;
+            let usable = value.kind == Kind::Object && has_unique_keys(value.text);
+            usable.then(|| value.text.to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// No object in the JSON text has one key twice.
+pub(crate) fn has_unique_keys(json: &str) -> bool {
+    unique(&mut Scanner::again(json)) == Some(true)
+}
+
+/// As deep as the text was checked to be, and no deeper.
+fn unique(scanner: &mut Scanner<'_>) -> Option<bool> {
+    match scanner.kind().ok()? {
+        Kind::Object => {
+            let mut keys = HashSet::new();
+            scanner.enter_object().ok()?;
+            while let Some(key) = scanner.next_key().ok()? {
+                if !keys.insert(key.name().into_owned()) || !unique(scanner)? {
+                    return Some(false);
+                }
+            }
+        }
+        Kind::Array => {
+            scanner.enter_array().ok()?;
+            while scanner.next_item().ok()? {
+                if !unique(scanner)? {
+                    return Some(false);
+                }
+            }
+        }
+        _ => drop(scanner.skip().ok()?),
+    }
+    Some(true)
+}

@@ -1,0 +1,132 @@
+//! Calls with a tag for each key and each value: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`.
+
+use crate::text_calls::family::Close;
+use crate::text_calls::family::Entry;
+use crate::text_calls::grammar::add_member;
+use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::Place;
+use crate::text_calls::reading::Reading;
+use crate::text_calls::reading::Stop;
+use crate::text_calls::reading::Value;
+use crate::text_calls::reading::in_name;
+use crate::text_calls::reading::is_blank;
+
+/// The tags of one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tags {
+    /// Of each call, where the block holds several.
+    call: Option<Tag>,
+    key: [String; 2],
+    value: [String; 2],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tag {
+    open: String,
+    /// Behind the name; may be missing.
+    separator: Option<String>,
+    close: String,
+}
+
+impl Tags {
+    pub fn read(entry: &Entry<'_>) -> Option<Tags> {
+        let call = entry.inner("call").map(|call| {
+            Some(Tag {
+                open: call.word("open")?,
+                separator: call.word("separator"),
+                close: call.word("close")?,
+            })
+        });
+        Some(Tags {
+            call: match call {
+                Some(call) => Some(call?),
+                None => None,
+            },
+            key: entry.words("key").try_into().ok()?,
+            value: entry.words("value").try_into().ok()?,
+        })
+    }
+
+    /// One call of the block. False: it is the only one, and only the block's closer may come.
+    pub fn advance(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<bool> {
+        let [key_open, key_close] = &self.key;
+        let [value_open, value_close] = &self.value;
+        loop {
+            match reading.place {
+                Place::Start => {
+                    if let Some(call) = &self.call {
+                        reading.skip_blank(text);
+                        reading.expect(text, &call.open)?;
+                    }
+                    reading.place = Place::Name;
+                }
+                Place::Name => {
+                    reading.skip_blank(text);
+                    reading.name = reading.run(text, in_name)?.to_owned();
+                    reading.place = Place::BeforeValue;
+                }
+                Place::BeforeValue => {
+                    reading.skip_blank(text);
+                    let separator = self
+                        .call
+                        .as_ref()
+                        .and_then(|call| call.separator.as_deref());
+                    if let Some(separator) = separator {
+                        // All that may come begins with the same character.
+                        match reading.take(text, separator) {
+                            Err(Stop::Cut) => return Err(Stop::Cut),
+                            Ok(_) | Err(Stop::Broken) => {}
+                        }
+                    }
+                    reading.place = Place::Members;
+                }
+                Place::Members => {
+                    reading.skip_blank(text);
+                    let rest = reading.rest(text);
+                    let literal = match (&self.call, close) {
+                        (Some(call), _) => call.close.as_str(),
+                        (None, Close::Literal(literal)) => literal.as_str(),
+                        (None, _) => return Err(Stop::Broken),
+                    };
+                    if rest.starts_with(key_open.as_str()) {
+                        reading.at += key_open.len();
+                        reading.place = Place::Key;
+                    } else if rest.starts_with(literal) {
+                        if self.call.is_some() {
+                            reading.at += literal.len();
+                        }
+                        reading.end_call();
+                        reading.place = Place::Start;
+                        return Ok(self.call.is_some());
+                    } else if key_open.starts_with(rest) || literal.starts_with(rest) {
+                        return Err(Stop::Cut);
+                    } else {
+                        return Err(Stop::Broken);
+                    }
+                }
+                Place::Key => {
+                    let raw = reading.until(text, key_close, Some(key_open))?;
+                    let key = raw.trim_matches(is_blank);
+                    if key.is_empty() || key.contains(['<', '>', '\n']) {
+                        return Err(Stop::Broken);
+                    }
+                    reading.key = key.to_owned();
+                    reading.place = Place::Attribute;
+                }
+                Place::Attribute => {
+                    reading.skip_blank(text);
+                    reading.expect(text, value_open)?;
+                    reading.place = Place::Value;
+                }
+                Place::Value => {
+                    let raw = reading
+                        .until(text, value_close, Some(value_open))?
+                        .to_owned();
+                    add_member(reading, Value::Raw(raw))?;
+                    reading.place = Place::Members;
+                }
+                Place::Object | Place::AfterValue | Place::AfterCall => return Err(Stop::Broken),
+            }
+        }
+    }
+}

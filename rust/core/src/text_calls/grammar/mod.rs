@@ -1,0 +1,97 @@
+//! One parser for each shape of a block, whatever the family.
+
+pub(crate) mod braces;
+pub(crate) mod harmony;
+pub(crate) mod json;
+pub(crate) mod key_value;
+pub(crate) mod named_json;
+pub(crate) mod python;
+pub(crate) mod python_literal;
+pub(crate) mod xml;
+
+use crate::text_calls::family::Close;
+use crate::text_calls::family::Entry;
+use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::Reading;
+use crate::text_calls::reading::Stop;
+use crate::text_calls::reading::Value;
+
+/// How the calls of a block are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Grammar {
+    Json(json::Grammar),
+    Xml(xml::Tags),
+    KeyValue(key_value::Tags),
+    NamedJson(named_json::Literals),
+    PythonLines,
+    PythonList,
+    Braces(braces::Literals),
+    Harmony,
+}
+
+impl Grammar {
+    /// None where the entry lacks what its shape needs.
+    pub fn read(entry: &Entry<'_>) -> Option<Grammar> {
+        Some(match entry.word("shape")?.as_str() {
+            "json" => Grammar::Json(json::Grammar::read(entry)?),
+            "xml" => Grammar::Xml(xml::Tags::read(entry)?),
+            "key_value" => Grammar::KeyValue(key_value::Tags::read(entry)?),
+            "named_json" => Grammar::NamedJson(named_json::Literals::read(entry)),
+            "python" if entry.word("form").as_deref() == Some("lines") => Grammar::PythonLines,
+            "python" => Grammar::PythonList,
+            "braces" => Grammar::Braces(braces::Literals::read(entry)?),
+            "harmony" => Grammar::Harmony,
+            _ => return None,
+        })
+    }
+
+    /// Reads one call or several. True: the block may hold one more.
+    fn advance(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<bool> {
+        match self {
+            Grammar::Json(grammar) => grammar.advance(reading, text),
+            Grammar::Xml(tags) => tags.advance(reading, text),
+            Grammar::KeyValue(tags) => tags.advance(reading, text, close),
+            Grammar::NamedJson(literals) => literals.advance(reading, text),
+            Grammar::PythonLines => python::one(reading, text),
+            Grammar::PythonList => python::list(reading, text),
+            Grammar::Braces(literals) => literals.advance(reading, text),
+            Grammar::Harmony => harmony::advance(reading, text),
+        }
+    }
+
+    /// Reads the body and the closer of a block.
+    pub fn read_block(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<()> {
+        loop {
+            let is_between = reading.is_between && !reading.calls.is_empty();
+            if is_between {
+                let Close::Literal(literal) = close else {
+                    return Ok(());
+                };
+                reading.skip_blank(text);
+                match reading.take(text, literal) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) if reading.may_repeat => {}
+                    Ok(false) => return Err(Stop::Broken),
+                    // The next call may begin like the closer.
+                    Err(stop) => return Err(stop),
+                }
+            }
+            reading.is_between = false;
+            reading.may_repeat = self.advance(reading, text, close)?;
+            reading.is_between = true;
+        }
+    }
+}
+
+/// The parameter whose key was read. A second one of the same key breaks the block.
+fn add_member(reading: &mut Reading, value: Value) -> Parse<()> {
+    let key = std::mem::take(&mut reading.key);
+    if reading.members.is_empty() {
+        reading.keys.clear();
+    }
+    if !reading.keys.insert(key.clone()) {
+        return Err(Stop::Broken);
+    }
+    reading.members.push((key, value));
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Calls in the syntax of Python: `[f(k='v'), g()]`, or one a line.
+
+use crate::text_calls::grammar::python_literal::Cursor;
+use crate::text_calls::grammar::python_literal::call;
+use crate::text_calls::reading::Parse;
+use crate::text_calls::reading::Reading;
+use crate::text_calls::reading::Stop;
+use crate::text_calls::reading::in_name;
+
+const QUOTES: &[u8] = b"'\"";
+
+/// A list of calls.
+pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
+    reading.skip_blank(text);
+    if reading.peek(text)? != '[' {
+        return Err(Stop::Broken);
+    }
+    let raw = reading.balanced(text, QUOTES)?;
+    let mut cursor = Cursor::new(raw, 1);
+    loop {
+        cursor.skip_blank();
+        if !reading.calls.is_empty() && cursor.take(']') {
+            return Ok(false);
+        }
+        reading.calls.push(call(&mut cursor).ok_or(Stop::Broken)?);
+        cursor.skip_blank();
+        if !cursor.take(',') && cursor.peek() != Some(']') {
+            return Err(Stop::Broken);
+        }
+    }
+}
+
+/// The next call of several.
+pub(crate) fn one(reading: &mut Reading, text: &str) -> Parse<bool> {
+    reading.skip_blank(text);
+    if reading.name.is_empty() {
+        reading.name = reading.run(text, in_name)?.to_owned();
+    }
+    if reading.peek(text)? != '(' {
+        return Err(Stop::Broken);
+    }
+    let raw = reading.balanced(text, QUOTES)?;
+    let whole = format!("{}{raw}", std::mem::take(&mut reading.name));
+    let mut cursor = Cursor::new(&whole, 0);
+    reading.calls.push(call(&mut cursor).ok_or(Stop::Broken)?);
+    Ok(true)
+}

@@ -1,0 +1,327 @@
+//! Python literals and calls with keyword arguments, as models write them: `f(k='v', n=[1, True])`. Written as JSON.
+//!
+//! `true`, `false` and `null` are accepted besides Python's own words. Names, operators, positional arguments and
+//! everything else that would have to be evaluated is refused.
+
+use crate::json::MAX_DEPTH;
+use crate::json::Scanner;
+use crate::json::write_string;
+use crate::text_calls::reading::Arguments;
+use crate::text_calls::reading::Found;
+use crate::text_calls::reading::Value;
+use crate::text_calls::reading::in_name;
+use crate::text_calls::reading::is_blank;
+use std::collections::HashSet;
+
+/// A position in a text that is all there.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(text: &'a str, at: usize) -> Cursor<'a> {
+        Cursor { text, at }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    pub fn skip_blank(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start_matches(is_blank).len();
+    }
+
+    pub fn take(&mut self, character: char) -> bool {
+        let comes = self.peek() == Some(character);
+        self.at += if comes { character.len_utf8() } else { 0 };
+        comes
+    }
+
+    fn expect(&mut self, literal: &str) -> Option<()> {
+        self.rest().strip_prefix(literal)?;
+        self.at += literal.len();
+        Some(())
+    }
+
+    fn run(&mut self, such: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let end = rest
+            .find(|character| !such(character))
+            .unwrap_or(rest.len());
+        self.at += end;
+        rest.get(..end).unwrap_or_default()
+    }
+}
+
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+/// One call, with keyword arguments only.
+pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
+    let name = cursor.run(in_name);
+    if name.is_empty() {
+        return None;
+    }
+    cursor.skip_blank();
+    cursor.expect("(")?;
+    let mut members: Vec<(String, Value)> = Vec::new();
+    let mut keys = HashSet::new();
+    loop {
+        cursor.skip_blank();
+        if cursor.take(')') {
+            return Some(Found {
+                name: name.to_owned(),
+                arguments: Arguments::Parameters(members),
+            });
+        }
+        let key = cursor.run(is_word);
+        if key.is_empty() || key.starts_with(|first: char| first.is_ascii_digit()) {
+            return None;
+        }
+        cursor.skip_blank();
+        cursor.expect("=")?;
+        let mut value = String::new();
+        literal(cursor, &mut value, 1)?;
+        if !keys.insert(key) {
+            return None;
+        }
+        members.push((key.to_owned(), Value::Json(value)));
+        cursor.skip_blank();
+        if !cursor.take(',') && cursor.peek() != Some(')') {
+            return None;
+        }
+    }
+}
+
+/// One literal, written as JSON.
+pub(crate) fn literal(cursor: &mut Cursor<'_>, out: &mut String, depth: u32) -> Option<()> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    cursor.skip_blank();
+    match cursor.peek()? {
+        '\'' | '"' => {
+            write_string(out, &string(cursor)?);
+            Some(())
+        }
+        '[' => list(cursor, out, ']', depth),
+        '(' => list(cursor, out, ')', depth),
+        '{' => dict(cursor, out, depth),
+        '-' | '+' | '.' | '0'..='9' => number(cursor, out),
+        _ => word(cursor, out),
+    }
+}
+
+fn word(cursor: &mut Cursor<'_>, out: &mut String) -> Option<()> {
+    out.push_str(match cursor.run(is_word) {
+        "True" | "true" => "true",
+        "False" | "false" => "false",
+        "None" | "null" => "null",
+        _ => return None,
+    });
+    Some(())
+}
+
+fn list(cursor: &mut Cursor<'_>, out: &mut String, closer: char, depth: u32) -> Option<()> {
+    cursor.advance(1);
+    out.push('[');
+    let mut items = 0;
+    let mut commas = 0;
+    loop {
+        cursor.skip_blank();
+        if cursor.peek()? == closer {
+            break;
+        }
+        if items > commas {
+            return None;
+        }
+        if items > 0 {
+            out.push(',');
+        }
+        literal(cursor, out, depth + 1)?;
+        items += 1;
+        cursor.skip_blank();
+        if cursor.peek()? == ',' {
+            cursor.advance(1);
+            commas += 1;
+        }
+    }
+    // `(1)` is a number in parentheses.
+    if closer == ')' && items == 1 && commas == 0 {
+        return None;
+    }
+    cursor.advance(1);
+    out.push(']');
+    Some(())
+}
+
+fn dict(cursor: &mut Cursor<'_>, out: &mut String, depth: u32) -> Option<()> {
+    cursor.advance(1);
+    out.push('{');
+    let mut keys: HashSet<String> = HashSet::new();
+    loop {
+        cursor.skip_blank();
+        if cursor.take('}') {
+            out.push('}');
+            return Some(());
+        }
+        let key = match cursor.peek()? {
+            '\'' | '"' => string(cursor)?,
+            _ => return None,
+        };
+        if !keys.is_empty() {
+            out.push(',');
+        }
+        write_string(out, &key);
+        out.push(':');
+        if !keys.insert(key) {
+            return None;
+        }
+        cursor.skip_blank();
+        cursor.expect(":")?;
+        literal(cursor, out, depth + 1)?;
+        cursor.skip_blank();
+        match cursor.peek()? {
+            ',' => cursor.advance(1),
+            '}' => {}
+            _ => return None,
+        }
+    }
+}
+
+fn number(cursor: &mut Cursor<'_>, out: &mut String) -> Option<()> {
+    let raw = cursor.run(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-' | '_'));
+    out.push_str(&decimal(raw)?);
+    Some(())
+}
+
+/// A decimal number of Python as JSON: `.5`, `5.` and `+1` are respelled; leading zeros, underscores and other bases are
+/// refused.
+fn decimal(raw: &str) -> Option<String> {
+    let (sign, digits) = match raw.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", raw.strip_prefix('+').unwrap_or(raw)),
+    };
+    let mut spelled = sign.to_owned();
+    if digits.starts_with('.') {
+        spelled.push('0');
+    }
+    match digits.split_once('.') {
+        Some((whole, after)) if !after.starts_with(|c: char| c.is_ascii_digit()) => {
+            spelled.push_str(whole);
+            spelled.push_str(".0");
+            spelled.push_str(after);
+            if whole.is_empty() {
+                return None;
+            }
+        }
+        _ => spelled.push_str(digits),
+    }
+    let value = Scanner::new(&spelled, None).skip().ok()?;
+    (value.text.len() == spelled.len()).then_some(spelled)
+}
+
+/// A string between quotes: the cursor is on the opening one.
+fn string(cursor: &mut Cursor<'_>) -> Option<String> {
+    let quote = cursor.peek()?;
+    cursor.advance(1);
+    let mut value = String::new();
+    loop {
+        let rest = cursor.rest();
+        let stop = rest.find([quote, '\\'])?;
+        value.push_str(rest.get(..stop).unwrap_or_default());
+        cursor.advance(stop);
+        let character = cursor.peek()?;
+        cursor.advance(1);
+        if character == quote {
+            return Some(value);
+        }
+        escape(cursor, &mut value)?;
+    }
+}
+
+/// An escape, from behind its backslash. An unknown one stays as it is, as in Python.
+fn escape(cursor: &mut Cursor<'_>, value: &mut String) -> Option<()> {
+    let character = cursor.peek()?;
+    cursor.advance(character.len_utf8());
+    match character {
+        '\n' => {}
+        '\\' | '\'' | '"' => value.push(character),
+        'a' => value.push('\u{7}'),
+        'b' => value.push('\u{8}'),
+        'f' => value.push('\u{c}'),
+        'n' => value.push('\n'),
+        'r' => value.push('\r'),
+        't' => value.push('\t'),
+        'v' => value.push('\u{b}'),
+        'x' => value.push(code_point(cursor, 2)?),
+        'u' => unit(cursor, value)?,
+        'U' => value.push(code_point(cursor, 8)?),
+        'N' => return None,
+        '0'..='7' => {
+            let mut code = character.to_digit(8).unwrap_or_default();
+            for _ in 0..2 {
+                let Some(digit) = cursor.peek().and_then(|digit| digit.to_digit(8)) else {
+                    break;
+                };
+                cursor.advance(1);
+                code = code * 8 + digit;
+            }
+            value.push(char::from_u32(code)?);
+        }
+        other => {
+            value.push('\\');
+            value.push(other);
+        }
+    }
+    Some(())
+}
+
+fn digits(cursor: &mut Cursor<'_>, count: usize) -> Option<u32> {
+    let rest = cursor.rest();
+    let found = rest.chars().take(count);
+    if !found.clone().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    if found.count() < count {
+        return None;
+    }
+    let code = rest
+        .get(..count)
+        .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    cursor.advance(count);
+    code
+}
+
+fn code_point(cursor: &mut Cursor<'_>, count: usize) -> Option<char> {
+    char::from_u32(digits(cursor, count)?)
+}
+
+/// A `\u` escape; two that are a surrogate pair are one character. Half of a pair is refused.
+fn unit(cursor: &mut Cursor<'_>, value: &mut String) -> Option<()> {
+    let high = digits(cursor, 4)?;
+    if !(0xD800..0xDC00).contains(&high) {
+        value.push(char::from_u32(high)?);
+        return Some(());
+    }
+    cursor.expect("\\u")?;
+    let low = digits(cursor, 4)?;
+    if !(0xDC00..0xE000).contains(&low) {
+        return None;
+    }
+    let code = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+    value.push(char::from_u32(code)?);
+    Some(())
+}

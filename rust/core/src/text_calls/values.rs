@@ -1,0 +1,354 @@
+//! Values that a model wrote as raw text, typed by the tool's JSON schema.
+//!
+//! A parameter that can only be a string stays the text that it is. Any other value must fit one of the types that the
+//! schema allows; one that fits none is refused, never guessed.
+
+use crate::json::Scanner;
+use crate::json::write_string;
+use crate::text_calls::reading::Arguments;
+use crate::text_calls::reading::Found;
+use crate::text_calls::reading::Value as Read;
+use serde_json::Map;
+use serde_json::Value;
+
+/// How many schemas are followed for one parameter: references may form a circle.
+const MAX_SCHEMAS: usize = 256;
+
+/// The types that a schema allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Types(u8);
+
+impl Types {
+    pub const NULL: Types = Types(1);
+    pub const INTEGER: Types = Types(2);
+    pub const NUMBER: Types = Types(4);
+    pub const BOOLEAN: Types = Types(8);
+    pub const OBJECT: Types = Types(16);
+    pub const ARRAY: Types = Types(32);
+    pub const STRING: Types = Types(64);
+
+    fn allows(self, other: Types) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn or(self, other: Types) -> Types {
+        Types(self.0 | other.0)
+    }
+
+    /// A string and nothing else, or null besides.
+    fn is_text(self) -> bool {
+        self.allows(Types::STRING) && self.or(Types::NULL) == Types::STRING.or(Types::NULL)
+    }
+
+    /// The type of that name. Aliases are what tool schemas in the field contain.
+    fn named(word: &str) -> Types {
+        match word {
+            "null" => Types::NULL,
+            "integer" | "int" => Types::INTEGER,
+            "number" | "float" => Types::NUMBER,
+            "boolean" | "bool" => Types::BOOLEAN,
+            "object" | "dict" => Types::OBJECT,
+            "array" | "list" => Types::ARRAY,
+            "string" | "str" | "text" | "enum" => Types::STRING,
+            _ => Types::default(),
+        }
+    }
+
+    fn of(value: &Value) -> Types {
+        match value {
+            Value::Null => Types::NULL,
+            Value::Bool(_) => Types::BOOLEAN,
+            Value::Number(number) if number.is_f64() => Types::NUMBER,
+            Value::Number(_) => Types::INTEGER,
+            Value::String(_) => Types::STRING,
+            Value::Array(_) => Types::ARRAY,
+            Value::Object(_) => Types::OBJECT,
+        }
+    }
+}
+
+/// The parameters of one tool, as its schema describes them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameters<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Parameters<'a> {
+    pub fn new(root: &'a Value) -> Parameters<'a> {
+        Parameters { root }
+    }
+
+    /// The types of a parameter. None where the schema does not describe it.
+    pub fn types(&self, name: &str) -> Option<Types> {
+        let mut found = Vec::new();
+        let mut rest = MAX_SCHEMAS;
+        self.visit(self.root, &mut rest, &mut |schema| {
+            let described = schema.get("properties").and_then(|all| all.get(name));
+            found.extend(described);
+        });
+        let mut types = Types::default();
+        for schema in &found {
+            self.visit(schema, &mut rest, &mut |schema| {
+                types = types.or(declared(schema))
+            });
+        }
+        (types != Types::default()).then_some(types)
+    }
+
+    /// The schema, what it refers to, and its alternatives.
+    fn visit(
+        &self,
+        schema: &'a Value,
+        rest: &mut usize,
+        look: &mut dyn FnMut(&'a Map<String, Value>),
+    ) {
+        let mut waiting = vec![schema];
+        while let Some(schema) = waiting.pop() {
+            if *rest == 0 {
+                return;
+            }
+            *rest -= 1;
+            let Some(members) = schema.as_object() else {
+                continue;
+            };
+            look(members);
+            let referred = members.get("$ref").and_then(Value::as_str);
+            let referred = referred.and_then(|place| place.strip_prefix('#'));
+            waiting.extend(referred.and_then(|place| self.root.pointer(place)));
+            for key in ["anyOf", "oneOf", "allOf"] {
+                let list = members.get(key).and_then(Value::as_array);
+                waiting.extend(list.into_iter().flatten());
+            }
+        }
+    }
+}
+
+/// The types that one schema names itself.
+fn declared(schema: &Map<String, Value>) -> Types {
+    let mut types = Types::default();
+    match schema.get("type") {
+        Some(Value::String(word)) => types = types.or(Types::named(word)),
+        Some(Value::Array(words)) => {
+            for word in words.iter().filter_map(Value::as_str) {
+                types = types.or(Types::named(word));
+            }
+        }
+        _ => {
+            let listed = schema.get("enum").and_then(Value::as_array);
+            let values = listed.into_iter().flatten().chain(schema.get("const"));
+            types = values.fold(types, |types, value| types.or(Types::of(value)));
+        }
+    }
+    types
+}
+
+/// The raw text of a value as JSON. None where it fits none of the types.
+pub(crate) fn typed(raw: &str, types: Option<Types>) -> Option<String> {
+    let text = |raw: &str| {
+        let mut out = String::with_capacity(raw.len() + 2);
+        write_string(&mut out, raw);
+        out
+    };
+    let Some(types) = types.filter(|types| !types.is_text()) else {
+        return Some(text(raw));
+    };
+    let trimmed = raw.trim_matches([' ', '\t', '\n', '\r']);
+    let found = [
+        (Types::NULL, (trimmed == "null").then(|| trimmed.to_owned())),
+        (Types::INTEGER.or(Types::NUMBER), integer(trimmed)),
+        (Types::NUMBER, number(trimmed)),
+        (Types::BOOLEAN, boolean(trimmed)),
+        (Types::OBJECT, json(trimmed, '{')),
+        (Types::ARRAY, json(trimmed, '[')),
+        (Types::STRING, Some(text(raw))),
+    ];
+    let mut found = found.into_iter().filter(|(such, _)| types.allows(*such));
+    found.find_map(|(_, value)| value)
+}
+
+/// An optional sign and digits, spelled as JSON does.
+fn integer(raw: &str) -> Option<String> {
+    let (sign, digits) = match raw.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", raw.strip_prefix('+').unwrap_or(raw)),
+    };
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let digits = digits.trim_start_matches('0');
+    Some(match digits {
+        "" => "0".to_owned(),
+        digits => format!("{sign}{digits}"),
+    })
+}
+
+/// A JSON number, but for a plus sign and leading zeros, which are left out.
+fn number(raw: &str) -> Option<String> {
+    let (sign, digits) = match raw.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", raw.strip_prefix('+').unwrap_or(raw)),
+    };
+    let short = digits.trim_start_matches('0');
+    let zero = if short.starts_with(|c: char| c.is_ascii_digit()) {
+        ""
+    } else {
+        "0"
+    };
+    let zero = if short.len() < digits.len() { zero } else { "" };
+    let spelled = format!("{sign}{zero}{short}");
+    let mut scanner = Scanner::new(&spelled, None);
+    scanner.number().ok()?;
+    scanner.finish().ok()?;
+    Some(spelled)
+}
+
+fn boolean(raw: &str) -> Option<String> {
+    let word = ["true", "false"]
+        .into_iter()
+        .find(|word| raw.eq_ignore_ascii_case(word));
+    word.map(str::to_owned)
+}
+
+/// Strict JSON of that kind, as it was written.
+fn json(raw: &str, opener: char) -> Option<String> {
+    if !raw.starts_with(opener) {
+        return None;
+    }
+    let mut scanner = Scanner::new(raw, None);
+    let value = scanner.skip().ok()?;
+    scanner.finish().ok()?;
+    Some(value.text.to_owned())
+}
+
+/// A tool of the request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tool {
+    schema: Option<Value>,
+    /// Its calls stay text.
+    is_never: bool,
+}
+
+impl Tool {
+    /// `schema`: the JSON text of the schema of its parameters.
+    pub fn new(schema: Option<&str>) -> Tool {
+        let schema = schema.and_then(|text| serde_json::from_str(text).ok());
+        let mark = schema
+            .as_ref()
+            .and_then(|schema: &Value| schema.get("x-text-calls"));
+        Tool {
+            is_never: mark == Some(&Value::Bool(false)),
+            schema,
+        }
+    }
+}
+
+/// Why a whole block stays text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Malformed,
+    Cut,
+    UnknownName,
+    Never,
+    BadValue,
+    BadArguments,
+    TextFollows,
+    Finish,
+    Limit,
+}
+
+impl Refusal {
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Malformed => "malformed",
+            Refusal::Cut => "cut",
+            Refusal::UnknownName => "unknown_name",
+            Refusal::Never => "never",
+            Refusal::BadValue => "bad_value",
+            Refusal::BadArguments => "bad_arguments",
+            Refusal::TextFollows => "text_follows",
+            Refusal::Finish => "finish",
+            Refusal::Limit => "limit",
+        }
+    }
+}
+
+/// The arguments of a call as the text of a JSON object. `wholly`: what is required is there, and nothing unknown.
+pub(crate) fn arguments(
+    found: &Found,
+    tool: Option<&Tool>,
+    wholly: bool,
+) -> Result<String, Refusal> {
+    if tool.is_some_and(|tool| tool.is_never) {
+        return Err(Refusal::Never);
+    }
+    let schema = tool.and_then(|tool| tool.schema.as_ref());
+    let schema = schema.map(Parameters::new);
+    let text = match &found.arguments {
+        Arguments::Object(text) => text.clone(),
+        Arguments::Parameters(members) => {
+            let mut text = String::from("{");
+            for (key, value) in members {
+                if text.len() > 1 {
+                    text.push(',');
+                }
+                write_string(&mut text, key);
+                text.push(':');
+                let types = schema.and_then(|schema| schema.types(key));
+                text.push_str(&json_value(value, types).ok_or(Refusal::BadValue)?);
+            }
+            text.push('}');
+            text
+        }
+    };
+    if wholly && !schema.is_some_and(|schema| schema.fits(&text)) {
+        return Err(Refusal::BadArguments);
+    }
+    Ok(text)
+}
+
+/// A value as JSON. None where it has none of its types.
+fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
+    match value {
+        Read::Raw(raw) => typed(raw, types),
+        Read::Text(text) => {
+            let mut out = String::with_capacity(text.len() + 2);
+            write_string(&mut out, text);
+            Some(out)
+        }
+        Read::Json(text) => {
+            let mut scanner = Scanner::new(text, None);
+            scanner.skip().ok()?;
+            scanner.finish().ok()?;
+            Some(text.clone())
+        }
+    }
+}
+
+impl Parameters<'_> {
+    /// Whether the object has all that is required, nothing unknown, and values of the right types.
+    fn fits(&self, object: &str) -> bool {
+        let Ok(Value::Object(members)) = serde_json::from_str(object) else {
+            return false;
+        };
+        let required = self.root.get("required").and_then(Value::as_array);
+        let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+        required.all(|key| members.contains_key(key))
+            && members.iter().all(|(key, value)| {
+                let is = Types::of(value);
+                let integral = is.allows(Types::INTEGER);
+                let is = if integral { is.or(Types::NUMBER) } else { is };
+                self.describes(key) && self.types(key).is_none_or(|types| types.allows(is))
+            })
+    }
+
+    fn describes(&self, key: &str) -> bool {
+        let mut found = false;
+        let mut rest = MAX_SCHEMAS;
+        self.visit(self.root, &mut rest, &mut |schema| {
+            found |= schema
+                .get("properties")
+                .is_some_and(|all| all.get(key).is_some());
+        });
+        found
+    }
+}

@@ -1,7 +1,7 @@
 """The 36 shapes into which gateways bend the tool calls of a stream.
 
-Each takes the calls and returns the `tool_calls` arrays of the chunks. It may replace the id of a call with what a reader
-must find; None if the wire carries no id. Does not parse anything.
+Each takes the calls and returns the `tool_calls` arrays of the chunks. It may replace the id of a call with what a
+reader must find; None if the wire carries no id. Does not parse anything.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _smaller(given: Recipe) -> list[Recipe]:
         simple: list[Part] = []
         if isinstance(part, Call):
             simple += [replace(part, name="f")] if part.name != "f" else []
-            simple += [replace(part, arguments='{"q":1}')] if len(part.arguments) > 7 else []
+            simple += [replace(part, arguments=f'{{"q":{at}}}')] if len(part.arguments) > 7 else []
         elif len(part.text) > 2:
             simple.append(replace(part, text="ok"))
             if not isinstance(part, Text):

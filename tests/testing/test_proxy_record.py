@@ -31,7 +31,7 @@ def test_a_cut_is_recorded_as_failed(tmp_path: Path) -> None:
     async def script(talk: Talk) -> None:
         await talk.head(200, "text/event-stream")
         await talk.send(GOOD[0])
-        talk.drop()
+        talk.cut()
 
     with between(Upstream(script), record=str(tmp_path)) as url:
         converse(url)

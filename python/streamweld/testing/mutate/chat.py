@@ -333,6 +333,8 @@ def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
     if last is None:
         return None
     piece = stream.frames[last].piece
+    if stream.expected.text == 2 * piece:  # would be read as a repetition of the whole text
+        return None
 
     def move(data: Any, frame: Frame) -> None:
         if frame.role == "finish":
@@ -574,6 +576,8 @@ def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
     last, finish = stream.frames[at - 1], stream.frames[at]
     choice, end = choice_of(last.data), choice_of(finish.data)
     if choice is None or end is None or end["delta"] or not ("tool_calls" in choice["delta"] or last.piece):
+        return None
+    if last.piece and stream.expected.text == 2 * last.piece:  # would be read as a repetition of the whole text
         return None
     data = clone(finish.data)
     data["choices"][0]["delta"] = choice["delta"]

@@ -56,8 +56,8 @@ class Operator:
         if stream.opaque and self.effect in {"truncated", "error"}:
             return None
         made = self.run(random.Random(f"{self.name} {seed}"), stream)  # noqa: S311 (not for secrets)
-        if made is None:
-            return None
+        if made is None or (stream.options and made.options != stream.options):
+            return None  # one policy for each stream
         return replace(made, operators=(*stream.operators, self.name), opaque=stream.opaque or self.opaque)
 
 

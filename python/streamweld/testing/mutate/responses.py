@@ -421,7 +421,7 @@ def interleaved_calls(_: Random, stream: Stream) -> Stream | None:
     return stream.but([*head, *opened, *mixed, stream.frames[-1]])
 
 
-@operator("responses", aspect="envelope")
+@operator("responses", aspect="envelope", opaque=True)
 def vendor_items(_: Random, stream: Stream) -> Stream:
     """Items of the vendor come before the end: a shell command with its output, and a compaction."""
     at = len(stream.parts)

@@ -65,8 +65,9 @@ assembler, in the order of part numbers.
 Mode `report`: the same scan, nothing is held, and no event is changed. `text_call_seen` stands for `text_call_promoted`
 (with the text part); names are not checked if no tools were given.
 
-Diagnostics: `detail` is `<family> <start>-<end>`, in characters of the text of the part as sent (of a block without an
-end that of its marker, and the first family of that marker in the table); of a refusal also the reason. They have the place of the payload at which the stage decided.
+Diagnostics: `detail` is `<family> <start>-<end>`, in characters of the text of the part as sent; of a refusal also the
+reason. A block without an end has the span of its marker, and the first family of that marker in the table. They have
+the place of the payload at which the stage decided.
 
 Modules
 -------

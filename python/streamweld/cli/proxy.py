@@ -47,7 +47,7 @@ __all__ = ["proxy"]
     type=click.Choice(get_args(TextCalls)),
     default="off",
     show_default=True,
-    help="What to do with tool calls that a model wrote into its text; read docs/guides/text-calls.md first.",
+    help="What to do with tool calls that a model wrote into its text; see docs/guides/text-calls.md first.",
 )
 @option(
     "--gateway",

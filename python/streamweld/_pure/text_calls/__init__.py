@@ -55,7 +55,8 @@ Pending blocks are decided at the choice's `Finished`, before it is emitted: the
   gives `text_call_promoted` (with the part of the call), then `ToolCallStarted`, `ToolCallDelta` (all arguments) and
   `ToolCall`, under the next free part number. The id is `call_sw_<part>` (with a seed `call_<seed>_<part>`), made
   unique as any minted id; state `complete`; `origin="text"`; `raw_text` is the block;
-- with `anywhere`, text after a block continues in a new part;
+- white space and end-of-turn tokens that follow a block are dropped with it; with `anywhere`, text after them continues
+  in a new part;
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` stays.
 
 The snapshot of a response shows the same: the parts' text without the blocks, and what was added after all parts of the
@@ -64,8 +65,9 @@ assembler, in the order of part numbers.
 Mode `report`: the same scan, nothing is held, and no event is changed. `text_call_seen` stands for `text_call_promoted`
 (with the text part); names are not checked if no tools were given.
 
-Diagnostics: `detail` is `<family> <start>-<end>`, in characters of the text of the part as sent (of a block without an
-end that of its marker); of a refusal also the reason. They have the place of the payload at which the stage decided.
+Diagnostics: `detail` is `<family> <start>-<end>`, in characters of the text of the part as sent; of a refusal also the
+reason. A block without an end has the span of its marker, and the first family of that marker in the table. They have
+the place of the payload at which the stage decided.
 
 Modules
 -------

@@ -30,7 +30,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
         yield from cursor.expect(data["prefix"])
     name = yield from cursor.name()
     yield from cursor.expect("{")
-    found: list[Argument] = []
+    found: dict[str, Argument] = {}
     while not (yield from _ends(cursor, "}", first=not found)):
         key = yield from _key(cursor, quote)
         yield from cursor.skip_space()
@@ -40,7 +40,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
             add(found, Argument(key, (yield from _value(cursor, quote, 0)), "json"))
     if data.get("close"):
         yield from cursor.expect(data["close"])
-    return [WrittenCall(name, found)]
+    return [WrittenCall(name, list(found.values()))]
 
 
 def _ends(cursor: Cursor, closer: str, *, first: bool) -> Steps[bool]:

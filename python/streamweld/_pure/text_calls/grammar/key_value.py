@@ -41,11 +41,11 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
         yield from cursor.take(separator)  # later versions of the form lack it
     key_open, key_close = data["key"]
     value_open, value_close = data["value"]
-    found: list[Argument] = []
+    found: dict[str, Argument] = {}
     while True:
         yield from cursor.skip_space()
         if (yield from cursor.take(close)):
-            return WrittenCall(name, found)
+            return WrittenCall(name, list(found.values()))
         yield from cursor.expect(key_open)
         key = (yield from cursor.until(key_close)).strip(WHITE)
         yield from cursor.expect(value_open)

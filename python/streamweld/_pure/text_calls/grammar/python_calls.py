@@ -107,7 +107,7 @@ class _Reader:
 
     def _call(self) -> WrittenCall:
         name = self._match(_DOTTED)
-        found: list[Argument] = []
+        found: dict[str, Argument] = {}
         self._take("(")
         while not self._sees(")"):
             if found:
@@ -117,7 +117,7 @@ class _Reader:
             key = self._match(_KEYWORD)
             self._take("=")
             add(found, Argument(key, self._value(0), "json"))
-        return WrittenCall(name, found)
+        return WrittenCall(name, list(found.values()))
 
     def _value(self, depth: int) -> str:
         """A literal as JSON text."""

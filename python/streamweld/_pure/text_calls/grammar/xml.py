@@ -45,7 +45,7 @@ def _call(cursor: Cursor, data: Mapping[str, Any]) -> Steps[WrittenCall]:
         return WrittenCall(name, [])
     if not (yield from cursor.take(call["named"])):
         raise Malformed
-    found: list[Argument] = []
+    found: dict[str, Argument] = {}
     while True:
         first = yield from cursor.skip_space()
         if by_attribute and first == "{" and not found:
@@ -53,7 +53,7 @@ def _call(cursor: Cursor, data: Mapping[str, Any]) -> Steps[WrittenCall]:
             yield from cursor.expect(call["close"])
             return WrittenCall(name, text)
         if (yield from cursor.take(call["close"])):
-            return WrittenCall(name, found)
+            return WrittenCall(name, list(found.values()))
         add(found, (yield from _parameter(cursor, data, by_attribute=by_attribute)))
 
 
@@ -81,8 +81,8 @@ def _parameter(cursor: Cursor, data: Mapping[str, Any], *, by_attribute: bool) -
     return Argument(key, text, "string" if is_string else "json")
 
 
-def add(found: list[Argument], argument: Argument) -> None:
+def add(found: dict[str, Argument], argument: Argument) -> None:
     """One more argument of a call. Raises Malformed if there is one of that name."""
-    if any(one.key == argument.key for one in found):
+    if argument.key in found:
         raise Malformed
-    found.append(argument)
+    found[argument.key] = argument

@@ -1,0 +1,55 @@
+"""The recorded streams with `report` and `promote`: none of them changes."""
+
+from __future__ import annotations
+
+import pytest
+import streamweld as sw
+
+from tests.conftest import FULL
+from tests.support.backends import using
+from tests.support.corpus import FOLDERS, Recording, absent, recordings
+from tests.text_calls.support import READY
+
+pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
+
+TOOLS = ("get_weather", "weather", "run_shell", "bash", "search", "calculator")
+POLICIES = {
+    "report": sw.Policy(text_calls="report"),
+    "promote": sw.Policy(text_calls="promote"),
+    # Answers that are JSON begin like a call without a marker; they come out unchanged.
+    "markerless": sw.Policy(text_calls="promote", text_call_markerless=True),
+}
+
+
+def read(recording: Recording, policy: sw.Policy, tools: tuple[str, ...]) -> tuple[list[object], list[str]]:
+    """What a stream says, and the codes of text calls."""
+    parser = sw.StreamParser(dialect=recording.dialect, policy=policy, tools=tools)  # type: ignore[arg-type]
+    said: list[object] = []
+    try:
+        parser.feed(recording.body)
+        parser.close()
+    except sw.StreamError as fault:
+        said.append(type(fault).__name__)
+    response = parser.response
+    said += [response.text, response.tool_calls, response.finish_reason, response.completeness]
+    return said, [found.code for found in response.diagnostics if found.code.startswith("text_call")]
+
+
+@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_recorded_stream_changes(reader: str, folder: str) -> None:
+    """None of the recordings leaks a call; whatever tools it called count as declared, with some usual names."""
+    every = recordings(folder)
+    found: dict[str, list[str]] = {}
+    with using(reader):
+        for recording in every if FULL or reader == "native" else every[::20]:
+            plain, _ = read(recording, sw.Policy(), TOOLS)
+            called = {call.name for call in plain[-3]}  # type: ignore[attr-defined]
+            tools = (*TOOLS, *sorted(called - set(TOOLS)))
+            plain, _ = read(recording, sw.Policy(), tools)
+            for name, policy in POLICIES.items():
+                said, codes = read(recording, policy, tools)
+                assert said == plain, (recording.name, name)
+                if codes and name != "markerless":
+                    found[f"{recording.name} {name}"] = codes
+    assert found == {}

@@ -47,6 +47,13 @@ fn settings(text: &str) -> Option<Arc<Settings>> {
     Some(settings)
 }
 
+/// Of a part that the wire does not have.
+const NO_ADDRESS: WireFact<'static> = WireFact::Address {
+    index: None,
+    sub: None,
+    item_id: None,
+};
+
 /// The stage of one stream.
 #[derive(Debug)]
 pub(crate) struct TextCalls {
@@ -423,7 +430,7 @@ impl TextCalls {
         let text = if is_first {
             text
         } else {
-            text.trim_start_matches(is_blank)
+            self.without_ends(text)
         };
         let range = range.end - text.len()..range.end;
         let text = text.to_owned();
@@ -448,6 +455,7 @@ impl TextCalls {
                 }
             };
             (done.annotations, done.metadata) = (None, None);
+            out.sign(NO_ADDRESS);
             part.opened = Some(Start {
                 kind: done.kind,
                 item_id: done.item_id.clone(),
@@ -465,6 +473,16 @@ impl TextCalls {
         }
         done.emit(out, index, number, part.channel);
         Some(Shown::Text(number, part.channel, done))
+    }
+
+    /// Without the white space and the ends of turn that follow a block.
+    fn without_ends<'t>(&self, text: &'t str) -> &'t str {
+        let mut text = text.trim_start_matches(is_blank);
+        let ends = &self.settings.end_of_turn;
+        while let Some(rest) = ends.iter().find_map(|end| text.strip_prefix(end.as_str())) {
+            text = rest.trim_start_matches(is_blank);
+        }
+        text
     }
 
     fn calls_of(
@@ -505,11 +523,7 @@ impl TextCalls {
                 arguments,
                 raw: block.raw.clone(),
             };
-            out.sign(WireFact::Address {
-                index: None,
-                sub: None,
-                item_id: None,
-            });
+            out.sign(NO_ADDRESS);
             out.emit(&Event::ToolCallStarted {
                 part: number,
                 call_id: Some(&call.id),
@@ -595,38 +609,21 @@ impl Choice {
                     end = end.min(start);
                 }
             }
-            let is_done = part.done.is_some();
-            let is_blank = part
-                .pieces
-                .iter()
-                .all(|piece| piece.text.chars().all(is_blank));
-            if part.opened.is_some() && is_blank && (!is_done || end < part.length) {
-                return;
-            }
+            let has_block = pending.is_some_and(|(place, _)| place == part.place);
             let end = end.min(part.length);
-            if part.opened.is_some() && end == 0 && !is_done {
+            let leaves = part.done.is_some() && end == part.length && !has_block;
+            if part.opened.is_some() && !leaves && part.is_blank_to(end) {
                 return;
             }
             let number = part.part;
-            let leading = part.opened.is_some();
-            if leading && !is_done && part.is_blank_to(end) {
-                return;
-            }
             part.start(out, index, number);
             let from = part.released;
             part.give(out, index, number, from..end);
-            if end < part.length {
+            if end < part.length || has_block {
                 return;
             }
-            if let Some((place, _)) = pending.filter(|(place, _)| *place == part.place) {
-                debug_assert_eq!(place, part.place);
-                return;
-            }
-            match part.done.take() {
-                Some(done) => done.emit(out, index, number, part.channel),
-                // Open, and nothing of it is held.
-                None if is_current => {}
-                None => {}
+            if let Some(done) = part.done.take() {
+                done.emit(out, index, number, part.channel);
             }
             self.parts.pop_front();
         }
@@ -639,11 +636,6 @@ impl Part {
         let Some(opened) = self.opened.take() else {
             return;
         };
-        out.sign(WireFact::Address {
-            index: None,
-            sub: None,
-            item_id: None,
-        });
         let (item_id, metadata) = (opened.item_id.as_deref(), opened.metadata.as_deref());
         out.emit(&match self.channel {
             Channel::Reasoning => Event::ReasoningStarted {

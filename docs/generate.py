@@ -28,6 +28,7 @@ BASE_POLICIES = ("strict", "standard", "salvage")
 LONGEST_EXAMPLE = 60  # lines
 WIDEST_EXAMPLE = 600  # characters of a line
 MOST_LINKS = 12
+TEXT_CALLS = "text_calls/wire"  # a folder of vectors: Chat Completions streams
 
 # The documents that `_spec/rules.json` names.
 DOCUMENTS = {
@@ -247,10 +248,11 @@ def diagnosed() -> dict[str, Found]:
     import streamweld as sw
 
     found = {code: Found() for code in spec("diagnostics")["codes"]}
-    for dialect in DIALECTS:
-        for vector in vectors(dialect):
+    for folder in (*DIALECTS, TEXT_CALLS):
+        for vector in vectors(folder):
             if len(vector.body) > 20_000:
                 continue
+            dialect = "chat" if folder == TEXT_CALLS else folder
             parser = sw.StreamParser(**{"dialect": dialect} | parser_options(vector.test.get("options", {})))
             try:
                 parser.feed(vector.body)

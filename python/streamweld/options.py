@@ -159,7 +159,7 @@ class Policy(_Checked):
     text_calls: TextCalls = "off"
     """Tool calls that a model wrote into its text (`<tool_call>...`). `off`: text like any other. `report`: the
     diagnostic `text_call_seen` names each, and nothing is changed. `promote`: a whole, well-formed call of one of the
-    `tools` becomes a tool call. Read docs/text-calls.md before you turn that on: such a call is untrusted."""
+    `tools` becomes a tool call. Read docs/guides/text-calls.md before you turn that on: such a call is untrusted."""
 
     text_call_families: tuple[str | Mapping[str, Any], ...] | None = field(default=None, hash=False)
     """Which forms are read: names of `_spec/text_calls.json`, or mappings that describe a family. None: all that have

@@ -47,7 +47,7 @@ __all__ = ["proxy"]
     type=click.Choice(get_args(TextCalls)),
     default="off",
     show_default=True,
-    help="What becomes of tool calls that a model wrote into its text; read docs/text-calls.md before `promote`.",
+    help="What becomes of tool calls that a model wrote into its text; read docs/guides/text-calls.md before `promote`.",
 )
 @option(
     "--gateway",

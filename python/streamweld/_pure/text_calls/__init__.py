@@ -55,7 +55,8 @@ Pending blocks are decided at the choice's `Finished`, before it is emitted: the
   gives `text_call_promoted` (with the part of the call), then `ToolCallStarted`, `ToolCallDelta` (all arguments) and
   `ToolCall`, under the next free part number. The id is `call_sw_<part>` (with a seed `call_<seed>_<part>`), made
   unique as any minted id; state `complete`; `origin="text"`; `raw_text` is the block;
-- with `anywhere`, text after a block continues in a new part;
+- white space and end-of-turn tokens that follow a block are dropped with it; with `anywhere`, text after them continues
+  in a new part;
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` stays.
 
 The snapshot of a response shows the same: the parts' text without the blocks, and what was added after all parts of the

@@ -63,7 +63,7 @@ class ProxyConfig:
 
     text_calls: TextCalls = "off"
     """What becomes of tool calls that a model wrote into its text. `promote`: a whole call of a tool that the request
-    declares becomes a tool call. Read docs/text-calls.md first: such a call is untrusted."""
+    declares becomes a tool call. Read docs/guides/text-calls.md first: such a call is untrusted."""
 
     gateway: str | None = None
     """The gateway that the upstream is: a profile of `streamweld.history`. Requests, also those that are in its dialect

@@ -1,0 +1,28 @@
+"""Whole streams with text calls, event by event: as given, in one read, byte by byte, and folded from the events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from streamweld.response import Response
+
+from tests.parser.test_vectors import WAYS, check
+from tests.support.harness import read
+from tests.support.places import VECTORS
+from tests.support.vector_files import chunks_of
+from tests.text_calls.support import READY
+
+STREAMS = json.loads((VECTORS / "text_calls" / "wire" / "streams.json").read_text())["tests"]
+
+
+@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("vector", STREAMS, ids=lambda vector: vector["name"])
+def test_events(reader: str, vector: dict[str, Any], way: str) -> None:
+    outcome = read(reader, WAYS[way](chunks_of(vector)), {"dialect": "chat", **vector["options"]})
+    check(outcome, vector)
+    folded = Response(outcome.events)
+    assert folded.items == outcome.response.items
+    assert folded.finish_reason == outcome.response.finish_reason

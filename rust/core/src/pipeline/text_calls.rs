@@ -26,6 +26,7 @@ use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -64,7 +65,7 @@ pub(crate) struct TextCalls {
     seed: String,
     /// Call ids of this stream and of earlier turns.
     ids: HashSet<String>,
-    choices: Vec<Choice>,
+    choices: BTreeMap<i32, Choice>,
     /// Pieces that come one by one before rows are worth while again.
     singles: usize,
 }
@@ -160,14 +161,14 @@ impl TextCalls {
             max_bytes: as_len(config.limits.max_arguments_bytes),
             seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
             ids: config.known_call_ids.iter().cloned().collect(),
-            choices: Vec::new(),
+            choices: BTreeMap::new(),
             singles: 0,
         })
     }
 
     /// Some text is held.
     pub(crate) fn holds(&self) -> bool {
-        self.choices.iter().any(|choice| !choice.parts.is_empty())
+        self.choices.values().any(|choice| !choice.parts.is_empty())
     }
 
     fn reads(&self, channel: Channel) -> bool {
@@ -179,13 +180,9 @@ impl TextCalls {
     }
 
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
-        let place = self.choices.iter().position(|choice| choice.index == index);
-        let place = place.unwrap_or_else(|| {
-            self.choices.push(Choice {
-                index,
-                ..Choice::default()
-            });
-            self.choices.len() - 1
+        let choice = self.choices.entry(index).or_insert_with(|| Choice {
+            index,
+            ..Choice::default()
         });
         let context = Context {
             settings: &self.settings,
@@ -193,17 +190,13 @@ impl TextCalls {
             max_calls: self.max_calls,
             max_bytes: self.max_bytes,
         };
-        // The place was just found or filled.
-        #[allow(clippy::indexing_slicing)]
-        (&mut self.choices[place], context)
+        (choice, context)
     }
 
     /// Nothing more comes: what is pending is cut, and all text leaves.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
-        for place in 0..self.choices.len() {
-            let Some(index) = self.choices.get(place).map(|choice| choice.index) else {
-                continue;
-            };
+        let indexes: Vec<i32> = self.choices.keys().copied().collect();
+        for index in indexes {
             let (choice, context) = self.at(index);
             choice.scanner.advance(&context, true);
             choice.refuse_pending(Refusal::Cut);
@@ -905,7 +898,7 @@ impl ShownSink<'_> {
             return;
         }
         let mut added: Vec<(u32, i32, &Shown)> = Vec::new();
-        for choice in &self.stage.choices {
+        for choice in self.stage.choices.values() {
             for (part, shown) in &choice.shown {
                 let own = |one: &&Shown| one.part() != *part;
                 added.extend(
@@ -942,11 +935,7 @@ impl Shown {
 impl Sink for ShownSink<'_> {
     fn event(&mut self, event: &Event<'_>) {
         let index = event.choice().unwrap_or_default();
-        let choice = self
-            .stage
-            .choices
-            .iter()
-            .find(|choice| choice.index == index);
+        let choice = self.stage.choices.get(&index);
         match *event {
             Event::TextStarted(Opened { part, .. })
             | Event::TextDone { part, .. }

@@ -1,6 +1,6 @@
 //! The text of one choice to blocks: finds markers, reads blocks, judges them, and tells how far the text is free.
 
-use crate::text_calls::family::Close;
+use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;

@@ -3,7 +3,7 @@
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Scanner;
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Parse;

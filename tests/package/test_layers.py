@@ -32,7 +32,7 @@ MOST_FILES = 25  # in one folder
 
 # From the bottom up. A folder uses itself, the folders on its own line, and those on the lines above it.
 STREAM_LAYERS = ("json", "model", "sse", "assemble dialect fastpath", "text_calls", "pipeline", "encode", "repair")
-RUST_LAYERS = (*[line for line in STREAM_LAYERS if line != "text_calls"], "lib")
+RUST_LAYERS = (*STREAM_LAYERS, "lib")
 PURE_LAYERS = tuple(" ".join(f"_pure.{folder}" for folder in line.split()) for line in STREAM_LAYERS)
 # What users see of a stream (events, errors, usage) is also what the pure backend makes, so it stands below it.
 EVENT_LAYERS = ("_spec _words _show _extension", "_pure.json", "_json _arguments _messages _events events errors usage")

@@ -26,6 +26,7 @@ use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -47,6 +48,13 @@ fn settings(text: &str) -> Option<Arc<Settings>> {
     Some(settings)
 }
 
+/// Of a part that the wire does not have.
+const NO_ADDRESS: WireFact<'static> = WireFact::Address {
+    index: None,
+    sub: None,
+    item_id: None,
+};
+
 /// The stage of one stream.
 #[derive(Debug)]
 pub(crate) struct TextCalls {
@@ -57,7 +65,7 @@ pub(crate) struct TextCalls {
     seed: String,
     /// Call ids of this stream and of earlier turns.
     ids: HashSet<String>,
-    choices: Vec<Choice>,
+    choices: BTreeMap<i32, Choice>,
     /// Pieces that come one by one before rows are worth while again.
     singles: usize,
 }
@@ -153,14 +161,14 @@ impl TextCalls {
             max_bytes: as_len(config.limits.max_arguments_bytes),
             seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
             ids: config.known_call_ids.iter().cloned().collect(),
-            choices: Vec::new(),
+            choices: BTreeMap::new(),
             singles: 0,
         })
     }
 
     /// Some text is held.
     pub(crate) fn holds(&self) -> bool {
-        self.choices.iter().any(|choice| !choice.parts.is_empty())
+        self.choices.values().any(|choice| !choice.parts.is_empty())
     }
 
     fn reads(&self, channel: Channel) -> bool {
@@ -172,13 +180,9 @@ impl TextCalls {
     }
 
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
-        let place = self.choices.iter().position(|choice| choice.index == index);
-        let place = place.unwrap_or_else(|| {
-            self.choices.push(Choice {
-                index,
-                ..Choice::default()
-            });
-            self.choices.len() - 1
+        let choice = self.choices.entry(index).or_insert_with(|| Choice {
+            index,
+            ..Choice::default()
         });
         let context = Context {
             settings: &self.settings,
@@ -186,17 +190,13 @@ impl TextCalls {
             max_calls: self.max_calls,
             max_bytes: self.max_bytes,
         };
-        // The place was just found or filled.
-        #[allow(clippy::indexing_slicing)]
-        (&mut self.choices[place], context)
+        (choice, context)
     }
 
     /// Nothing more comes: what is pending is cut, and all text leaves.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
-        for place in 0..self.choices.len() {
-            let Some(index) = self.choices.get(place).map(|choice| choice.index) else {
-                continue;
-            };
+        let indexes: Vec<i32> = self.choices.keys().copied().collect();
+        for index in indexes {
             let (choice, context) = self.at(index);
             choice.scanner.advance(&context, true);
             choice.refuse_pending(Refusal::Cut);
@@ -423,7 +423,7 @@ impl TextCalls {
         let text = if is_first {
             text
         } else {
-            text.trim_start_matches(is_blank)
+            self.without_ends(text)
         };
         let range = range.end - text.len()..range.end;
         let text = text.to_owned();
@@ -448,6 +448,7 @@ impl TextCalls {
                 }
             };
             (done.annotations, done.metadata) = (None, None);
+            out.sign(NO_ADDRESS);
             part.opened = Some(Start {
                 kind: done.kind,
                 item_id: done.item_id.clone(),
@@ -465,6 +466,16 @@ impl TextCalls {
         }
         done.emit(out, index, number, part.channel);
         Some(Shown::Text(number, part.channel, done))
+    }
+
+    /// Without the white space and the ends of turn that follow a block.
+    fn without_ends<'t>(&self, text: &'t str) -> &'t str {
+        let mut text = text.trim_start_matches(is_blank);
+        let ends = &self.settings.end_of_turn;
+        while let Some(rest) = ends.iter().find_map(|end| text.strip_prefix(end.as_str())) {
+            text = rest.trim_start_matches(is_blank);
+        }
+        text
     }
 
     fn calls_of(
@@ -505,11 +516,7 @@ impl TextCalls {
                 arguments,
                 raw: block.raw.clone(),
             };
-            out.sign(WireFact::Address {
-                index: None,
-                sub: None,
-                item_id: None,
-            });
+            out.sign(NO_ADDRESS);
             out.emit(&Event::ToolCallStarted {
                 part: number,
                 call_id: Some(&call.id),
@@ -595,38 +602,21 @@ impl Choice {
                     end = end.min(start);
                 }
             }
-            let is_done = part.done.is_some();
-            let is_blank = part
-                .pieces
-                .iter()
-                .all(|piece| piece.text.chars().all(is_blank));
-            if part.opened.is_some() && is_blank && (!is_done || end < part.length) {
-                return;
-            }
+            let has_block = pending.is_some_and(|(place, _)| place == part.place);
             let end = end.min(part.length);
-            if part.opened.is_some() && end == 0 && !is_done {
+            let leaves = part.done.is_some() && end == part.length && !has_block;
+            if part.opened.is_some() && !leaves && part.is_blank_to(end) {
                 return;
             }
             let number = part.part;
-            let leading = part.opened.is_some();
-            if leading && !is_done && part.is_blank_to(end) {
-                return;
-            }
             part.start(out, index, number);
             let from = part.released;
             part.give(out, index, number, from..end);
-            if end < part.length {
+            if end < part.length || has_block {
                 return;
             }
-            if let Some((place, _)) = pending.filter(|(place, _)| *place == part.place) {
-                debug_assert_eq!(place, part.place);
-                return;
-            }
-            match part.done.take() {
-                Some(done) => done.emit(out, index, number, part.channel),
-                // Open, and nothing of it is held.
-                None if is_current => {}
-                None => {}
+            if let Some(done) = part.done.take() {
+                done.emit(out, index, number, part.channel);
             }
             self.parts.pop_front();
         }
@@ -639,11 +629,6 @@ impl Part {
         let Some(opened) = self.opened.take() else {
             return;
         };
-        out.sign(WireFact::Address {
-            index: None,
-            sub: None,
-            item_id: None,
-        });
         let (item_id, metadata) = (opened.item_id.as_deref(), opened.metadata.as_deref());
         out.emit(&match self.channel {
             Channel::Reasoning => Event::ReasoningStarted {
@@ -913,7 +898,7 @@ impl ShownSink<'_> {
             return;
         }
         let mut added: Vec<(u32, i32, &Shown)> = Vec::new();
-        for choice in &self.stage.choices {
+        for choice in self.stage.choices.values() {
             for (part, shown) in &choice.shown {
                 let own = |one: &&Shown| one.part() != *part;
                 added.extend(
@@ -950,11 +935,7 @@ impl Shown {
 impl Sink for ShownSink<'_> {
     fn event(&mut self, event: &Event<'_>) {
         let index = event.choice().unwrap_or_default();
-        let choice = self
-            .stage
-            .choices
-            .iter()
-            .find(|choice| choice.index == index);
+        let choice = self.stage.choices.get(&index);
         match *event {
             Event::TextStarted(Opened { part, .. })
             | Event::TextDone { part, .. }

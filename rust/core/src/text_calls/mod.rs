@@ -3,6 +3,7 @@
 //! `python/streamweld/_pure/text_calls/__init__.py` defines what both backends do. `pipeline::text_calls` holds text and
 //! releases it; nothing in here does.
 
+pub(crate) mod entry;
 pub(crate) mod family;
 pub(crate) mod grammar;
 pub(crate) mod layout;

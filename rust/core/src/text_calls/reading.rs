@@ -213,12 +213,17 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// The value that begins with a bracket, up to where its brackets balance outside of strings. `quotes`: what strings
-    /// begin and end with.
+    /// The value that begins with a bracket, up to where brackets of that kind balance outside of strings. `quotes`: what
+    /// strings begin and end with.
     pub fn balanced<'t>(&mut self, text: &'t str, quotes: &[u8]) -> Parse<&'t str> {
         let rest = self.rest(text);
         let mut scan = self.scan;
         let from = scan.length;
+        let (open, close) = match rest.as_bytes().first() {
+            Some(b'{') => (b'{', b'}'),
+            Some(b'[') => (b'[', b']'),
+            _ => (b'(', b')'),
+        };
         for byte in rest.as_bytes().get(from..).unwrap_or_default() {
             scan.length += 1;
             match scan.quote {
@@ -227,8 +232,8 @@ impl Reading {
                 Some(quote) if quote == *byte => scan.quote = None,
                 Some(_) => {}
                 None if quotes.contains(byte) => scan.quote = Some(*byte),
-                None if matches!(byte, b'{' | b'[' | b'(') => scan.depth += 1,
-                None if matches!(byte, b'}' | b']' | b')') => {
+                None if *byte == open => scan.depth += 1,
+                None if *byte == close => {
                     scan.depth = scan.depth.saturating_sub(1);
                     if scan.depth == 0 {
                         self.scan = Scan::default();

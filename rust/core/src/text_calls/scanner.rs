@@ -1,6 +1,6 @@
 //! The text of one choice to blocks: finds markers, reads blocks, judges them, and tells how far the text is free.
 
-use crate::text_calls::family::Close;
+use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
@@ -59,6 +59,8 @@ struct Open {
     marker: usize,
     after_prose: bool,
     is_bare: bool,
+    /// The first family of the marker, by which a block without an end is called.
+    family: usize,
     /// How far the families came that do not read it any more.
     reached: usize,
     /// By place of the family.
@@ -275,6 +277,7 @@ impl Scanner {
             marker: marker.text.len(),
             after_prose: self.layout.follows_prose(),
             is_bare: marker.tier == Tier::Markerless,
+            family: marker.families.first().copied().unwrap_or_default(),
             reached: 0,
             readings: readings.collect(),
         });
@@ -361,18 +364,7 @@ impl Scanner {
                 At::Prefix => return Some(place),
                 At::Text if may_end => return Some(place),
                 At::Text => {
-                    self.follows = false;
-                    if settings.after == After::End {
-                        self.text_follows();
-                    } else {
-                        let last = self
-                            .pending
-                            .last()
-                            .filter(|block| block.span.part == self.part);
-                        let gap = last.and_then(|block| self.text.get(block.span.end..place));
-                        let gap = gap.unwrap_or("\n").to_owned();
-                        self.text_follows_in_line(&gap);
-                    }
+                    self.text_follows_before(place, settings);
                     return None;
                 }
             }
@@ -391,7 +383,7 @@ impl Scanner {
     fn read(&mut self, mut open: Open, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         let too_long = self.text.len() - open.start > context.max_bytes;
-        let first = open.readings.first().map_or(0, |(family, _)| *family);
+        let first = open.family;
         let mut whole: Option<(usize, usize, Reading)> = None;
         let mut reached = 0;
         open.readings.retain_mut(|(at, reading)| {
@@ -414,7 +406,6 @@ impl Scanner {
         });
         open.reached = open.reached.max(reached);
         let reached = open.reached;
-        let last = open.readings.first().map_or(first, |(family, _)| *family);
         if let Some((end, family, reading)) = whole {
             let span = self.span(settings, family, open.start, end);
             self.layout.pass_block(end);
@@ -437,13 +428,13 @@ impl Scanner {
             return self.give_up(span, Refusal::Malformed, settings);
         }
         if too_long {
-            let span = self.span(settings, last, open.start, behind);
+            let span = self.span(settings, first, open.start, behind);
             return self.give_up(span, Refusal::Limit, settings);
         }
         if over {
-            let span = self.span(settings, last, open.start, behind);
+            let span = self.span(settings, first, open.start, behind);
             self.searched = self.text.len();
-            self.text_follows_in(settings);
+            self.text_follows_before(span.start, settings);
             self.refused.push((span, self.number, Refusal::Cut));
             return None;
         }
@@ -476,16 +467,26 @@ impl Scanner {
     }
 
     fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) -> Option<usize> {
-        self.text_follows_in(settings);
+        self.text_follows_before(span.start, settings);
         self.refused.push((span, self.number, why));
         self.state = State::Off;
         None
     }
 
-    fn text_follows_in(&mut self, settings: &Settings) {
-        if settings.after == After::End || self.pending.iter().any(|block| block.is_bare) {
+    /// Text that is no block begins there.
+    fn text_follows_before(&mut self, place: usize, settings: &Settings) {
+        if settings.after == After::End {
             self.text_follows();
+        } else if self.follows {
+            let last = self
+                .pending
+                .last()
+                .filter(|block| block.span.part == self.part);
+            let gap = last.and_then(|block| self.text.get(block.span.end..place));
+            let gap = gap.unwrap_or("\n").to_owned();
+            self.text_follows_in_line(&gap);
         }
+        self.follows = false;
     }
 
     fn judge(&mut self, span: Span, reading: Reading, open: &Open, context: &Context<'_>) {
@@ -513,11 +514,11 @@ impl Scanner {
         let known: usize = self.pending.iter().map(|block| block.calls.len()).sum();
         match refusal {
             Some(why) => {
-                self.text_follows_in(context.settings);
+                self.text_follows_before(span.start, context.settings);
                 self.refused.push((span, self.number, why));
             }
             None if known + calls.len() > context.max_calls => {
-                self.text_follows_in(context.settings);
+                self.text_follows_before(span.start, context.settings);
                 self.refused.push((span, self.number, Refusal::Limit));
                 self.state = State::Off;
             }

@@ -1,6 +1,6 @@
 //! What a policy says about text-form tool calls, read from `config["text_calls"]`.
 
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Words;

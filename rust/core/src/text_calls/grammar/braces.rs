@@ -3,7 +3,7 @@
 use crate::json::MAX_DEPTH;
 use crate::json::Scanner;
 use crate::json::write_string;
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Place;

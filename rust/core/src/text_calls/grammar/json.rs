@@ -3,7 +3,7 @@
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Scanner;
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Parse;
@@ -57,7 +57,12 @@ impl Grammar {
         });
         let named = || Keys::Named {
             name: entry.word("name").unwrap_or_else(|| "name".to_owned()),
-            arguments: entry.words("arguments"),
+            arguments: match entry.words("arguments") {
+                words if words.is_empty() => {
+                    ["arguments", "parameters"].map(str::to_owned).to_vec()
+                }
+                words => words,
+            },
             unwrap: !entry.is_off("unwrap"),
         };
         Some(Grammar {

@@ -1,7 +1,7 @@
 //! Calls with a tag for each key and each value: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`.
 
-use crate::text_calls::family::Close;
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Close;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Place;

@@ -9,8 +9,8 @@ pub(crate) mod python;
 pub(crate) mod python_literal;
 pub(crate) mod xml;
 
-use crate::text_calls::family::Close;
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Close;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;

@@ -1,6 +1,6 @@
 //! Calls as a name between literals, then a JSON object: `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}`.
 
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::json::has_unique_keys;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Parse;

@@ -2,7 +2,7 @@
 //!
 //! It looks like XML and is not: a value is raw text up to the closing tag of its parameter, without entities.
 
-use crate::text_calls::family::Entry;
+use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
 use crate::text_calls::grammar::json::has_unique_keys;
 use crate::text_calls::reading::Arguments;

@@ -46,8 +46,8 @@ class _Unit:
 
     @property
     def is_fixed(self) -> bool:
-        """Its text was told with authority."""
-        return self.one.valued or not self.one.part.open or self.sub in self.one.told
+        """Its text was told with authority, and cannot be taken back."""
+        return not self.one.part.open or self.sub in self.one.told
 
 
 def match_list(choice: Choice, item: Item | None, entries: Sequence[ListedPart]) -> list[Placed]:
@@ -230,7 +230,7 @@ def _correct(choice: Choice, one: ItemPart, units: list[_Unit]) -> None:
     for unit in units:
         if unit.now is not None and unit.is_fixed:
             tell_value(choice, one, unit.now, unit.sub)
-    if one.valued or not one.part.open:
+    if not one.part.open:
         return
     told = {unit.sub: unit.now for unit in units if unit.now is not None and not unit.is_fixed}
     if told:

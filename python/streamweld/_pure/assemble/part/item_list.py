@@ -47,7 +47,7 @@ class _Unit:
     @property
     def is_fixed(self) -> bool:
         """Its text was told with authority, and cannot be taken back."""
-        return not self.one.part.open or self.sub in self.one.told
+        return not self.one.part.open or self.sub in self.one.shut
 
 
 def match_list(choice: Choice, item: Item | None, entries: Sequence[ListedPart]) -> list[Placed]:
@@ -127,7 +127,7 @@ def _assign(units: list[_Unit], texts: list[str], owners: list[_Unit | None]) ->
             owners[same.pop()] = unit
             unit.now = unit.text
     free = [place for place in free if owners[place] is None]
-    left = [unit for unit in units if unit.now is None]
+    left = [unit for unit in units if unit.now is None and (unit.text or not unit.is_fixed)]
     anchors = [] if len(free) == len(left) else _in_order(left, texts, free)
     before: _Unit | None = None
     units_from = entries_from = 0

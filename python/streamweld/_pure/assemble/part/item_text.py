@@ -201,8 +201,6 @@ def tell_value(choice: Choice, one: ItemPart, text: str | None, sub: int | None)
     elif unit not in one.told:
         one.told[unit] = text
         one.steady = True
-        if one.units is not None and len(one.told) == len(one.units):
-            settle(choice, one, one.told_text())
     elif one.told[unit] != text:
         say_conflict(choice, one)
 
@@ -262,6 +260,7 @@ def close_part(
     put_metadata(choice, one, metadata)
     choice.shared.out.closed.add(one.part.part)
     if one.told and not one.valued:
+        one.shut.add(sub)
         return  # other labels of it are not closed
     one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:

@@ -48,7 +48,6 @@ class ItemPart:
         "length",
         "part",
         "restated",
-        "shut",
         "snapshot",
         "steady",
         "sub",
@@ -71,7 +70,6 @@ class ItemPart:
         # Deltas under several labels were read as one part (P28): their texts, and those that were told by themselves.
         self.units: dict[int | None, list[str]] | None = None
         self.told: dict[int | None, str] = {}
-        self.shut: set[int | None] = set()  # those of these labels that were closed
         self.told_sub = sub  # the last label under which a text of it was told
         self.closed = False  # the wire closed it (its Done may wait for that of the item)
         self.restated = False  # a terminal list told it again

@@ -260,7 +260,6 @@ def close_part(
     put_metadata(choice, one, metadata)
     choice.shared.out.closed.add(one.part.part)
     if one.told and not one.valued:
-        one.shut.add(sub)
         return  # other labels of it are not closed
     one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:

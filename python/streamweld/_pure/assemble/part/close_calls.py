@@ -81,9 +81,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     for call in ordered:
         over = ended and not (broken_off and call.late and not call.complete)
         success = _means_the_end(choice)
-        verdict = _judge(
-            choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success, closes=closes
-        )
+        verdict = _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success, closes=closes)
         verdicts.append((call, verdict))
     for call, verdict in verdicts:
         call.verdict = verdict

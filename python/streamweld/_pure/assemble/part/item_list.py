@@ -46,8 +46,8 @@ class _Unit:
 
     @property
     def is_fixed(self) -> bool:
-        """Its text was told with authority."""
-        return self.one.valued or not self.one.part.open or self.sub in self.one.told
+        """Its text was told with authority, and cannot be taken back."""
+        return not self.one.part.open
 
 
 def match_list(choice: Choice, item: Item | None, entries: Sequence[ListedPart]) -> list[Placed]:
@@ -76,6 +76,11 @@ def _match(choice: Choice, parts: list[ItemPart], texts: list[str]) -> list[Plac
             settle(choice, one, one.told_text())
         _place_by_length(units, texts, owners)
         return _places(units, texts, owners)
+    only = parts[0] if len(parts) == 1 else None
+    if only is not None and only.units is not None and only.part.open and all(texts):
+        # The labels of one part: the list is its text.
+        settle(choice, only, whole)
+        return [Placed(only.last_sub, None) for _ in texts]
     _assign(units, texts, owners)
     if whole:
         for unit in units:
@@ -114,7 +119,7 @@ def _assign(units: list[_Unit], texts: list[str], owners: list[_Unit | None]) ->
     equal: dict[str, list[int]] = {}
     for place in reversed(free):
         equal.setdefault(texts[place], []).append(place)
-    fixed = [(at, unit) for at, unit in enumerate(units) if unit.is_fixed and unit.text]
+    fixed = [(at, unit) for at, unit in enumerate(units) if unit.text and unit.is_fixed]
     for at, unit in fixed:
         if at < len(texts) and texts[at] == unit.text:
             owners[at] = unit
@@ -127,9 +132,11 @@ def _assign(units: list[_Unit], texts: list[str], owners: list[_Unit | None]) ->
             owners[same.pop()] = unit
             unit.now = unit.text
     free = [place for place in free if owners[place] is None]
-    left = [unit for unit in units if unit.now is None]
+    left = [unit for unit in units if unit.now is None and (unit.text or not unit.is_fixed)]
     anchors = [] if len(free) == len(left) else _in_order(left, texts, free)
     before: _Unit | None = None
+    # Behind all parts an entry is a new one, unless the last part went on under several labels.
+    last = units[-1] if units[-1].one.units is not None else None
     units_from = entries_from = 0
     for unit_at, entry_at in [*anchors, (len(left), len(free))]:
         gap = left[units_from:unit_at]
@@ -137,7 +144,8 @@ def _assign(units: list[_Unit], texts: list[str], owners: list[_Unit | None]) ->
         if after is not None:
             after.now = after.text
             owners[free[entry_at]] = after
-        before = _fill(gap, [(place, texts[place]) for place in free[entries_from:entry_at]], owners, before, after)
+        entries = [(place, texts[place]) for place in free[entries_from:entry_at]]
+        before = _fill(gap, entries, owners, before, after, last)
         before = after or before
         units_from, entries_from = unit_at + 1, entry_at + 1
 
@@ -165,6 +173,7 @@ def _fill(
     owners: list[_Unit | None],
     before: _Unit | None,
     after: _Unit | None,
+    last: _Unit | None,
 ) -> _Unit | None:
     """Parts and entries between two equal ones. Gives back the last part that got something."""
     gap.reverse()
@@ -179,11 +188,11 @@ def _fill(
                 before.now = gap.pop().text
             else:
                 _join(gap, text)
-        elif after is None:
-            return before  # behind all parts: they are new ones
-        elif before is not None and not before.is_fixed:
+        elif before is not None and not before.is_fixed and (after is not None or before is last):
             owners[place] = before
             before.now = (before.now or "") + text
+        elif after is None:
+            return before  # behind parts that are closed: they are new ones
         elif not after.is_fixed:
             owners[place] = after
             after.now = (after.now or "")[: -len(after.text)] + text + after.text
@@ -207,9 +216,9 @@ def _join(left: list[_Unit], text: str) -> None:
         return
     begin, joined = 0, None
     while left:
-        if len(left) > 1 and left[-2].is_fixed and not left[-1].is_fixed:
-            if not text.startswith(left[-1].text, begin) and text.startswith(left[-2].text, begin):
-                left.pop().now = ""
+        skips = len(left) > 1 and left[-2].is_fixed and not left[-1].is_fixed
+        if skips and not text.startswith(left[-1].text, begin) and text.startswith(left[-2].text, begin):
+            left.pop().now = ""
         if not left[-1].text or not text.startswith(left[-1].text, begin):
             break
         joined = left.pop()
@@ -230,7 +239,7 @@ def _correct(choice: Choice, one: ItemPart, units: list[_Unit]) -> None:
     for unit in units:
         if unit.now is not None and unit.is_fixed:
             tell_value(choice, one, unit.now, unit.sub)
-    if one.valued or not one.part.open:
+    if not one.part.open:
         return
     told = {unit.sub: unit.now for unit in units if unit.now is not None and not unit.is_fixed}
     if told:

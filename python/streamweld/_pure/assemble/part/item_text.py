@@ -64,9 +64,7 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     return None if last.valued or last.closed or last.steady else last
 
 
-def find_told(
-    item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None
-) -> ItemPart | None:
+def find_told(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
     """The part of which a whole text is told, maybe twice, under one label.
 
     The one that is called so; else as for a delta, or one that says the same and was not told yet.
@@ -203,8 +201,6 @@ def tell_value(choice: Choice, one: ItemPart, text: str | None, sub: int | None)
     elif unit not in one.told:
         one.told[unit] = text
         one.steady = True
-        if one.units is not None and len(one.told) == len(one.units):
-            settle(choice, one, one.told_text())
     elif one.told[unit] != text:
         say_conflict(choice, one)
 

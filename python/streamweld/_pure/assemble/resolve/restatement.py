@@ -30,8 +30,8 @@ class Restatement:
                     key = (item.kind, one.part.channel, one.part.text())
                     self.parts.setdefault(key, []).append((item, one))
                     texts.setdefault((one.part.channel, one.part.kind), []).append(one.part.text())
-            for (channel, kind), said in texts.items():
-                self.texts.setdefault((item.kind, channel, kind, "".join(reversed(said))), []).append(item)
+            for (channel, kind), pieces in texts.items():
+                self.texts.setdefault((item.kind, channel, kind, "".join(reversed(pieces))), []).append(item)
             call = item.call
             if call is not None and not call.dropped:
                 said = call.canonical() if call.complete and not call.custom else call.text.text()

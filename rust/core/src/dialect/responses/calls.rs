@@ -75,11 +75,20 @@ pub(crate) fn read_call<'a>(
 ) -> CallItem<'a> {
     let item_id = reader.identity(item, at, "id").or(beside.item_id);
     let call_id = reader.identity(item, at, "call_id");
-    let provider = kind.provider || is_hosted(item);
     let name = match kind.name {
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
+    // A tool of the client's that has the name of one of the provider's is in the request.
+    let tools = &reader.wire.out.config.tools;
+    let its_own = kind.kind == "custom_tool_call"
+        && name.as_deref().is_some_and(|name| {
+            let is_known = tools
+                .as_ref()
+                .is_some_and(|tools| tools.iter().any(|tool| tool.name == name));
+            FACTS.provider_tools.contains(name) && !is_known
+        });
+    let provider = kind.provider || its_own || is_hosted(item);
     // A call that the provider runs has no id of its own: that of its item pairs it with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
     CallItem {

@@ -148,6 +148,8 @@ pub(crate) struct Facts {
     /// Items with which a response may end, beside calls of the client.
     pub(crate) answers: HashSet<&'static str>,
     pub(crate) results: HashSet<&'static str>,
+    /// Free-form tools that the provider runs (xAI).
+    pub(crate) provider_tools: HashSet<&'static str>,
     pub(crate) absent_ids: Vec<&'static str>,
     pub(crate) event_fields: Names,
     pub(crate) fields: Fields,
@@ -208,6 +210,7 @@ impl Facts {
             statuses: list("terminal_statuses").into_iter().collect(),
             answers: list("answers").into_iter().collect(),
             results: list("result_types").into_iter().collect(),
+            provider_tools: list("provider_tools").into_iter().collect(),
             absent_ids: list("absent_ids"),
             event_fields,
             response_fields: Names::of([list("response_fields"), list("echoed_fields")].concat()),

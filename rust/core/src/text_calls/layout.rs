@@ -44,6 +44,8 @@ pub(crate) struct Layout {
     reasoning: Option<usize>,
     in_diff: bool,
     in_item: bool,
+    /// What counts as the line begins behind a block.
+    is_behind_block: bool,
     /// The line has text before the place, other than a reasoning closer or a block.
     has_prose: bool,
 }
@@ -61,6 +63,7 @@ impl Layout {
     pub fn pass_block(&mut self, end: usize) {
         self.line = end;
         self.at = end;
+        self.is_behind_block = true;
         self.has_prose = false;
     }
 
@@ -77,7 +80,8 @@ impl Layout {
         let (indent, rest) = split_indent(head);
         let is_diff = self.in_diff && head.starts_with([' ', '+', '-', '\\']);
         let is_item = is_list_item(rest) || (self.in_item && indent >= ITEM_INDENT);
-        if indent >= CODE_INDENT || is_diff || is_item {
+        let is_code = indent >= CODE_INDENT && !self.is_behind_block;
+        if is_code || is_diff || is_item {
             return false;
         }
         if !self.has_prose {
@@ -201,6 +205,7 @@ impl Layout {
     fn end_line(&mut self, text: &str, end: usize) {
         let line = text.get(self.line..end).unwrap_or_default();
         self.has_prose = false;
+        self.is_behind_block = false;
         let (indent, rest) = split_indent(line);
         let mark = rest
             .bytes()

@@ -1,6 +1,5 @@
 //! The text of one choice to blocks: finds markers, reads blocks, judges them, and tells how far the text is free.
 
-use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
@@ -390,7 +389,7 @@ impl Scanner {
             let Some(family) = settings.families.get(*at) else {
                 return false;
             };
-            match family.read_block(reading, &self.text, over) {
+            match family.read_block(reading, &self.text) {
                 Ok(end) => {
                     if whole.as_ref().is_none_or(|(known, ..)| end < *known) {
                         whole = Some((end, *at, std::mem::take(reading)));
@@ -568,21 +567,9 @@ enum At {
 }
 
 impl Family {
-    /// The block as far as the text goes: where it ends. `over`: nothing more comes.
-    fn read_block(&self, reading: &mut Reading, text: &str, over: bool) -> Parse<usize> {
-        let Close::Maybe(literal) = &self.close else {
-            self.grammar.read_block(reading, text, &self.close)?;
-            return Ok(reading.at);
-        };
-        if !reading.is_between {
-            self.grammar.read_block(reading, text, &self.close)?;
-        }
-        let mut ahead = Reading::new(reading.at);
-        ahead.skip_blank(text);
-        match ahead.take(text, literal) {
-            Ok(true) => Ok(ahead.at),
-            Err(Stop::Cut) if !over => Err(Stop::Cut),
-            _ => Ok(reading.at),
-        }
+    /// The block as far as the text goes: where it ends. A closer that may be missing is no part of it.
+    fn read_block(&self, reading: &mut Reading, text: &str) -> Parse<usize> {
+        self.grammar.read_block(reading, text, &self.close)?;
+        Ok(reading.at)
     }
 }

@@ -1,5 +1,6 @@
 //! What a policy says about text-form tool calls, read from `config["text_calls"]`.
 
+use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
@@ -40,6 +41,7 @@ pub(crate) struct Settings {
     pub bare: Vec<Marker>,
     /// With which bytes markers begin.
     pub firsts: Vec<u8>,
+    /// What may follow a block: ends of turn, and closers that may be missing.
     pub end_of_turn: Vec<String>,
     pub words: Words,
 }
@@ -77,6 +79,11 @@ impl Settings {
             .collect();
         firsts.sort_unstable();
         firsts.dedup();
+        let mut end_of_turn = entry.words("end_of_turn");
+        end_of_turn.extend(families.iter().filter_map(|family| match &family.close {
+            Close::Maybe(literal) => Some(literal.clone()),
+            Close::Body | Close::Literal(_) => None,
+        }));
         let pairs = members.get("reasoning_tags").and_then(Value::as_array);
         let pairs = pairs.into_iter().flatten().filter_map(|pair| {
             let word = |at: usize| Some(pair.get(at)?.as_str()?.to_owned());
@@ -97,7 +104,7 @@ impl Settings {
                 quoting: entry.words("quoting"),
                 reads_reasoning: entry.flag("reasoning"),
             },
-            end_of_turn: entry.words("end_of_turn"),
+            end_of_turn,
             families,
             markers,
             bare,

@@ -47,6 +47,7 @@ impl Literals {
                     reading.place = Place::Name;
                 }
                 Place::Name => {
+                    reading.skip_blank(text);
                     let raw = reading.run(text, in_name)?;
                     reading.name = self.name(raw).ok_or(Stop::Broken)?.to_owned();
                     reading.place = Place::Attribute;

@@ -202,7 +202,8 @@ class Policy(_Checked):
         object.__setattr__(self, "_hash", hash(tuple([getattr(self, name) for name in _CHOICES])))
 
     def __hash__(self) -> int:
-        return cast("int", getattr(self, "_hash"))  # noqa: B009 (not a field: made once, as streams look options up)
+        hashed: int = self._hash  # type: ignore[attr-defined]  # not a field: made once, as every stream asks for it
+        return hashed
 
     def config(self) -> dict[str, Any]:
         """This policy's share of a parser's config; made once, and not to be changed."""
@@ -307,7 +308,8 @@ class Limits(_Checked):
         object.__setattr__(self, "_hash", hash(tuple(config.values())))
 
     def __hash__(self) -> int:
-        return cast("int", getattr(self, "_hash"))  # noqa: B009 (not a field: made once, as streams look options up)
+        hashed: int = self._hash  # type: ignore[attr-defined]  # not a field: made once, as every stream asks for it
+        return hashed
 
     def config(self) -> dict[str, int | None]:
         """The caps by name: these limits' share of a parser's config. Made once, and not to be changed."""

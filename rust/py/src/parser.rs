@@ -114,6 +114,9 @@ impl Parser {
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let State { core, .. } = &*self.lock(py)?;
+        if core.diagnostics().is_empty() {
+            return Ok(PyList::empty(py));
+        }
         let mut sink = Collector::new(py, 0)?;
         for diagnostic in core.diagnostics() {
             sink.event(&diagnostic.event());

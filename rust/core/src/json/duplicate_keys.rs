@@ -24,12 +24,34 @@ pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
         })
 }
 
+/// Room for the keys and levels of most payloads, so that no list is moved while it grows.
+const USUAL_KEYS: usize = 32;
+const USUAL_LEVELS: usize = 12;
+
+/// What equal keys have in common, and different ones hardly ever: it is compared instead of them, and where it is equal
+/// the keys are taken for equal.
+#[inline]
+fn mark(key: &str) -> u64 {
+    let bytes = key.as_bytes();
+    let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => {
+            let each = bytes
+                .iter()
+                .fold(0, |all, byte| all << 8 | u64::from(*byte));
+            (each, 0)
+        }
+    };
+    // An odd factor loses nothing of the first bytes; the last ones are turned, so that equal halves do not cancel out.
+    first.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ last.rotate_left(23) ^ (bytes.len() as u64) << 56
+}
+
 /// The same of a whole text, at any depth.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::again(text);
-    // The keys of the objects that are not over, and for each container where its own begin (`None`: an array).
-    let mut keys: Vec<&str> = Vec::new();
-    let mut levels: Vec<Option<usize>> = Vec::new();
+    // The marks of the keys of the objects that are not over, and for each container where its own begin (`None`: an array).
+    let mut keys: Vec<u64> = Vec::with_capacity(USUAL_KEYS);
+    let mut levels: Vec<Option<usize>> = Vec::with_capacity(USUAL_LEVELS);
     loop {
         match scanner.kind() {
             Ok(Kind::Object) if scanner.enter_object().is_ok() => levels.push(Some(keys.len())),
@@ -41,24 +63,26 @@ pub(crate) fn may_repeat_in(text: &str) -> bool {
             let Some(level) = levels.last().copied() else {
                 return false;
             };
-            let mut twice = false;
             let more = match level {
                 None => scanner.next_item(),
-                Some(start) => scanner.next_key().map(|key| match key {
-                    None => {
+                Some(start) => match scanner.next_key() {
+                    Ok(None) => {
                         keys.truncate(start);
-                        false
+                        Ok(false)
                     }
-                    Some(key) => {
+                    Ok(Some(key)) => {
                         let own = keys.get(start..).unwrap_or_default();
-                        twice = key.escaped || own.len() > FEW || own.contains(&key.raw);
-                        keys.push(key.raw);
-                        true
+                        let mark = mark(key.raw);
+                        if key.escaped || own.len() > FEW || own.contains(&mark) {
+                            return true;
+                        }
+                        keys.push(mark);
+                        Ok(true)
                     }
-                }),
+                    Err(error) => Err(error),
+                },
             };
             match more {
-                Ok(_) if twice => return true,
                 Ok(true) => break,
                 Ok(false) => _ = levels.pop(),
                 Err(_) => return true,
@@ -134,7 +158,7 @@ fn place<'a>(level: &Level<'a>) -> Place<'a> {
 
 /// Whether an integer outside of 64 bits stands somewhere in it.
 pub(crate) fn has_wide_integer(raw: Raw<'_>) -> bool {
-    let mut scanner = Scanner::again(raw.text);
+    let mut scanner = Scanner::new(raw.text, None);
     scanner.skip().is_ok() && scanner.wide_integer()
 }
 
@@ -175,6 +199,57 @@ mod tests {
         ] {
             assert!(may_repeat_in(text), "{text}");
         }
+    }
+
+    #[test]
+    fn marks_tell_the_keys_of_payloads_apart() {
+        let words = [
+            "",
+            "a",
+            "b",
+            "ab",
+            "ba",
+            "aa",
+            "aaaaaaaa",
+            "aaaaaaaaa",
+            "index",
+            "promptTokenCount",
+            "promptTokensDetails",
+            "candidatesTokenCount",
+            "candidatesTokensDetails",
+            "totalTokenCount",
+            "thoughtsTokenCount",
+            "toolUsePromptTokenCount",
+            "finishReason",
+            "finishMessage",
+            "modelVersion",
+            "responseId",
+            "groundingChunks",
+            "groundingSupports",
+            "groundingMetadata",
+            "webSearchQueries",
+            "input_tokens",
+            "output_tokens",
+            "input_tokens_details",
+            "output_tokens_details",
+            "total_tokens",
+            "ab12345678",
+            "cd12345678",
+            "12345678ab",
+            "12345678cd",
+            "\0",
+            "\0\0",
+        ];
+        for (at, word) in words.iter().enumerate() {
+            assert!(
+                words.iter().take(at).all(|other| mark(other) != mark(word)),
+                "{word}"
+            );
+        }
+        let many: HashSet<u64> = (0..100_000)
+            .map(|number| mark(&format!("option_{number}")))
+            .collect();
+        assert_eq!(many.len(), 100_000);
     }
 
     #[test]

@@ -59,6 +59,23 @@ fn end_behind_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
     (bytes.get(at) == Some(&b'"')).then_some(at)
 }
 
+/// The end of the object or array that begins at `start`, in a text that is JSON: only brackets and strings are looked at.
+#[inline(never)]
+pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    let mut depth = 0_usize;
+    loop {
+        match *bytes.get(at)? {
+            b'"' => at = string_end_in(bytes, at + 1, true)?.0,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth <= 1 => return Some(at + 1),
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
 /// The end of a number, and whether its size must be measured: it may be infinite, or an integer beyond 64 bits.
 #[inline(always)]
 pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
@@ -215,6 +232,28 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_container() {
+        let texts = [
+            "[]",
+            "{}",
+            "[[],[]]",
+            r#"{"a":{"b":[1,{"c":"}"}]},"d":"]\\"}"#,
+            r#"[ "\"]", { "x" : -1.5e3 } ]"#,
+        ];
+        for text in texts {
+            let longer = format!("{text}]}},1");
+            assert_eq!(
+                container_end(longer.as_bytes(), 0),
+                Some(text.len()),
+                "{text}"
+            );
+        }
+        for broken in ["[", "[[]", r#"{"a"#, r#"{"a":1"#] {
+            assert_eq!(container_end(broken.as_bytes(), 0), None, "{broken}");
         }
     }
 

@@ -137,9 +137,9 @@ class Policy(_Checked):
     `aliases`."""
 
     empty_call_without_reason: Literal["cut", "run"] = "cut"
-    """A tool call without arguments, in a stream that ends with `[DONE]` but without a finish reason. `cut`: some gateways
-    write `[DONE]` after a cut, so the call is `incomplete`. `run`: the gateway sends no finish reasons, and the call has
-    no arguments."""
+    """A tool call without arguments, in a stream that ends with `[DONE]` but without a finish reason. `cut`: some
+    gateways write `[DONE]` after a cut, so the call is `incomplete`. `run`: the gateway sends no finish reasons, and
+    the call has no arguments."""
 
     missing_terminal: Literal["truncate", "assume"] = cast("Any", None)
     """A stream that ends without any end signal (a finish reason, or the dialect's terminal event or marker), although

@@ -12,7 +12,8 @@ Outcomes of a corrupted stream, compared with the intact one:
 - other: anything else about a call, without a sign.
 
 The last six are silent. The gates: no exception other than StreamError, nothing in `other`, no text of one call in
-another one (except readdressed in Chat), and no doubled call. The counts by dialect are figures. STREAMWELD_NIGHTLY=1 tries every position, else a sample.
+another one (except readdressed in Chat), and no doubled call. The counts by dialect are
+figures. STREAMWELD_NIGHTLY=1 tries every position, else a sample.
 """
 
 from __future__ import annotations

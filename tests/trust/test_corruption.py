@@ -195,11 +195,7 @@ def test_corruption(backend: str, dialect: str, figure: Callable[[str, str], Non
         if outcome in ("other", "edit") and dialect == "chat" and is_of_an_index(what, body):
             outcome = "readdressed"
         counts[outcome] += 1
-        if (
-            outcome == "other"
-            or (mixed(after.calls) and outcome != "readdressed")
-            or outcome == "doubled"
-        ):
+        if outcome == "other" or (mixed(after.calls) and outcome != "readdressed") or outcome == "doubled":
             wrong.append(f"{what}: {outcome}: {after.calls}")
     assert not wrong, f"{len(wrong)} of {counts.total()}\n" + "\n".join(wrong[:20])
     share = {name: f"{100 * counts[name] / counts.total():.1f} %" for name in ("detected", "unchanged")}

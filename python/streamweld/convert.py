@@ -53,7 +53,6 @@ CutEnding: TypeAlias = Literal["incomplete", "error"]
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
-_MERGED: Final = 1 << 16  # short pieces are held as one of at least so many bytes
 
 
 class ConvertOptions(TypedDict, total=False):
@@ -165,8 +164,8 @@ class StreamConverter:
         self._arguments = (target, config, options)
         # With `auto`, what was read until the dialect shows: it may be the target's. A block, or an array's element, is
         # read when it is whole, so that the converter does not keep it, too; what it takes until then is capped.
-        self._kept: list[bytes] | None = [] if source == "auto" and target != "same" else None
-        self._unread: list[bytes | bytearray] = []
+        self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
+        self._unread: list[bytes] = []
         self._splitter = Splitter()
         self._array = ArrayBody(None)
         self._room = limits.max_event_bytes
@@ -211,7 +210,7 @@ class StreamConverter:
         at = 0
         for piece, place in self._splitter.split(data):
             at += len(piece)
-            self._hold(piece)
+            self._unread.append(piece)
             if self._room is not None:
                 self._room -= len(piece)
             if not self._is_whole(piece, place):
@@ -224,15 +223,6 @@ class StreamConverter:
                 break
         return b"".join(made)
 
-    def _hold(self, piece: bytes) -> None:
-        last = self._unread[-1] if self._unread else None
-        if len(piece) >= _MERGED:
-            self._unread.append(piece)
-        elif isinstance(last, bytearray) and len(last) < _MERGED:
-            last += piece
-        else:
-            self._unread.append(bytearray(piece))
-
     def _is_whole(self, piece: bytes, place: Place) -> bool:
         """Whether the converter would keep nothing of what is unread: a payload ends with this piece."""
         ends = self._array.is_one is not False and self._array.ends_in(piece)
@@ -244,9 +234,9 @@ class StreamConverter:
         unread, self._unread = self._unread, []
         unread.reverse()
         while unread:
-            piece = bytes(unread.pop())
+            piece = unread.pop()
             if self._kept is not None:
-                self._kept.append(piece)
+                self._kept += piece
             made.append(self._or_repaired(partial(self._converter.feed, piece)))
         return b"".join(made)
 
@@ -278,7 +268,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = b"".join([self._repairer.feed(piece) for piece in self._kept])
+            made = self._repairer.feed(bytes(self._kept))
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made

@@ -15,6 +15,7 @@ use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_shared_id::fork_item;
 use crate::assemble::part::item_text::whole;
 use crate::assemble::part::reannounced::is_another;
+use crate::assemble::part::reannounced::is_close_under_another_id;
 use crate::assemble::part::reannounced::is_closed;
 use crate::assemble::part::reannounced::is_own_close;
 use crate::assemble::part::reannounced::rename_call;
@@ -35,6 +36,7 @@ use crate::model::delta::CallSaid;
 use crate::model::delta::ItemKind;
 use crate::model::event::WireFact;
 use crate::model::output::Output;
+use crate::model::spec::Code;
 
 impl Assembler {
     /// A call is announced. Its arguments: what the opening carries already, a snapshot.
@@ -174,14 +176,19 @@ impl Assembler {
         let (address, name) = (usable(&desk, &call.address), named(call.name));
         let arguments = whole(call.arguments.clone());
         let found = choice.book.closing(&choice.calls, &address, name);
-        let known = found.filter(|item| {
-            let announced = choice.book.get(*item).is_some_and(|item| item.announced);
-            let own = !announced || is_own_close(choice, *item, &address);
+        let announced = |choice: &Choice, item| {
+            let item = choice.book.get(item);
+            item.is_some_and(|item| item.announced)
+        };
+        let found = found.filter(|item| {
+            let own = !announced(choice, *item) || is_own_close(choice, *item, &address);
             let call = choice.call_of(*item);
-            call.is_some_and(|call| own || !is_another(call, &address, name))
+            let same = call.is_some_and(|call| own || !is_another(call, &address, name));
+            let arguments = arguments.as_deref();
+            same || is_close_under_another_id(choice, *item, &address, name, arguments)
         });
         let mut again = false;
-        let known = known.filter(|item| {
+        let known = found.filter(|item| {
             let by_call_id = is_by_call_id(choice, *item, &address);
             let Some((_, call)) = choice.item_call_mut(*item) else {
                 return false;
@@ -195,13 +202,27 @@ impl Assembler {
         });
         let item = match known {
             Some(item) => {
+                let is_announced = announced(choice, item) && !again;
+                let call = choice.call_of(item);
+                let changed = call.filter(|call| is_another(call, &address, None));
+                let changed = changed.filter(|_| is_announced).map(|call| call.part);
                 learn(&mut desk, choice, item, &address)?;
+                if changed.is_some() {
+                    let id = address.call_id.unwrap_or_default();
+                    desk.out.diagnose(Code::UNSTABLE_ID, changed, id)?;
+                }
                 if again {
                     say_again(&mut desk, choice, item, &address)?;
                 }
                 item
             }
-            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+            None => {
+                let item = new_call(&mut desk, choice, &address, traits(&call, None))?;
+                if let Some((_, call)) = choice.item_call_mut(item) {
+                    call.unopened = found.is_none();
+                }
+                item
+            }
         };
         announce(choice, item);
         if let Some((_, known)) = choice.item_call_mut(item) {

@@ -92,6 +92,10 @@ pub struct Call {
     pub late: bool,
     pub index_said: bool,
     pub dropped: bool,
+    /// The wire closed it.
+    pub ended: bool,
+    /// Its close was the first that was seen of it.
+    pub unopened: bool,
     /// It was shown; how much of its text was, the text keeps.
     pub started: bool,
     /// Show none of the text before the close: object payloads may yet be merged.

@@ -31,13 +31,13 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
     '\u{f0000}'..='\u{10ffff}',
 ];
 
-/// An alias that became another call's id is none.
+/// An alias that became another call's id is none. `unclosed`: the wire closes its calls, and did not close this one.
 pub fn judge(
     desk: &mut RuleContext<'_, '_>,
     call: &Call,
     given: String,
     among: Option<&Choice>,
-    end: CallsEnd,
+    (end, unclosed): (CallsEnd, bool),
 ) -> Result<Verdict, Fault> {
     let text = &call.text;
     let mut reason = None;
@@ -49,7 +49,10 @@ pub fn judge(
         if reason.is_some() {
             state = "invalid";
         } else if text.is_blank() {
-            if end == CallsEnd::Success || runs_unsaid {
+            if (end == CallsEnd::Success || runs_unsaid) && unclosed {
+                let part = Some(call.part);
+                desk.out.diagnose(Code::ARGS_INVALID, part, "incomplete")?;
+            } else if end == CallsEnd::Success || runs_unsaid {
                 state = "empty";
             }
         } else if end == CallsEnd::Unsaid && !runs_unsaid && text.gives_way() {

@@ -6,6 +6,7 @@
 //! drop       tentative calls without arguments, nameless calls without anything
 //! unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
 //! dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
+//! opening    a call that was opened under one id and closed under another one is one call
 //! identify   ids are made unique, missing ones are minted
 //! judge      complete, empty, incomplete or invalid, and why: `judge`
 //! order      by index where every call has one of its own that never changed hands, else by arrival
@@ -62,6 +63,7 @@ pub fn close_calls(
         }
     }
     dedupe(desk, choice)?;
+    drop_openings(desk, choice)?;
     let mut ids: HashMap<usize, String> = HashMap::new();
     for slot in choice.undecided() {
         ids.insert(slot, identify(desk, choice, slot)?);
@@ -76,6 +78,7 @@ pub fn close_calls(
     }
     // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
     choice.list_owners();
+    let closes = choice.calls.iter().any(|call| call.ended);
     let mut verdicts = Vec::with_capacity(ids.len());
     for slot in choice.in_order() {
         let Some(call) = choice.get(slot).filter(|call| call.verdict.is_none()) else {
@@ -84,7 +87,9 @@ pub fn close_calls(
         let given = ids.remove(&slot).unwrap_or_default();
         let went_on = broken_off && call.late && !call.is_complete();
         let end = if went_on { CallsEnd::Cut } else { end };
-        verdicts.push((slot, judge(desk, call, given, Some(choice), end)?));
+        let unclosed = closes && !call.ended;
+        let verdict = judge(desk, call, given, Some(choice), (end, unclosed))?;
+        verdicts.push((slot, verdict));
     }
     for (slot, verdict) in verdicts {
         choice.tell(slot, verdict);
@@ -117,7 +122,7 @@ pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usi
         return Ok(());
     };
     let among = asks.then_some(&*choice);
-    let verdict = judge(desk, call, given, among, CallsEnd::Success)?;
+    let verdict = judge(desk, call, given, among, (CallsEnd::Success, false))?;
     choice.tell(slot, verdict);
     call_events::show_final(desk, choice, slot);
     Ok(())
@@ -196,6 +201,33 @@ fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
         };
         let is_object = call.text.automaton.root() == Some(Root::Object);
         if is_object && named.contains(call.canonical().as_ref()) {
+            let part = call.part;
+            call_events::retract(desk.out, choice, slot);
+            desk.say(Code::ARGS_REPLAY_DROPPED, part)?;
+        }
+    }
+    Ok(())
+}
+
+/// A call that the wire did not close, where it closed one that it never opened, of the same name and with the same
+/// arguments: it was the opening of that one, under another id.
+fn drop_openings(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+    let is_json = |call: &Call| call.is_complete() && !call.custom;
+    let said = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
+    if !choice.calls.iter().any(|call| call.unopened) {
+        return Ok(());
+    }
+    let mut closed = HashSet::new();
+    for slot in choice.live() {
+        let call = choice.get_mut(slot);
+        closed.extend(call.filter(|call| call.unopened && is_json(call)).map(said));
+    }
+    for slot in choice.undecided() {
+        let call = choice.get_mut(slot);
+        let Some(call) = call.filter(|call| !call.ended && is_json(call)) else {
+            continue;
+        };
+        if closed.contains(&said(call)) {
             let part = call.part;
             call_events::retract(desk.out, choice, slot);
             desk.say(Code::ARGS_REPLAY_DROPPED, part)?;

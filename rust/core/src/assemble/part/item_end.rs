@@ -24,6 +24,9 @@ pub fn end_item(
     choice.book.close(item);
     match choice.book.get(item).map(|item| item.kind) {
         Some(ItemKind::Call) => {
+            if let Some((_, call)) = choice.item_call_mut(item) {
+                call.ended = true;
+            }
             end_call(desk, choice, item)?;
             if let Some(call) = choice.call_of(item) {
                 desk.out.sign(WireFact::Ended(call.part));

@@ -15,6 +15,7 @@ use crate::assemble::part::item_call::begin_call;
 use crate::assemble::part::item_call::end_call;
 use crate::assemble::part::item_call::name_call;
 use crate::assemble::part::item_call::say_conflict;
+use crate::assemble::part::item_call::says;
 use crate::assemble::part::item_call::settle_text;
 use crate::assemble::rule_context::RuleContext;
 use crate::assemble::rule_context::Step;
@@ -45,6 +46,29 @@ pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool
         (Some(call_id), Some(_)) => call.has_id(call_id),
         _ => address.item_id.is_some() && address.item_id == record.item_id.as_deref(),
     }
+}
+
+/// A close of the open item itself, with its call's name and arguments, and a call id that no call has.
+pub fn is_close_under_another_id(
+    choice: &mut Choice,
+    item: usize,
+    address: &Address<'_>,
+    name: Option<&str>,
+    arguments: Option<&str>,
+) -> bool {
+    let known = |id| choice.book.item_of_result(id).is_some();
+    let unknown = !address.call_id.is_some_and(known);
+    let Some((record, call)) = choice.item_call_mut(item) else {
+        return false;
+    };
+    let is_open = record.open && call.verdict.is_none();
+    let is_own = address.item_id.is_some() && address.item_id == record.item_id.as_deref();
+    is_open
+        && is_own
+        && unknown
+        && name.unwrap_or_default() == call.name
+        && !call.is_empty()
+        && arguments.is_some_and(|arguments| says(call, arguments))
 }
 
 /// The name that a close says holds over that of the opening.

@@ -12,7 +12,8 @@ Outcomes of a corrupted stream, compared with the intact one:
 - other: anything else about a call, without a sign.
 
 The last six are silent. The gates: no exception other than StreamError, nothing in `other`, no text of one call in
-another one (except readdressed in Chat), and no doubled call. The counts by dialect are figures. STREAMWELD_NIGHTLY=1 tries every position, else a sample.
+another one (except readdressed in Chat), and no doubled call. The counts by dialect are
+figures. STREAMWELD_NIGHTLY=1 tries every position, else a sample.
 """
 
 from __future__ import annotations
@@ -194,11 +195,7 @@ def test_corruption(backend: str, dialect: str, figure: Callable[[str, str], Non
         if outcome in ("other", "edit") and dialect == "chat" and is_of_an_index(what, body):
             outcome = "readdressed"
         counts[outcome] += 1
-        if (
-            outcome == "other"
-            or (mixed(after.calls) and outcome != "readdressed")
-            or outcome == "doubled"
-        ):
+        if outcome == "other" or (mixed(after.calls) and outcome != "readdressed") or outcome == "doubled":
             wrong.append(f"{what}: {outcome}: {after.calls}")
     assert not wrong, f"{len(wrong)} of {counts.total()}\n" + "\n".join(wrong[:20])
     share = {name: f"{100 * counts[name] / counts.total():.1f} %" for name in ("detected", "unchanged")}

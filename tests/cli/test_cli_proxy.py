@@ -38,6 +38,7 @@ OTHERS: dict[str, Any] = {
     "upstream": UPSTREAM,
     "to": "anthropic",
     "policy": "strict",
+    "text_calls": "report",
     "gateway": "anthropic",
     "max_body_bytes": 11,
     "max_stream_bytes": 12,

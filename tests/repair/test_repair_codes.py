@@ -23,6 +23,8 @@ PASSES = {
     "no_name": "a call that stays nameless is left out from its announcement on, whatever is said of it at the end",
     "args_overflow": "the text is what the model wrote; nothing better is known",
     "args_invalid": "likewise",
+    "text_call_seen": "it is only reported: the text passes",
+    "text_call_refused": "the text passes as text",
     "reasoning_repeated": "readers look at one of the two fields",
     "orphan_think_close": "an interpretation of ours, of text that readers show",
     "finish_repeated": "the last one wins with readers",

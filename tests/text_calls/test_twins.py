@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -11,7 +10,7 @@ from tests.conftest import FULL, NIGHTLY
 from tests.support.harness import read
 from tests.text_calls.support import FAMILIES, READY, TOOLS, stream
 
-COUNT = 100_000 if NIGHTLY else 5_000 if FULL or os.environ.get("CI") else 400
+COUNT = 100_000 if NIGHTLY else 5_000
 CALLS = [*FAMILIES["families"].values(), *FAMILIES["switched"].values()]
 PROSE = (
     *("On it.", " ", "\n", "\n\n", "`", "```\n", "> ", "- ", "1. ", "| "),
@@ -55,6 +54,7 @@ def options_of(rnd: random.Random) -> dict[str, object]:
     return {"dialect": "chat", "policy": policy, "tools": TOOLS, "seed": "twin"}
 
 
+@pytest.mark.skipif(not FULL, reason="5,000 texts through both backends: make test-all")
 @pytest.mark.skipif(len(READY) < 2, reason="one backend reads text calls: there is nothing to compare")
 def test_the_same_in_both_backends() -> None:
     rnd = random.Random(18)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from streamweld._spec import load_text_calls
 
 from tests.conftest import FULL
+from tests.support.places import REPOSITORY
 from tests.text_calls.support import FAMILIES, PROMOTE, READY, calls_of, read
 
 VECTORS = {vector["name"]: vector for vector in PROMOTE["tests"]}
@@ -76,3 +78,10 @@ def test_families_that_need_a_switch(reader: str, family: str) -> None:
     wanted = [tuple(call) for call in FAMILIES["calls"]]
     parser = read(reader, list(text), text_call_markerless=True, text_call_families=[family])
     assert calls_of(parser) == wanted
+
+
+def test_the_docs_list_every_family() -> None:
+    page = (REPOSITORY / "docs" / "guides" / "text-calls.md").read_text(encoding="utf-8")
+    table = load_text_calls()["families"]
+    assert {name for name in table if f"`{name}`" not in page} == set()
+    assert set(table) == set(FAMILIES["families"]) | set(FAMILIES["switched"])

@@ -20,7 +20,8 @@ the leftmost marker (of several at one place the longest) and asks `layout` whet
 
 - never in a fence, inline code, a quoting element or reasoning tags; never on an indented line of four columns or more,
   in a list item, or in a diff;
-- a `tag` marker starts its line: before it only white space, a reasoning closer, or another block;
+- a `tag` marker starts its line: before it only white space, a reasoning closer, or another pending block (a refused
+  block is prose);
 - a `token` marker may also follow prose, if its line is no quotation, list item, table row, diff or numbered line, and
   the character before it is no quotation mark or opening bracket;
 - a `markerless` opener is the first non-blank character of the answer (after reasoning tags at most).
@@ -35,7 +36,8 @@ are validated there (duplicate keys, depth 128). A block that its part or choice
 Once whole, a block is judged: each name is a tool's exactly (`unknown_name`, `never`), each value fits its schema
 (`bad_value`), markerless arguments fit it wholly (`bad_arguments`). A block that passes is pending. White space and
 `end_of_turn` literals may follow it, and further blocks. Anything else, also a refused block, is text: with
-`after="end"` all pending blocks are refused (`text_follows`); with `anywhere` only those after prose on their line are.
+`after="end"` all pending blocks are refused (`text_follows`); with `anywhere` only those after prose on their
+line, and all those that began on the line on which the text follows.
 More calls than `max_tool_calls`, or a block longer than `max_arguments_bytes`, is `limit`: text to the end.
 
 Holding and releasing (`stage`), mode `promote`

@@ -174,7 +174,7 @@ impl TextCalls {
     fn reads(&self, channel: Channel) -> bool {
         match channel {
             Channel::Text => true,
-            Channel::Reasoning => self.settings.words.reads_reasoning,
+            Channel::Reasoning => self.settings.reads_reasoning,
             Channel::Refusal => false,
         }
     }

@@ -19,8 +19,6 @@ pub(crate) struct Words {
     pub reasoning: Vec<[String; 2]>,
     /// Elements that quote.
     pub quoting: Vec<String>,
-    /// Reasoning is read too.
-    pub reads_reasoning: bool,
 }
 
 /// Fenced code: its character and the length of its fence.
@@ -70,10 +68,8 @@ impl Layout {
     /// Whether a marker may stand at that place.
     pub fn permits(&mut self, text: &str, place: usize, tier: Tier, words: &Words) -> bool {
         self.advance(text, place, words);
-        if self.fence.is_some() || self.code > 0 || self.element.is_some() {
-            return false;
-        }
-        if self.reasoning.is_some() && !words.reads_reasoning {
+        let is_quoted = self.fence.is_some() || self.code > 0 || self.element.is_some();
+        if is_quoted || self.reasoning.is_some() {
             return false;
         }
         let head = self.head(text, place);

@@ -15,6 +15,7 @@ use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
 use crate::text_calls::values::arguments;
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// What a scanner works with beside the text.
 #[derive(Clone, Copy, Debug)]
@@ -164,13 +165,10 @@ impl Scanner {
             line.bytes().next() == Some(first)
         };
         let bytes = texts.as_bytes();
-        let line = memchr::memrchr(b'\n', self.text.as_bytes()).map_or(0, |at| at + 1);
-        let is_start = self
-            .text
-            .get(line..)
-            .unwrap_or_default()
-            .chars()
-            .all(is_blank);
+        // Backwards over white space only: the text may be long, and without any line end.
+        let mut before = self.text.bytes().rev();
+        let last = before.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+        let is_start = last.is_none_or(|byte| byte == b'\n');
         !(is_start && starts(texts))
             && memchr::memchr_iter(b'\n', bytes)
                 .all(|at| !starts(texts.get(at + 1..).unwrap_or_default()))
@@ -538,10 +536,22 @@ impl Scanner {
     /// Text that is no block follows the last one: blocks that stand in a line of prose are quotations, and what has no
     /// marker is the whole answer.
     fn text_follows_in_line(&mut self, gap: &str) {
-        let is_same_line = !gap.contains('\n');
-        let last = self.pending.len();
-        for (place, block) in std::mem::take(&mut self.pending).into_iter().enumerate() {
-            if block.after_prose || block.is_bare || (is_same_line && place + 1 == last) {
+        let mut is_on_line = !gap.contains('\n');
+        let mut next: Option<(usize, usize)> = None;
+        let mut refused = HashSet::new();
+        for (place, block) in self.pending.iter().enumerate().rev() {
+            if let Some((part, start)) = next {
+                let gap = self.text.get(block.span.end..start).unwrap_or("\n");
+                is_on_line &= part == block.span.part && part == self.part && !gap.contains('\n');
+            }
+            next = Some((block.span.part, block.span.start));
+            if block.after_prose || block.is_bare || is_on_line {
+                refused.insert(place);
+            }
+        }
+        let blocks = std::mem::take(&mut self.pending).into_iter().enumerate();
+        for (place, block) in blocks {
+            if refused.contains(&place) {
                 self.refused
                     .push((block.span, block.part, Refusal::TextFollows));
             } else {

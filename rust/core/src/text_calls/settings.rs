@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     /// What may follow a block: ends of turn, and closers that may be missing.
     pub end_of_turn: Vec<String>,
     pub words: Words,
+    /// Reasoning is read too.
+    pub reads_reasoning: bool,
 }
 
 impl Settings {
@@ -102,8 +104,8 @@ impl Settings {
             words: Words {
                 reasoning: pairs.collect(),
                 quoting: entry.words("quoting"),
-                reads_reasoning: entry.flag("reasoning"),
             },
+            reads_reasoning: entry.flag("reasoning"),
             end_of_turn,
             families,
             markers,

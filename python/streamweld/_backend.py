@@ -27,11 +27,9 @@ __all__ = [
     "Parser",
     "Repairer",
     "backend",
-    "check_config",
     "load",
     "load_converter",
     "load_repairer",
-    "reads_text_calls",
 ]
 
 Backend: TypeAlias = Literal["native", "pure"]
@@ -116,17 +114,6 @@ def load_repairer(name: Backend) -> type[Repairer]:
     from streamweld._pure.repair.repairer import Repairer as PureRepairer
 
     return PureRepairer
-
-
-def reads_text_calls(name: Backend) -> bool:
-    """Whether the backend reads text-form tool calls."""
-    return name == "pure" or hasattr(_native(), "TEXT_CALLS")
-
-
-def check_config(name: Backend, config: dict[str, Any]) -> None:
-    """Raise UsageError if the backend cannot do what the config asks for."""
-    if config["text_calls"] is not None and not reads_text_calls(name):
-        raise UsageError(f"text_calls needs STREAMWELD_BACKEND=pure: {NAME} cannot read text-form tool calls yet")
 
 
 def _native() -> ModuleType:

@@ -10,7 +10,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
-from streamweld._backend import Converter, backend, check_config, load_converter, load_repairer
+from streamweld._backend import Converter, backend, load_converter, load_repairer
 from streamweld._items import AsyncItems, Items
 from streamweld._messages import choice_message, reject_text
 from streamweld._progress import Progress
@@ -152,7 +152,6 @@ class StreamConverter:
         prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
         given: Any = {"tools": tools, "known_call_ids": known_call_ids, "content_type": content_type}
         config = to_config(policy, limits, seed=prefix, **given)
-        check_config(backend, config)
         options = {
             "prefix": prefix,
             "hold_arguments": bool(hold_arguments),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from streamweld._backend import Parser, backend, check_config, load
+from streamweld._backend import Parser, backend, load
 from streamweld._messages import HEAD_BYTES, choice_message, input_hint, reject_text
 from streamweld.errors import NotAnEventStream, StreamError, UsageError
 from streamweld.options import DIALECTS, Limits, to_config
@@ -88,7 +88,6 @@ class StreamParser:
         config = to_config(
             policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
         )
-        check_config(backend, config)
         self._base: str = config["base"]
         self._parser: Parser = load(backend)(dialect, config)
         self._head = b""

@@ -6,9 +6,9 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from streamweld import _backend, options
+from streamweld.options import Policy
 
-from tests.support.backends import BACKENDS, make_parser
+from tests.support.backends import make_parser
 from tests.support.places import VECTORS
 
 if TYPE_CHECKING:
@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 FAMILIES: dict[str, Any] = json.loads((VECTORS / "text_calls" / "families.json").read_text())
 PROMOTE: dict[str, Any] = json.loads((VECTORS / "text_calls" / "promote.json").read_text())
 TOOLS: dict[str, Any] = FAMILIES["tools"]
-
-
-def reads_text_calls(backend: str) -> bool:
-    """Whether a backend has the stage."""
-    if backend == "pure":
-        return True
-    try:
-        _backend.check_config("native", options.to_config(options.Policy(text_calls="report")))
-    except options.UsageError:
-        return False
-    return True
-
-
-READY = [backend for backend in BACKENDS if reads_text_calls(backend)]
 
 
 def event(delta: Mapping[str, Any], finish: str | None = None) -> bytes:
@@ -70,8 +56,8 @@ def events(
 
 
 @cache
-def policy_of(switches: str) -> options.Policy:
-    return options.Policy(**{"text_calls": "promote", **json.loads(switches)})
+def policy_of(switches: str) -> Policy:
+    return Policy(**{"text_calls": "promote", **json.loads(switches)})
 
 
 def promoting(backend: str, *, tools: Mapping[str, Any] | None = None, **switches: Any) -> StreamParser:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.backends import BACKENDS
 from tests.support.places import SHARED
-from tests.text_calls.support import READY, calls_of, promoting
+from tests.text_calls.support import calls_of, promoting
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -38,7 +39,7 @@ def test_all_cases_are_here() -> None:
     assert len(ROWS) == 153
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_cases(reader: str, mode: str) -> None:
     wrong: list[str] = []

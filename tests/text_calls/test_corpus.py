@@ -6,9 +6,8 @@ import pytest
 import streamweld as sw
 
 from tests.conftest import FULL
-from tests.support.backends import using
+from tests.support.backends import BACKENDS, using
 from tests.support.corpus import FOLDERS, Recording, absent, recordings
-from tests.text_calls.support import READY
 
 pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
@@ -35,7 +34,7 @@ def read(recording: Recording, policy: sw.Policy, tools: tuple[str, ...]) -> tup
     return said, [found.code for found in response.diagnostics if found.code.startswith("text_call")]
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_recorded_stream_changes(reader: str, folder: str) -> None:
     """None of the recordings leaks a call; whatever tools it called count as declared, with some usual names."""

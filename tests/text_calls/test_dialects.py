@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 import streamweld as sw
 
-from tests.support.backends import using
-from tests.text_calls.support import FAMILIES, READY, TOOLS, stream
+from tests.support.backends import BACKENDS, using
+from tests.text_calls.support import FAMILIES, TOOLS, stream
 
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 PROMOTE = sw.Policy(text_calls="promote")
@@ -31,7 +31,7 @@ def in_pieces(body: bytes, target: str, size: int) -> tuple[bytes, sw.StreamConv
     return out + converter.close(), converter
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("prose", ["", "On it.\n"])
 def test_a_call_in_every_dialect(reader: str, dialect: str, prose: str) -> None:
@@ -49,7 +49,7 @@ def test_a_call_in_every_dialect(reader: str, dialect: str, prose: str) -> None:
             assert b"<tool_call>" not in out, target
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     "text", ["Hello <b", CALL + "\nNo.", "Go.\n" + CALL[:-5], "```\n" + CALL + "\n```", CALL.replace("run_shell", "x")]
@@ -63,7 +63,7 @@ def test_text_that_is_not_promoted_passes_byte_for_byte(reader: str, dialect: st
             assert not converter.repaired
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 def test_a_promoted_call_goes_into_a_history_as_a_call(reader: str) -> None:
     with using(reader):
         response = sw.parse(body_of("chat", "On it.\n", CALL), policy=PROMOTE, tools=TOOLS)
@@ -76,7 +76,7 @@ def test_a_promoted_call_goes_into_a_history_as_a_call(reader: str) -> None:
     assert made[1]["content"] == "On it.\n"
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("policy", ["standard", "salvage"])
 def test_a_cut_at_every_byte_loses_nothing_and_promotes_nothing(reader: str, policy: str) -> None:
     """Until the finish reason was read, a call in the text may be half of something."""

@@ -11,10 +11,10 @@ import pytest
 from streamweld.integrations.openai import repair
 
 from tests.proxy.test_proxy_convert import in_turn
-from tests.support.backends import using
+from tests.support.backends import BACKENDS, using
 from tests.support.servers.proxying import between
 from tests.support.servers.upstream import Upstream
-from tests.text_calls.support import FAMILIES, READY, TOOLS, events, stream
+from tests.text_calls.support import FAMILIES, TOOLS, events, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ def check_history(upstream: Upstream) -> None:
     assert message["content"].strip() == "I look."
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("name", LEAKS)
 def test_through_a_repaired_client(reader: str, name: str) -> None:
     upstream = leaking(name)
@@ -90,7 +90,7 @@ def test_through_a_repaired_client(reader: str, name: str) -> None:
     check_history(upstream)
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("name", LEAKS)
 @pytest.mark.parametrize("loop", ["openai", "anthropic"])
 def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
@@ -105,7 +105,7 @@ def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
     check_history(upstream)
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 def test_a_request_that_forbids_calls_gets_none(reader: str) -> None:
     """The tool choice `none`, or no tools: the text stays text."""
     leak = list(events(LEAKS["a leaked Qwen call"], finish="stop", reasoning=""))
@@ -120,7 +120,7 @@ def test_a_request_that_forbids_calls_gets_none(reader: str) -> None:
     assert (message.content, message.tool_calls) == (text, None)
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 def test_a_call_that_is_sent_in_both_forms_runs_once(reader: str) -> None:
     sent = [{"id": "call_1", "name": "run_shell", "arguments": COMMAND}]
     leak = stream(LEAKS["a leaked Qwen call"], structured=sent)

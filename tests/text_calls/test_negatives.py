@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import FULL
-from tests.text_calls.support import FAMILIES, READY, read
+from tests.support.backends import BACKENDS
+from tests.text_calls.support import FAMILIES, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +102,7 @@ def pieces_of(text: str, rnd: random.Random) -> list[str]:
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True) if start < end]
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 def test_no_quotation_is_promoted(reader: str) -> None:
     """Each text comes out as it went in, with all families on, markerless ones included."""
     rnd = random.Random(1)

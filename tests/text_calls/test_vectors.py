@@ -8,11 +8,12 @@ import pytest
 from streamweld._spec import load_text_calls
 
 from tests.conftest import FULL
+from tests.support.backends import BACKENDS
 from tests.support.places import REPOSITORY
-from tests.text_calls.support import FAMILIES, PROMOTE, READY, calls_of, read
+from tests.text_calls.support import FAMILIES, PROMOTE, calls_of, read
 
 VECTORS = {vector["name"]: vector for vector in PROMOTE["tests"]}
-BOTH = pytest.mark.parametrize("reader", READY)
+BOTH = pytest.mark.parametrize("reader", BACKENDS)
 
 
 def outcome(reader: str, vector: dict[str, Any], pieces: list[str]) -> dict[str, Any]:

@@ -9,15 +9,15 @@ import pytest
 from streamweld.response import Response
 
 from tests.parser.test_vectors import WAYS, check
+from tests.support.backends import BACKENDS
 from tests.support.harness import read
 from tests.support.places import VECTORS
 from tests.support.vector_files import chunks_of
-from tests.text_calls.support import READY
 
 STREAMS = json.loads((VECTORS / "text_calls" / "wire" / "streams.json").read_text())["tests"]
 
 
-@pytest.mark.parametrize("reader", READY)
+@pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("vector", STREAMS, ids=lambda vector: vector["name"])
 def test_events(reader: str, vector: dict[str, Any], way: str) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from streamweld._backend import backend, reads_text_calls
 from streamweld._messages import help_url
 from streamweld._show import printable
 from streamweld.check import Checker
@@ -168,12 +167,6 @@ def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
     return {name: value for name, value in item.to_dict().items() if name != "text"}
 
 
-def _reporting(policy: Base) -> Policy:
-    """The policy that also reports tool calls in the text, if the backend reads them."""
-    reads = reads_text_calls(backend)
-    return Policy(policy, text_calls="report" if reads else "off")
-
-
 class _Rules:
     """The violations of a stream of any dialect; those of an unknown dialect are the parser's to report."""
 
@@ -192,7 +185,7 @@ class _Rules:
 
 
 def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, source: BinaryIO) -> Report:
-    parser = StreamParser(policy=_reporting(policy), dialect=dialect)
+    parser = StreamParser(policy=Policy(policy, text_calls="report"), dialect=dialect)
     rules = _Rules(dialect)
     places = Lines()
     size = 0

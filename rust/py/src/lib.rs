@@ -59,10 +59,6 @@ mod _native {
         Ok(())
     }
 
-    /// Text-form tool calls are read.
-    #[pymodule_export]
-    const TEXT_CALLS: bool = true;
-
     /// What was built, for bug reports and `streamweld bench`.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

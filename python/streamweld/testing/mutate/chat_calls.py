@@ -796,8 +796,13 @@ def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="finish", effect="calls")
 def header_alone_then_done(_: Random, stream: Stream) -> Stream | None:
-    """The last call has a header only, and `[DONE]` follows without a finish reason: it was cut, and is not run."""
+    """The last call has a header only, and `[DONE]` follows without a finish reason: it was cut, and is not run.
+
+    A header with `{}` may be a placeholder that was cut as well, so every other call has arguments.
+    """
     if stream.operators or not stream.calls or not unique(stream):
+        return None
+    if any(call.arguments in ("", "{}") for call in stream.calls[:-1]):
         return None
     rows = in_order(_rows(list(stream.calls), lambda k, call: [_whole(k, call, call.arguments or "{}")]))
     alone = entry(len(stream.calls) - 1, stream.calls[-1].id, stream.calls[-1].name, "")

@@ -183,7 +183,7 @@ class StreamError(StreamweldError):
     def advise(self, hint: str) -> None:
         """Set `hint`, and write the sentence with it."""
         self.hint = hint
-        self.args = (self._sentence(),)
+        super().__init__(self._sentence())
 
     def __repr__(self) -> str:
         names = ("rule", *self._own, "byte_offset", "event_ordinal")

@@ -202,8 +202,8 @@ class Policy(_Checked):
         object.__setattr__(self, "_hash", hash(tuple([getattr(self, name) for name in _CHOICES])))
 
     def __hash__(self) -> int:
-        hashed: int = self._hash  # type: ignore[attr-defined]  # not a field: made once, as every stream asks for it
-        return hashed
+        # not a field: made once, as every stream asks for it
+        return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, Any]:
         """This policy's share of a parser's config; made once, and not to be changed."""
@@ -308,8 +308,8 @@ class Limits(_Checked):
         object.__setattr__(self, "_hash", hash(tuple(config.values())))
 
     def __hash__(self) -> int:
-        hashed: int = self._hash  # type: ignore[attr-defined]  # not a field: made once, as every stream asks for it
-        return hashed
+        # not a field: made once, as every stream asks for it
+        return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, int | None]:
         """The caps by name: these limits' share of a parser's config. Made once, and not to be changed."""
@@ -434,9 +434,10 @@ def _words(name: str, values: object) -> list[str]:
 
 def _schemas(tools: object) -> dict[str, str | None]:
     """Name -> the JSON schema of the parameters as JSON text; None where no schema was given."""
-    schemas = cast("Mapping[str, object]", tools) if isinstance(tools, Mapping) else {}
+    names = _words("tools", tools)
+    schemas: Mapping[str, object] = cast("Mapping[str, object]", tools) if isinstance(tools, Mapping) else {}
     made: dict[str, str | None] = {}
-    for name in _words("tools", tools):
+    for name in names:
         schema = schemas.get(name)
         try:
             made[name] = None if schema is None else json.dumps(schema, ensure_ascii=False, default=dict)

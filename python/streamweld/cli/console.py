@@ -14,7 +14,7 @@ import click
 from streamweld._show import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from typing import BinaryIO, TextIO
 
     from rich.console import Console
@@ -82,7 +82,7 @@ class UnwritableError(Exception):
 
 
 @contextmanager
-def opened(output: str | None) -> Iterator[TextIO]:
+def opened(output: str | None) -> Generator[TextIO]:
     """The text file to write to: standard output if `output` is None or `-`.
 
     Raises:

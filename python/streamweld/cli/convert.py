@@ -35,10 +35,11 @@ class _Sink:
 
     def write(self, data: bytes) -> None:
         try:
-            if self._file is None:
-                self._file = sys.stdout.buffer if self._path is None else self._path.open("wb")
-            self._file.write(data)
-            self._file.flush()
+            file = self._file
+            if file is None:
+                file = self._file = sys.stdout.buffer if self._path is None else self._path.open("wb")
+            file.write(data)
+            file.flush()
         except OSError as error:
             place = "" if self._path is None else f"{printable(str(self._path))}: "
             raise UnwritableError(f"{place}{error.strerror or error}") from error

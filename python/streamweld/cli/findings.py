@@ -79,10 +79,6 @@ class Selection:
         return chosen and not any(fnmatchcase(code, pattern) for pattern in self.ignore)
 
 
-def _split(values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(code for value in values for code in value.split(",") if code)
-
-
 def _codes() -> list[str]:
     return [*CODES, *rules(), *ERRORS]
 

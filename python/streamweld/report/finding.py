@@ -66,9 +66,11 @@ class Finding:
 
     @classmethod
     def of_violation(cls, found: Violation, lines: Lines) -> Finding:
-        place = (*found.where, lines[found.where.byte_offset])
+        where = found.where
+        line = lines[where.byte_offset]
         message = f"{found.message} ({found.source})"
-        return cls("rule", found.rule, found.severity, *place, message, help_url(found.rule))
+        page = help_url(found.rule)
+        return cls("rule", found.rule, found.severity, where.byte_offset, where.event_ordinal, line, message, page)
 
     @classmethod
     def of_error(cls, error: StreamError, lines: Lines) -> Finding:

@@ -182,7 +182,7 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
             members["part"] = members.pop("content")
         out.append(Frame({"type": name, "sequence_number": len(out)} | members, name, role, part, piece))
 
-    started = base | {"status": "in_progress", "output": []}
+    started: dict[str, Any] = base | {"status": "in_progress", "output": []}
     add("created", "start", response=started)
     add("in_progress", response=started)
     output: list[dict[str, Any]] = []
@@ -212,7 +212,7 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
             if not (thought or refused):
                 content |= {"annotations": []}
             name = "reasoning_summary_text" if thought else "refusal" if refused else "output_text"
-            place = of | {"summary_index" if thought else "content_index": 0}
+            place: dict[str, Any] = of | {"summary_index" if thought else "content_index": 0}
             within = "reasoning_summary_part" if thought else "content_part"
             item = {"type": "reasoning" if thought else "message", "id": identity}
             item |= {"summary": []} if thought else {"role": "assistant", "status": "in_progress", "content": []}

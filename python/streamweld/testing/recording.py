@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from streamweld.testing.stream import Stream
@@ -202,4 +202,4 @@ def _object(text: str, number: int) -> dict[str, Any]:
         line = None
     if not isinstance(line, dict):
         raise ValueError(f"line {number}: this is not a JSON object")
-    return line
+    return cast("dict[str, Any]", line)

@@ -27,7 +27,7 @@ def split_first(rng: Random, text: str) -> tuple[str, list[str]]:
 def by_index(
     rng: Random, calls: list[Call], indexes: list[int], cont: Callable[[Call], Entry], *, every_name: bool = False
 ) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for index, call in zip(indexes, calls, strict=True):
         head, rest = split_first(rng, call.arguments)
         row = [entry(index, call.id, call.name, head, type="function")]
@@ -54,7 +54,8 @@ def std(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def sparse(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    start, out = rng.randint(0, 3), []
+    start = rng.randint(0, 3)
+    out: list[int] = []
     for _ in calls:
         out.append(start)
         start += rng.randint(1, 4)
@@ -78,7 +79,7 @@ def null_string_id(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def noindex_id_first(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    out = []
+    out: list[Entry] = []
     for call in calls:
         head, rest = split_first(rng, call.arguments)
         out += [entry(None, call.id, call.name, head), *(entry(None, None, None, p) for p in rest)]
@@ -86,7 +87,7 @@ def noindex_id_first(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def noindex_id_every(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for call in calls:
         head, rest = split_first(rng, call.arguments)
         rows.append([entry(None, call.id, call.name, head), *(entry(None, call.id, None, p) for p in rest)])
@@ -128,7 +129,7 @@ def idx0_noid_whole(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def idx0_noid_frag(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    out = []
+    out: list[Entry] = []
     for call in calls:
         first, *rest = fragments_of(rng, call.arguments)
         out += [entry(0, None, call.name, first), *(entry(0, None, None, p) for p in rest)]
@@ -145,7 +146,7 @@ def rand_id_empty_name(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def rand_id_name_every_nonempty(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    out = []
+    out: list[Entry] = []
     for index, call in enumerate(calls):
         first, *rest = fragments_of(rng, call.arguments)
         out += [entry(index, call.id, call.name, first), *(entry(index, random_id(rng), call.name, p) for p in rest)]
@@ -157,7 +158,7 @@ def noid(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def late_id(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for index, call in enumerate(calls):
         row = [
             entry(index, None, call.name, ""),
@@ -169,7 +170,7 @@ def late_id(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def late_name(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for index, call in enumerate(calls):
         head, rest = split_first(rng, call.arguments)
         row = [entry(index, call.id, "", head), *(entry(index, None, "", p) for p in rest)]
@@ -187,7 +188,8 @@ def made_unique(calls: list[Call]) -> str:
 
 
 def dup_id_diff_index(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    shared, out = made_unique(calls), []
+    shared = made_unique(calls)
+    out: list[Entry] = []
     for index, call in enumerate(calls):
         head, rest = split_first(rng, call.arguments)
         out += [entry(index, shared, call.name, head), *(entry(index, None, None, p) for p in rest)]
@@ -195,7 +197,8 @@ def dup_id_diff_index(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def dup_id_same_index(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    shared, out = made_unique(calls), []
+    shared = made_unique(calls)
+    out: list[Entry] = []
     for call in calls:
         first, *rest = fragments_of(rng, call.arguments)
         out += [entry(0, shared, call.name, first), *(entry(0, shared, None, p) for p in rest)]
@@ -203,7 +206,7 @@ def dup_id_same_index(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def cumulative(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for index, call in enumerate(calls):
         so_far, row = "", [entry(index, call.id, call.name, "")]
         for piece in fragments_of(rng, call.arguments):
@@ -214,7 +217,7 @@ def cumulative(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def resent(rng: Random, calls: list[Call], again: Callable[[int, Call], list[Entry]]) -> list[list[Entry]]:
-    out = []
+    out: list[Entry] = []
     for index, call in enumerate(calls):
         head, rest = split_first(rng, call.arguments)
         out += [entry(index, call.id, call.name, head), *(entry(index, None, None, p) for p in rest)]
@@ -239,7 +242,7 @@ def replay_in_fragments(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def as_object(_rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    out = []
+    out: list[Entry] = []
     for index, call in enumerate(calls):
         value = json.loads(call.arguments)
         call.arguments = json.dumps(value, ensure_ascii=False, separators=(",", ":"))  # as frame() writes it
@@ -248,7 +251,7 @@ def as_object(_rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def double_encoded(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for index, call in enumerate(calls):
         head, rest = split_first(rng, json.dumps(call.arguments, ensure_ascii=rng.random() < 0.5))
         rows.append([entry(index, call.id, call.name, head), *(entry(index, None, None, p) for p in rest)])
@@ -280,7 +283,7 @@ def header_idx2_args_idx1(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def name_split(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for index, call in enumerate(calls):
         cut = rng.randint(3, len(call.name) - 2)
         row = [entry(index, call.id, call.name[:cut], ""), entry(index, None, call.name[cut:], "")]
@@ -290,7 +293,7 @@ def name_split(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def every_chunk_twice(rng: Random, calls: list[Call]) -> list[list[Entry]]:
-    rows = []
+    rows: list[list[Entry]] = []
     for index, call in enumerate(calls):
         head, rest = split_first(rng, call.arguments)
         rows.append([entry(index, call.id, call.name, head), *(entry(index, None, None, p) for p in rest)])

@@ -81,6 +81,10 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
     raise UsageError(f"text_call_families holds {one!r}: it must be a name or a mapping that describes a family")
 
 
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast("list[object]", value))
+
+
 def _checked(family: dict[str, Any]) -> dict[str, Any]:
     """A family that the caller describes."""
     name = family.get("family")
@@ -92,12 +96,12 @@ def _checked(family: dict[str, Any]) -> dict[str, Any]:
     openers = family.get("open")
     if isinstance(openers, str):
         openers = family["open"] = [openers]
-    if not (isinstance(openers, list | tuple) and openers and all(isinstance(one, str) and one for one in openers)):
+    if not (_is_texts(openers) and openers and all(openers)):
         raise UsageError(f"family {name!r}: open must be the marker, or a list of markers")
     for key, value in family.items():
         if key in _TEXTS and not isinstance(value, str):
             raise UsageError(f"family {name!r}: {key} must be a string")
-        if key in _LISTS and not (isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)):
+        if key in _LISTS and not _is_texts(value):
             raise UsageError(f"family {name!r}: {key} must be a list of strings")
         if key not in _TEXTS | _LISTS | _OTHER:
             raise UsageError(f"family {name!r}: there is no key {key!r}")

@@ -153,7 +153,7 @@ def empty_input(_: Random, stream: Stream) -> Stream | None:
     if stream.operators:
         return None
     index = len(stream.parts)
-    block = {"type": "tool_use", "id": "toolu_now", "name": "now", "input": {}}
+    block: dict[str, Any] = {"type": "tool_use", "id": "toolu_now", "name": "now", "input": {}}
     frames = [
         event("content_block_start", index=index, content_block=block),
         event("content_block_delta", index=index, delta={"type": "input_json_delta", "partial_json": ""}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.options import Policy
 from streamweld.testing.builders import DONE, chunk
@@ -20,7 +20,7 @@ INLINE: dict[str, Any] = {"policy": Policy("standard", inline_reasoning=True)}
 
 def choice_of(data: Any) -> dict[str, Any] | None:
     """The only choice of a chunk, if it has one."""
-    choices = data.get("choices") if isinstance(data, dict) else None
+    choices: Any = cast("dict[str, Any]", data).get("choices") if isinstance(data, dict) else None
     return choices[0] if choices else None
 
 

@@ -24,7 +24,8 @@ Entry = dict[str, Any]
 
 
 def _has_delta(frame: Frame) -> bool:
-    return isinstance(frame.data, dict) and any("tool_calls" in each["delta"] for each in frame.data["choices"])
+    data: Any = frame.data
+    return isinstance(data, dict) and any("tool_calls" in each["delta"] for each in cast("Entry", data)["choices"])
 
 
 def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> Stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,8 +90,11 @@ def operator(
 def clone(value: Any) -> Any:
     """Copy a JSON value."""
     if isinstance(value, dict):
-        return {key: clone(member) for key, member in value.items()}
-    return [clone(member) for member in value] if isinstance(value, list) else value
+        return {key: clone(member) for key, member in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        members = cast("list[object]", value)
+        return [clone(member) for member in members]
+    return value
 
 
 def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.testing.builders import value_of
 from streamweld.testing.mutate.registry import changed, clone, inserted, operator
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def kind_of(data: Any) -> str:
     """The type of an event without `response.`."""
-    return str(data.get("type", "")).removeprefix("response.") if isinstance(data, dict) else ""
+    if not isinstance(data, dict):
+        return ""
+    return str(cast("dict[str, Any]", data).get("type", "")).removeprefix("response.")
 
 
 def event(kind: str, **members: Any) -> Frame:
@@ -474,7 +476,7 @@ def two_parts_with_deltas_only(_: Random, stream: Stream) -> Stream | None:
     part = stream.parts[number]
     assert isinstance(part, Text)  # noqa: S101
     halves = (part.text[: len(part.text) // 2], part.text[len(part.text) // 2 :])
-    content = [{"type": "output_text", "text": half, "annotations": []} for half in halves]
+    content: list[Any] = [{"type": "output_text", "text": half, "annotations": []} for half in halves]
     at = {"output_index": number, "item_id": f"item_{number + 1}"}
     deltas = [event("output_text.delta", **at, content_index=n, delta=half) for n, half in enumerate(halves)]
     frames: list[Frame] = []

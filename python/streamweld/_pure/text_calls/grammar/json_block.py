@@ -45,8 +45,9 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 def _calls(text: str, data: Mapping[str, Any]) -> list[WrittenCall]:
     payload = _whole(text)
-    if isinstance(payload.value, list):
-        paths: list[tuple[int, ...]] = [(index,) for index in range(len(cast("list[object]", payload.value)))]
+    value = cast("object", payload.value)
+    if isinstance(value, list):
+        paths: list[tuple[int, ...]] = [(index,) for index in range(len(cast("list[object]", value)))]
     else:
         paths = [()]
     read = _keyed if "keyed" in data["values"] else _named

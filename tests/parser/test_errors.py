@@ -97,7 +97,8 @@ def test_every_code_that_raises_names_a_class() -> None:
             SAMPLES[2],
             (
                 "the body is no event stream: content type text/html; charset=utf-8 "
-                "[not_an_event_stream at byte 12, event 3]"
+                "[not_an_event_stream at byte 12, event 3]; the body is an HTML page: check the URL, the credentials, "
+                "and proxies on the way to the gateway"
             ),
         ),
         (SAMPLES[3], "The data of an event is not valid JSON (position 17) [malformed_json at byte 12, event 3]"),

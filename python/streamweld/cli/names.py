@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from streamweld._messages import choice_message
 from streamweld.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["AliasedOption", "DialectChoice", "files_argument"]
 
@@ -21,11 +24,11 @@ class AliasedOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         accepted = self.opts
-        self.opts = [name for name in accepted if name not in self._aliases]
+        setattr(self, "opts", [name for name in accepted if name not in self._aliases])  # noqa: B010 (declared by click)
         try:
             return super().get_help_record(ctx)
         finally:
-            self.opts = accepted
+            setattr(self, "opts", accepted)  # noqa: B010
 
 
 class DialectChoice(click.Choice[str]):
@@ -41,4 +44,6 @@ def _once(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tupl
     return files
 
 
-files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE…|-", callback=_once)
+files_argument: Final[Callable[[Callable[..., Any]], Callable[..., Any]]] = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE…|-", callback=_once
+)

@@ -96,7 +96,7 @@ class Recorder:
         started = datetime.now(UTC)
         kind = re.sub(r"[^A-Za-z0-9]+", "-", path).strip("-")[-40:] or "stream"
         name = f"{started:%Y%m%dT%H%M%S}-{os.getpid()}-{next(_NUMBER):06}-{kind}.jsonl"
-        self.file = Path(folder) / name
+        self.file: Path = Path(folder) / name
         self._began = time.monotonic()
         self._out: IO[str] | None = None
         head = {"streamweld_recording": _FORMAT, "method": method, "path": path, "status": status}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
 import pickle
 from typing import Any, get_args
 
 import pytest
-from streamweld import options
 from streamweld._spec import CODES, LIMITS, Base
 from streamweld.errors import UsageError
 from streamweld.options import Limits, Policy, to_config
@@ -194,18 +192,3 @@ def test_limits(name: str) -> None:
     for off in (0, None):
         assert to_config(limits=Limits(**{name: off}))["limits"] == dict(LIMITS) | {name: None}
         assert Limits(**{name: off}) == Limits(**{name: None})
-
-
-def test_every_option_is_documented() -> None:
-    """A docstring behind each field: the unit and the anchor of a limit, the two readings of a switch."""
-    source = inspect.getsource(options)
-    for cls in (Policy, Limits):
-        for option in dataclasses.fields(cls):
-            if option.name == "base":
-                continue
-            after = source.split(f"    {option.name}: ", 1)[1].split("\n", 1)[1]
-            assert after.startswith('    """'), option.name
-    for name, values in SWITCHES.items():
-        doc = source.split(f"    {name}: ", 1)[1].split('"""')[1]
-        assert doc.startswith("AM") or name == "empty_call_without_reason"
-        assert all(str(value) in doc for value in values), name

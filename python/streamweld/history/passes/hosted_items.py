@@ -2,6 +2,10 @@
 
 A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item that the
 server made becomes a text of the assistant, if the target is another Responses gateway. Constraint: `items`.
+
+xAI sends calls that it runs itself as `custom_tool_call` (https://docs.x.ai/developers/tools/x-search). Such a call has
+no output; if the history has one, or the request declares the tool, the client runs it. Targets of the Responses API
+keep such a call, with a result that says that it has none: other vendors' servers reject a call without one.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -12,6 +16,7 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._spec import DIALECTS
 from streamweld.history.model import (
     EMPTY,
     Call,
@@ -58,11 +63,13 @@ _UNREADABLE: Final = frozenset(
         *("configuration_update", "program", "program_output"),
     }
 )
+_SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
 _HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # members that a text leaves out
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with function calls, results and texts in place of the items that the target does not accept."""
+    turns = _with_server_calls(turns, context)
     if not context.survey(turns).opaque:
         return turns
     accepted: Collection[str] = (context.fact("items") or (_ANY,)) if context.family == _RESPONSES else ()
@@ -84,6 +91,28 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if run:
             out.append(with_parts(turn, run, role=role))
     return out
+
+
+def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the calls that the server ran as items of its own dialect."""
+    if context.family == _RESPONSES:
+        return turns
+    found = context.survey(turns)
+    calls = [call for call in found.calls if call.custom and call.name in _SERVER_TOOLS - context.tools.keys()]
+    if not calls:
+        return turns
+    answered = {result.call_id for result in found.results}
+    served = {id(call) for call in calls if call.call_id not in answered}
+    return [
+        with_parts(turn, [_item(part) if id(part) in served else part for part in turn.parts])
+        if any(id(part) in served for part in turn.parts)
+        else turn
+        for turn in turns
+    ]
+
+
+def _item(call: Part) -> Opaque:
+    return Opaque(call.origin, call.at, call.path, call.raw, kind="custom_tool_call", dialect=_RESPONSES)
 
 
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:

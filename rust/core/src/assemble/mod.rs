@@ -156,6 +156,7 @@ impl Assembler {
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
             if !record.is_blank() {
                 out.sign(WireFact::Counted);
+                self.shared.is_counted = true;
             }
             self.usage = Some(Box::new(record));
         }

@@ -32,6 +32,8 @@ pub struct Shared {
     next_suffix: LazyBox<Map<String, u64>>,
     /// The dialect's calls need no id.
     pub ids_optional: bool,
+    /// Token counts were sent: the gateway counted an answer that it holds for whole.
+    pub is_counted: bool,
 }
 
 blank!(Set<String>, Map<String, u64>);

@@ -364,8 +364,9 @@ def _judge(
             if success and closes and not call.ended:
                 state = "incomplete"  # the wire closes its calls, and not this one: its header was a mistake
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
-        elif not success and choice.finish.raw is None and text.gives_way():
-            state = "incomplete"  # a placeholder that stands where the arguments would have come
+        elif not success and choice.finish.raw is None and not choice.shared.out.counted and text.gives_way():
+            # A placeholder stands where the arguments would have come. Token counts show that the answer was whole.
+            state = "incomplete"
         elif call.custom:
             state = "incomplete" if cut else "complete"
         elif text.automaton.copy().finish() == "complete":

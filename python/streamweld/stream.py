@@ -117,7 +117,7 @@ class StreamParser:
         reject_text(data)
         try:
             self._head += bytes(memoryview(data).cast("B")[: HEAD_BYTES - len(self._head)])
-        except TypeError:
+        except (TypeError, ValueError):  # not bytes, or a view that was released
             return  # the parser reports it
         self._is_head_open = len(self._head) < HEAD_BYTES
 

@@ -77,6 +77,7 @@ class Block:
     over: bool = False  # a call that was written, or never will be
     passed: bool = False  # a call that had something to write when it was not its turn, and left the row
     turn: int = 0  # of a call: how many were announced before it
+    has_turn: bool = False  # of a call: those announced after it wait for it
     frozen: bool = False  # its deltas were taken back: only the close speaks for it now
     done: Done | None = None
     call: ToolCall | None = None
@@ -270,7 +271,8 @@ class Blocks:
         held = held or call_id in self._ids or call_id in self._later or call_id in self._calls
         held = held or (not self._writer.runs_calls and (executed or self._may_be_answered()))
         block = self._parts[event.part] = Block("call", call_id, event.name, executed, held)
-        self._give_turn(block)
+        # What another one runs is not written: nobody waits for it.
+        self._give_turn(block, waits=self._writer.runs_calls or not (executed or self._may_be_answered()))
         if call_id:
             self._ids.setdefault(call_id, block)
 
@@ -305,7 +307,7 @@ class Blocks:
         block = self._parts.pop(event.part, None)
         if block is None:
             block = Block("call", event.call_id, event.name)
-            self._give_turn(block)
+            self._give_turn(block, waits=True)
         self._forget(block)
         block.call = event
         if block.out:
@@ -411,13 +413,19 @@ class Blocks:
         active = self._active
         if active is not None and active is not block and active.kind == "call":
             return True
-        return block.kind == "call" and self._turns[0] is not block
+        return self._is_behind(block)
 
-    def _give_turn(self, block: Block) -> None:
-        """A call is announced."""
+    def _is_behind(self, block: Block) -> bool:
+        """A call that was announced before this one is not over."""
+        return block.has_turn and self._turns[0] is not block
+
+    def _give_turn(self, block: Block, *, waits: bool) -> None:
+        """A call is announced. `waits`: those announced after it wait for it."""
         block.turn = self._turns_given
         self._turns_given += 1
-        self._turns.append(block)
+        block.has_turn = waits
+        if waits:
+            self._turns.append(block)
 
     def _take_turn(self, block: Block) -> None:
         """The call is over: the next one that is not may be written."""
@@ -459,8 +467,9 @@ class Blocks:
                 self._write_beside(item)
             elif not item.gone:
                 item.queued = False
-                item.passed = item.kind == "call" and self._turns[0] is not item
-                if not item.passed:
+                if self._is_behind(item):
+                    item.passed = True
+                else:
                     self._write(item)
 
     def _write(self, block: Block) -> None:

@@ -231,7 +231,10 @@ class Responses:
             self._output[index] = item.close(status, closed=closed, ended=ended)
             self._parts[index] = {part}
         elif passed.own:
-            item.close_part(citations, closed=closed)
+            # A part that was taken back has no close, and no entry in the list of its item: a repair of the repaired
+            # stream would take an empty one for another part.
+            if not item.is_retracted():
+                item.close_part(citations, closed=closed)
             self._leave(item.holder, part)
         else:
             self._output[self._index.pop(part)] = item.close(status, citations)

@@ -177,13 +177,12 @@ class TextItem:
         self.told.add(text)
         self._event(f"{self._shape.text}.delta", f'"delta":{quoted(text)}{self._shape.extra}')
 
-    def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
-        """The done events of the part. What its end said has authority over the deltas. `closed`: they went out.
+    def is_retracted(self) -> bool:
+        """Whether the text was streamed, and its item does not have it."""
+        return self.whole == "" and bool(self.told.text())
 
-        A part that was taken back has none, and no entry in the list of its item: an empty one would say nothing.
-        """
-        if self.whole == "" and self.told.text():
-            return
+    def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
+        """The done events of the part. What its end said has authority over the deltas. `closed`: they went out."""
         text = quoted(self.told.text() if self.whole is None else self.whole)
         shape = self._shape
         annotations = [_annotation(citation) for citation in citations]

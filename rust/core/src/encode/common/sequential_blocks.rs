@@ -99,7 +99,9 @@ impl Blocks {
             }
             self.go_on(to);
         }
-        for (_, part) in mem::take(&mut self.unanswered) {
+        let mut unanswered = mem::take(&mut self.unanswered);
+        unanswered.sort_unstable_by_key(|(_, part)| *part); // as they were announced
+        for (_, part) in unanswered {
             self.write(to, part);
         }
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from streamweld._pure.encode.common.encode_context import arguments_of
@@ -76,7 +77,7 @@ class Block:
     gone: bool = False  # it is in the row, but has nothing to write any more
     over: bool = False  # a call that was written, or never will be
     passed: bool = False  # a call that had something to write when it was not its turn, and left the row
-    turn: int = 0  # of a call: how many were announced before it
+    turn: int = 0  # of a call: its part, which is the place of its first fragment
     has_turn: bool = False  # of a call: those announced after it wait for it
     frozen: bool = False  # its deltas were taken back: only the close speaks for it now
     done: Done | None = None
@@ -150,7 +151,6 @@ class Blocks:
         "_parts",
         "_row",
         "_turns",
-        "_turns_given",
         "_unanswered",
         "_writer",
         "answered",
@@ -163,8 +163,8 @@ class Blocks:
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # those that are not over
         self._row: deque[Block | Beside] = deque()
-        self._turns: deque[Block] = deque()  # calls, as they were announced, but for those in front that are over
-        self._turns_given = 0
+        # A heap of calls by their parts, which have the order of their first fragments; without those that are over.
+        self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # calls that were announced under an id and are not over
         self._later: dict[str, Block] = {}  # calls that are over and wait
         self._calls: dict[str, ToolCall] = {}  # those that were written: results name them
@@ -221,7 +221,7 @@ class Blocks:
             elif not item.gone:
                 self._write(item)
                 self._give_way()
-        if any(block.passed for block in self._turns):
+        if any(block.passed for _, block in self._turns):
             self._job.losses.note("cut_call")
 
     # Texts
@@ -272,7 +272,7 @@ class Blocks:
         held = held or (not self._writer.runs_calls and (executed or self._may_be_answered()))
         block = self._parts[event.part] = Block("call", call_id, event.name, executed, held)
         # What another one runs is not written: nobody waits for it.
-        self._give_turn(block, waits=self._writer.runs_calls or not (executed or self._may_be_answered()))
+        self._give_turn(block, event.part, waits=self._writer.runs_calls or not (executed or self._may_be_answered()))
         if call_id:
             self._ids.setdefault(call_id, block)
 
@@ -307,7 +307,7 @@ class Blocks:
         block = self._parts.pop(event.part, None)
         if block is None:
             block = Block("call", event.call_id, event.name)
-            self._give_turn(block, waits=True)
+            self._give_turn(block, event.part, waits=True)
         self._forget(block)
         block.call = event
         if block.out:
@@ -417,25 +417,25 @@ class Blocks:
 
     def _is_behind(self, block: Block) -> bool:
         """A call that was announced before this one is not over."""
-        return block.has_turn and self._turns[0] is not block
+        return block.has_turn and not block.over and self._turns[0][1] is not block
 
-    def _give_turn(self, block: Block, *, waits: bool) -> None:
+    def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:
         """A call is announced. `waits`: those announced after it wait for it."""
-        block.turn = self._turns_given
-        self._turns_given += 1
+        block.turn = part
         block.has_turn = waits
         if waits:
-            self._turns.append(block)
+            heappush(self._turns, (part, block))
 
     def _take_turn(self, block: Block) -> None:
         """The call is over: the next one that is not may be written."""
         block.over = True
         turns = self._turns
-        while turns and turns[0].over:
-            turns.popleft()
-        if turns and turns[0].passed:
-            turns[0].passed, turns[0].queued = False, True
-            self._row.appendleft(turns[0])
+        while turns and turns[0][1].over:
+            heappop(turns)
+        if turns and turns[0][1].passed:
+            following = turns[0][1]
+            following.passed, following.queued = False, True
+            self._row.appendleft(following)
 
     def _is_over(self, block: Block) -> None:
         """The same of a call that is not written."""

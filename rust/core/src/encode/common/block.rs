@@ -34,6 +34,8 @@ pub(crate) struct Block {
     pub(crate) waits: String,
     /// It stands in the row.
     pub(crate) queued: bool,
+    /// A call that left the row, because one that was announced before it is not written.
+    pub(crate) passed: bool,
     /// Its deltas were taken back: only the close speaks for it now.
     pub(crate) frozen: bool,
     /// Nothing is shown of it before its end.

@@ -83,7 +83,7 @@ impl Blocks {
             self.contradicted = true;
         } else {
             self.blocks.remove(&part);
-            self.announced.remove(&part);
+            self.take_turn(part);
             self.go_on(to);
         }
     }
@@ -99,7 +99,7 @@ impl Blocks {
                 to.job.losses.note("server_tool");
             }
             self.blocks.remove(&part);
-            self.announced.remove(&part);
+            self.take_turn(part);
             self.go_on(to);
         } else if !F::RUNS_CALLS && may_be_answered(to.job) {
             self.unanswered
@@ -153,7 +153,7 @@ impl Blocks {
 
     pub(crate) fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
         self.give_way(to);
-        self.announced.remove(&part);
+        self.take_turn(part);
         self.later.remove(call.call_id.as_ref());
         to.form.whole_call(to.job, call);
         self.write_down(to, part, call);

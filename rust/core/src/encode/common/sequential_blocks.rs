@@ -125,6 +125,13 @@ impl Blocks {
                 }
             }
         }
+        let mut left = self
+            .announced
+            .iter()
+            .filter_map(|part| self.blocks.get(part));
+        if left.any(|block| block.passed) {
+            to.job.losses.note("cut_call");
+        }
     }
 
     // Texts
@@ -258,8 +265,25 @@ impl Blocks {
         let block = self.blocks.slot(part);
         self.active = Some(part);
         self.calling = block.kind == Kind::Call;
-        self.announced.remove(&part);
         to.form.open(to.job, block, done);
+        self.take_turn(part);
+    }
+
+    /// The call is written, or never will be: the next one that was announced may follow.
+    pub(crate) fn take_turn(&mut self, part: u32) {
+        if self.announced.first() != Some(&part) {
+            self.announced.remove(&part);
+            return;
+        }
+        self.announced.pop_first();
+        let next = self.announced.first().copied();
+        if let Some(next) = next
+            && let Some(block) = self.blocks.get_mut(&next)
+            && mem::replace(&mut block.passed, false)
+        {
+            block.queued = true;
+            self.row.push_front(Item::Part(next));
+        }
     }
 
     /// The open text makes room for another part; it may go on in a block of its own.
@@ -280,16 +304,17 @@ impl Blocks {
         }
     }
 
+    /// The next item that may be written. A call whose turn has not come leaves the row until it comes (`take_turn`).
     fn next_in_row(&mut self) -> Option<Item> {
-        let place = match self.row.front()? {
-            Item::Part(part) if self.is_early(*part) => {
-                let first = *self.announced.first()?;
-                let is_first = |item: &Item| matches!(item, Item::Part(part) if *part == first);
-                self.row.iter().position(is_first)?
+        loop {
+            match self.row.pop_front()? {
+                Item::Part(part) if self.is_early(part) => {
+                    let block = self.blocks.slot(part);
+                    (block.queued, block.passed) = (false, true);
+                }
+                item => return Some(item),
             }
-            Item::Part(_) | Item::Beside(_) => 0,
-        };
-        self.row.remove(place)
+        }
     }
 
     /// All that a block has so far; nobody is in its way.

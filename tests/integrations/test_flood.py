@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from tests.limits.test_memory_caps import HELD_TWICE
 from tests.support.attacks import MIB, PIECE
 from tests.support.load.fillers import FILLERS, NIGHTLY
 from tests.support.load.flood import INTEGRATIONS, LIMIT, TOTAL
@@ -17,19 +16,15 @@ from tests.support.places import REPOSITORY
 
 ROOT = REPOSITORY
 SAMPLE = ("unknown_fields", "spaces", "keep_alives")
-# To be mended in the core: a repair holds an event that has not ended twice.
-TWICE = HELD_TWICE["native", "same"]
 
 
 # Without a repairer, a client of aiohttp that inflates a body grows by up to 4 MB.
 AIOHTTP = 3 * MIB
 
 
-def allowed(name: str, filler: str, how: str) -> int:
+def allowed(name: str, how: str) -> int:
     """By how much memory may grow."""
     most = LIMIT + MIB + PIECE
-    if filler in TWICE:
-        most += LIMIT
     if (name, how) == ("aiohttp", "packed"):
         most += AIOHTTP
     return most
@@ -50,7 +45,7 @@ def test_a_flood_of_filler_is_not_kept(name: str) -> None:
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["filler"] for row in rows] == [filler for filler in fillers for _ in range(4)]
-    grown = [f"{row} > {most}" for row in rows if row["growth"] > (most := allowed(name, row["filler"], row["how"]))]
+    grown = [f"{row} > {most}" for row in rows if row["growth"] > (most := allowed(name, row["how"]))]
     assert not grown, "\n".join(grown)
     # What flows is whole or ends with the limit; what is kept is given up with it.
     silent = [row for row in rows if "exceeds a limit" not in row["last"] and not row["raised"].startswith("limit_")]

@@ -67,7 +67,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
     "a tool's result": lambda call: f"<tool_response>\n{call}\n</tool_response>",
     "half": lambda call: "Go.\n" + call[: before_end(call)],
     "half a marker": lambda call: "Go.\n" + call[:6],
-    "without its marker": lambda call: "Go.\n" + call[4:],
+    "without its marker": lambda call: "Go.\n" + call[4:].replace("<|channel|>", "channel"),  # it also opens harmony
     "unknown name": lambda call: call.replace("run_shell", "run_shel"),
     "name in another case": lambda call: call.replace("run_shell", "RUN_SHELL"),
     "name with a blank": lambda call: call.replace("run_shell", "run_shell x"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamweld as sw
+from streamweld._spec import LIMITS
 from streamweld.convert import TARGETS
 from streamweld.options import DIALECTS, Limits
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["OFF", "Shape", "Table", "shapes", "table"]
 
 TABLE = Path(__file__).parent / "scaling.txt"
-OFF = Limits(**dict.fromkeys(Limits().__dict__, None))
+OFF = Limits(**dict.fromkeys(LIMITS, None))
 SCATTER, SCATTERED = 7919, 1_000_003
 
 # Passes over all things: o(pen), f(ill), c(lose), C: closed from the last one on, t(hen).

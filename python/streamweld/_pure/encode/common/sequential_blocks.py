@@ -416,8 +416,8 @@ class Blocks:
         return self._is_behind(block)
 
     def _is_behind(self, block: Block) -> bool:
-        """A call that was announced before this one is not over."""
-        return block.has_turn and not block.over and self._turns[0][1] is not block
+        """A call that was announced before this one is not begun, nor is this one."""
+        return block.has_turn and not (block.over or block.out) and self._turns[0][1] is not block
 
     def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:
         """A call is announced. `waits`: those announced after it wait for it."""
@@ -443,7 +443,7 @@ class Blocks:
         self._go_on()
 
     def _line_up(self, block: Block) -> None:
-        if not block.queued:
+        if not (block.queued or block.passed):
             block.queued = True
             self._row.append(block)
 

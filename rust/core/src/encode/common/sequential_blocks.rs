@@ -255,7 +255,7 @@ impl Blocks {
 
     pub(crate) fn line_up(&mut self, part: u32) {
         let block = self.blocks.slot(part);
-        if !mem::replace(&mut block.queued, true) {
+        if !(block.passed || mem::replace(&mut block.queued, true)) {
             self.row.push_back(Item::Part(part));
         }
     }

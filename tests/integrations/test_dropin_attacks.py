@@ -206,7 +206,8 @@ def test_what_the_callback_raises_is_logged(caplog: pytest.LogCaptureFixture) ->
 
     with answering(b"content-type: text/event-stream", body_of(CHAT["b3"])) as url:
         assert calls_of(asyncio.run(ask(url))) == TWO
-    raised = [record for record in caplog.records if record.exc_info is not None]
+    ours = [record for record in caplog.records if record.name == "streamweld"]
+    raised = [record for record in ours if record.exc_info is not None]
     assert {record.exc_info[0] for record in raised if record.exc_info} == {LookupError}
 
 

@@ -248,7 +248,8 @@ impl Repairer {
                 self.finish();
             }
             self.judge(read)?;
-            return Ok(self.begin_block(read));
+            self.begin_block(read);
+            return Ok(());
         }
         self.read_early(read, place == Place::Ready)?;
         if self.hand.block.touched {

@@ -1,7 +1,9 @@
 """A real HTTP server on the loopback interface that replays recordings and misbehaves as gateways do.
 
-with BrokenGateway([OPERATORS["index_is_a_string"](stream)]) as gateway:
-    client = openai.OpenAI(base_url=gateway.url + "/v1", api_key="none")
+    with BrokenGateway([OPERATORS["index_is_a_string"](stream)]) as gateway:
+        client = openai.OpenAI(base_url=gateway.url + "/v1", api_key="none")
+
+The server answers each request with the next stream, and stops at the end of the block.
 """
 
 from __future__ import annotations

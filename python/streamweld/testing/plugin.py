@@ -1,7 +1,9 @@
 """The pytest plugin: a fixture that starts gateways which misbehave.
 
-def test_agent(broken_gateway):
-    gateway = broken_gateway([OPERATORS["index_is_a_string"](stream)])
+    def test_agent(broken_gateway):
+        gateway = broken_gateway([OPERATORS["index_is_a_string"](stream)])
+
+The servers stop at the end of the test.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ NEEDED = {
     "rust/core/Cargo.toml",
     "rust/py/Cargo.toml",
 }
-SUFFIXES = {".json", ".py", ".rs"}  # of what lies below python/ and rust/
+SUFFIXES = {".css", ".html", ".json", ".py", ".rs"}  # of what lies below python/ and rust/
 
 
 def main(path: Path) -> int:

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
 # Anything else among the package's tracked files is a mistake: a type is added here when something reads it.
-PACKAGE_SUFFIXES = {".py", ".pyi", ".json", ".typed"}
+PACKAGE_SUFFIXES = {".css", ".html", ".json", ".py", ".pyi", ".typed"}
 EXTENSION = re.compile(r"streamweld/_native\.[A-Za-z0-9_.-]*(so|pyd)")
 METADATA_FILES = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 RUNTIME_DEPENDENCIES = {"orjson"}

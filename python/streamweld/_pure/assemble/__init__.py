@@ -143,7 +143,9 @@ class Assembler(ItemSurface, AttachedSurface):
         """Token counts. The last that says something holds; they are never summed."""
         if not self._over and (self._usage is None or not usage.is_blank()):
             self._usage = usage
-            self._out.counted += not usage.is_blank()
+            if not usage.is_blank():
+                self._out.counted += 1
+                self._shared.counted_at = self._out.ordinal
 
     def merge_usage(self, usage: Usage) -> None:
         """Token counts that come in pieces: of each, the last that was said holds. They are never summed."""
@@ -202,6 +204,7 @@ class Assembler(ItemSurface, AttachedSurface):
         """One entry of a list of tool-call deltas."""
         if self._over:
             return
+        self._shared.called_at = self._out.ordinal
         state = self._choice(choice)
         if state.closed:
             if fragment.id is not None or fragment.name is not None or fragment.arguments or fragment.object_arguments:

@@ -26,6 +26,8 @@ class RuleContext:
         "_next_suffix",
         "_text_bytes",
         "ids_given",
+        "called_at",
+        "counted_at",
         "ids_optional",
         "ids_seen",
         "out",
@@ -45,6 +47,16 @@ class RuleContext:
         self.ids_given: set[str] = set()  # to closed calls
         self._next_suffix: dict[str, int] = {}
         self.ids_optional = False  # the dialect's calls need no id
+        self.called_at = 0  # the payload that brought the last fragment of a call
+        self.counted_at: int | None = None  # the payload that brought the last token counts
+
+    @property
+    def is_counted(self) -> bool:
+        """Token counts came after the calls: the gateway counted an answer that was whole.
+
+        Some gateways count in every chunk, so counts beside a fragment show nothing.
+        """
+        return self.counted_at is not None and self.counted_at > self.called_at
 
     def next_part(self) -> int:
         part = self._next_part

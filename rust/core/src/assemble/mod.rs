@@ -156,7 +156,7 @@ impl Assembler {
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
             if !record.is_blank() {
                 out.sign(WireFact::Counted);
-                self.shared.is_counted = true;
+                self.shared.counted_at = Some(out.place().1);
             }
             self.usage = Some(Box::new(record));
         }
@@ -310,6 +310,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
+        self.shared.called_at = out.place().1;
         let At { choice, mut desk } = self.at(out, index)?;
         if !choice.closed {
             return route_fragment::take_fragment(&mut desk, choice, fragment);

@@ -32,8 +32,9 @@ pub struct Shared {
     next_suffix: LazyBox<Map<String, u64>>,
     /// The dialect's calls need no id.
     pub ids_optional: bool,
-    /// Token counts were sent: the gateway counted an answer that it holds for whole.
-    pub is_counted: bool,
+    /// The payloads that brought the last fragment of a call, and the last token counts.
+    pub called_at: u64,
+    pub counted_at: Option<u64>,
 }
 
 blank!(Set<String>, Map<String, u64>);
@@ -146,6 +147,12 @@ impl RuleContext<'_, '_> {
 }
 
 impl Shared {
+    /// Token counts came after the calls: the gateway counted an answer that was whole. Some gateways count in every
+    /// chunk, so counts beside a fragment show nothing.
+    pub fn is_counted(&self) -> bool {
+        self.counted_at.is_some_and(|at| at > self.called_at)
+    }
+
     /// A call's text has so many bytes more, for which there was room.
     #[inline]
     pub fn add_arguments(&mut self, more: usize) {

@@ -364,7 +364,7 @@ def _judge(
             if success and closes and not call.ended:
                 state = "incomplete"  # the wire closes its calls, and not this one: its header was a mistake
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
-        elif not success and choice.finish.raw is None and not choice.shared.out.counted and text.gives_way():
+        elif not success and choice.finish.raw is None and not choice.shared.is_counted and text.gives_way():
             # A placeholder stands where the arguments would have come. Token counts show that the answer was whole.
             state = "incomplete"
         elif call.custom:

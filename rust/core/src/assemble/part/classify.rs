@@ -44,7 +44,7 @@ pub fn judge(
     let mut state = "incomplete";
     let runs = desk.switches().empty_call_without_reason == EmptyCall::Run;
     let runs_unsaid = runs && end == CallsEnd::Unsaid;
-    let may_be_cut = end == CallsEnd::Unsaid && !runs && !desk.shared.is_counted;
+    let may_be_cut = end == CallsEnd::Unsaid && !runs && !desk.shared.is_counted();
     if end != CallsEnd::Cut {
         reason = fault(desk, call, &given)?;
         if reason.is_some() {

@@ -220,6 +220,19 @@ def test_help_explains_every_option(made: Any) -> None:
     assert explained == [option.name for option in dataclasses.fields(made)]
 
 
+def test_help_names_every_value_of_a_switch() -> None:
+    """And the number of the ambiguity that it decides, which diagnostics cite."""
+    arguments = (inspect.getdoc(sw.Policy) or "").partition("\nArgs:\n")[2].partition("\n\nRaises:")[0]
+    paragraphs = dict(re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", arguments, re.MULTILINE | re.DOTALL))
+    numbered = {switch for switch, text in paragraphs.items() if text.startswith("AM")}
+    assert numbered == {
+        name for name in options._SWITCHES if name not in ("empty_call_without_reason", "missing_terminal")
+    }
+    for name, hint in typing.get_type_hints(sw.Policy).items():
+        for value in typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ():
+            assert f'"{value}"' in paragraphs[name], (name, value)
+
+
 @pytest.mark.parametrize("made", [sw.parse, sw.iter_events, sw.aiter_events])
 def test_help_names_the_options_of_a_stream(made: Any) -> None:
     named = (inspect.getdoc(made) or "").partition("**options:")[2].partition("\n\n")[0]

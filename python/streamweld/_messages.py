@@ -139,7 +139,7 @@ def _is_binary(head: bytes) -> bool:
 
 
 def reject_text(data: object) -> None:
-    """Raise a TypeError that says what to do, if text was given instead of bytes."""
+    """Raise a TypeError with a remedy if the input is text instead of bytes."""
     if isinstance(data, str):
         raise TypeError(
             "a stream is read from bytes, not from str: pass iter_bytes() instead of iter_text() or iter_lines(), open "

@@ -3,7 +3,7 @@
 A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item that the
 server made becomes a text of the assistant, if the target is another Responses gateway. Constraint: `items`.
 
-xAI sends calls that it runs itself as `custom_tool_call` (https://docs.x.ai/developers/tools/x-search). Such a call has
+xAI sends calls that it runs itself as `custom_tool_call` (vectors `responses/plain_calls`, `xai-*`). Such a call has
 no output; if the history has one, or the request declares the tool, the client runs it. Targets of the Responses API
 keep such a call, with a result that says that it has none: other vendors' servers reject a call without one.
 """

@@ -67,10 +67,11 @@ class ItemPart:
         self.steady = False  # two deltas in a row had the same one: it means something
         self.valued = False  # its whole text was told
         self.length = 0  # characters of its text
-        # Deltas under several labels were read as one part (P28): their texts, and those that were told by themselves.
+        # If deltas with several labels were read as one part (P28): the text of each label, and the whole texts that
+        # the wire stated for single labels.
         self.units: dict[int | None, list[str]] | None = None
         self.told: dict[int | None, str] = {}
-        self.told_sub = sub  # the last label under which a text of it was told
+        self.told_sub = sub  # the last label for which the wire stated a whole text
         self.closed = False  # the wire closed it (its Done may wait for that of the item)
         self.restated = False  # a terminal list told it again
         self.late_said = False
@@ -108,13 +109,13 @@ class ItemPart:
 
     @property
     def unit_texts(self) -> list[tuple[int | None, str]]:
-        """The text of every label, as it was told, or else streamed; that of the part where labels mean nothing."""
+        """Return the text of every label, as stated or else as streamed; one text if labels mean nothing."""
         if self.units is None or (self.valued and len(self.told) < len(self.units)):
             return [(self.last_sub, self.part.text())]
         return [(sub, self.told[sub] if sub in self.told else self.unit(sub)) for sub in self.units]
 
     def told_text(self) -> str:
-        """The text, as far as labels were told by themselves with theirs."""
+        """Return the text of the part, with the stated text of each label that has one."""
         return "".join([text for _, text in self.unit_texts]) if self.told else self.part.text()
 
     @property

@@ -1,9 +1,10 @@
-"""The list of an item's parts, told as a whole: which entry is which streamed part, and what becomes of the rest.
+"""Match the list of parts that closes an item with the parts that were streamed.
 
-The list has the last word on every text that is not closed yet, and on no other. A place in it is no label: parts leave
-lists, move in them, or come joined to one entry. So a part whose text was confirmed takes an equal entry first, then
-any other part an equal entry; an entry that begins with the next parts' texts is these parts joined; what remains goes
-by order. A part that is left over is taken back; an entry that is left over is a part that nobody streamed.
+The list decides the text of every part that is still open, and of no other part. A position in the list is not a label:
+gateways drop parts from the list, reorder them, or join several into one entry. So parts with a confirmed text take
+equal entries first, then other parts take equal entries; an entry that begins with the texts of the next parts stands
+for these parts joined; the rest is matched in order. A part without an entry is retracted; an entry without a part is a
+part that was not streamed.
 """
 
 from __future__ import annotations

@@ -203,7 +203,9 @@ class Anthropic(SequentialAnswer):
         losses.metadata(call)
         if call.custom:
             losses.note("custom_call")
-        if call.state == "invalid":
+        if call.reason == "refused":
+            losses.note("refused_call")
+        elif call.state == "invalid":
             losses.note("invalid_call")
 
     # Beside

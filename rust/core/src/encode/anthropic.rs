@@ -308,7 +308,9 @@ fn note(job: &mut EncodeContext, call: &Call<'_>) {
     if call.custom {
         job.losses.note("custom_call");
     }
-    if call.state == "invalid" {
+    if call.reason == Some("refused") {
+        job.losses.note("refused_call");
+    } else if call.state == "invalid" {
         job.losses.note("invalid_call");
     }
 }

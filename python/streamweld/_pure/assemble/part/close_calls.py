@@ -6,6 +6,7 @@
     drop       tentative calls without arguments, nameless calls without anything
     unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
     dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
+    set aside  a placeholder says nothing where the answer ended without a reason
     identify   ids are made unique, missing ones are minted
     judge      complete, empty, incomplete or invalid, and why
     order      by index where every call has one of its own that never changed hands, else by arrival
@@ -70,6 +71,9 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     _drop_openings(choice)
     calls = _undecided(choice)
     ids = {call.slot: _identify(choice, call) for call in calls}
+    if ended and choice.finish.raw is None:
+        for call in calls:
+            _set_aside(choice, call)
     for call in calls:
         if call.suspect and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
@@ -277,6 +281,17 @@ def unwrap(choice: Choice, call: Call) -> None:
     choice.shared.out.diagnose(code, call.part)
 
 
+def _set_aside(choice: Choice, call: Call) -> None:
+    """Nothing says why the answer ended: a placeholder may stand where arguments would have come, and says nothing.
+
+    Token counts show that the answer was whole.
+    """
+    if not _means_the_end(choice) and not choice.shared.is_counted and call.text.gives_way():
+        call.raw = call.text.text()
+        call.text.replace(b"")
+        call_events.reset(choice, call)
+
+
 def _dedupe(choice: Choice) -> None:
     """The later one of two calls that say the same under the same id, or without id on the same index."""
     by_key: dict[tuple[str, str | int, str], list[Call]] = {}
@@ -364,9 +379,6 @@ def _judge(
             if success and closes and not call.ended:
                 state = "incomplete"  # the wire closes its calls, and not this one: its header was a mistake
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
-        elif not success and choice.finish.raw is None and not choice.shared.is_counted and text.gives_way():
-            # A placeholder stands where the arguments would have come. Token counts show that the answer was whole.
-            state = "incomplete"
         elif call.custom:
             state = "incomplete" if cut else "complete"
         elif text.automaton.copy().finish() == "complete":

@@ -44,7 +44,6 @@ pub fn judge(
     let mut state = "incomplete";
     let runs = desk.switches().empty_call_without_reason == EmptyCall::Run;
     let runs_unsaid = runs && end == CallsEnd::Unsaid;
-    let may_be_cut = end == CallsEnd::Unsaid && !runs && !desk.shared.is_counted();
     if end != CallsEnd::Cut {
         reason = fault(desk, call, &given)?;
         if reason.is_some() {
@@ -56,8 +55,6 @@ pub fn judge(
             } else if end == CallsEnd::Success || runs_unsaid {
                 state = "empty";
             }
-        } else if may_be_cut && text.gives_way() {
-            // A placeholder stands where the arguments would have come. Token counts show that the answer was whole.
         } else if call.custom {
             if end != CallsEnd::Unfinished {
                 state = "complete";

@@ -7,6 +7,7 @@
 //! unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
 //! dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
 //! opening    a call that was opened under one id and closed under another one is one call
+//! set aside  a placeholder says nothing where the answer ended without a reason
 //! identify   ids are made unique, missing ones are minted
 //! judge      complete, empty, incomplete or invalid, and why: `judge`
 //! order      by index where every call has one of its own that never changed hands, else by arrival
@@ -29,6 +30,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::assemble::rule_context::Step;
 use crate::json::Root;
 use crate::model::fault::Fault;
+use crate::model::policy::EmptyCall;
 use crate::model::policy::IdenticalCall;
 use crate::model::policy::UnstableId;
 use crate::model::spec::Code;
@@ -67,6 +69,11 @@ pub fn close_calls(
     let mut ids: HashMap<usize, String> = HashMap::new();
     for slot in choice.undecided() {
         ids.insert(slot, identify(desk, choice, slot)?);
+    }
+    if end == CallsEnd::Unsaid {
+        for slot in choice.undecided() {
+            set_aside(desk, choice, slot);
+        }
     }
     for slot in choice.undecided() {
         if let Some(call) = choice
@@ -294,6 +301,20 @@ fn unwrap(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> S
     let part = call.part;
     call_events::reset(desk.out, choice, slot);
     desk.say(code, part)
+}
+
+/// Nothing says why the answer ended: a placeholder may stand where arguments would have come, and says nothing. Token
+/// counts show that the answer was whole.
+fn set_aside(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
+    let runs = desk.switches().empty_call_without_reason == EmptyCall::Run;
+    if runs || desk.shared.is_counted() {
+        return;
+    }
+    if let Some(call) = choice.get_mut(slot).filter(|call| call.text.gives_way()) {
+        call.raw = Some(call.text.text().into());
+        call.text.replace(Vec::new());
+        call_events::reset(desk.out, choice, slot);
+    }
 }
 
 /// The later one of two calls that say the same under the same id, or without id on the same index.

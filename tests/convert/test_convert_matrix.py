@@ -17,9 +17,10 @@ import streamweld as sw
 from streamweld._pure.encode.common.usage import neutral
 from streamweld.events import ToolResult
 
-from tests.conftest import FULL
+from tests.conftest import FULL, NIGHTLY
 from tests.support import corpus
 from tests.support.backends import using
+from tests.support.sample import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -224,20 +225,26 @@ def hold(recording: Recording, target: str) -> None:
     assert not said, said[:3]
 
 
-def pairs() -> Iterable[tuple[Recording, str]]:
-    return ((recording, target) for recording in sample() for target in TARGETS if target != recording.dialect)
+def pairs() -> list[tuple[Recording, str]]:
+    return [(recording, target) for recording in sample() for target in TARGETS if target != recording.dialect]
+
+
+def name_of(pair: tuple[Recording, str]) -> str:
+    recording, target = pair
+    return f"{recording.folder}-{recording.name}-{target}"
 
 
 def one_target_each() -> list[tuple[Recording, str]]:
     """The targets in turn: with other pieces, both backends are held against each other for all of them."""
-    rows = list(pairs())
+    rows = pairs()
     others = len(TARGETS) - 1
     return [rows[at + at // others % others] for at in range(0, len(rows), others)]
 
 
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
 @pytest.mark.parametrize(
-    ("recording", "target"), [pytest.param(r, t, id=f"{r.folder}-{r.name}-{t}") for r, t in pairs()]
+    ("recording", "target"),
+    [pytest.param(*pair, id=name_of(pair)) for pair in one_of(3 if FULL and not NIGHTLY else 1, pairs(), name_of)],
 )
 def test_what_was_read_is_read_again(backend: str, recording: Recording, target: str) -> None:
     with using(backend):
@@ -245,9 +252,7 @@ def test_what_was_read_is_read_again(backend: str, recording: Recording, target:
 
 
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
-@pytest.mark.parametrize(
-    ("recording", "target"), [pytest.param(r, t, id=f"{r.folder}-{r.name}-{t}") for r, t in one_target_each()]
-)
+@pytest.mark.parametrize(("recording", "target"), [pytest.param(*pair, id=name_of(pair)) for pair in one_target_each()])
 def test_pieces_change_nothing(backend: str, recording: Recording, target: Any) -> None:
     body = recording.body
     chance = random.Random(f"{recording.name} {target}")

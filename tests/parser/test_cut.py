@@ -1,7 +1,7 @@
 """A stream that ends at any byte: said so, nothing before the cut lost, nothing incomplete shown as complete.
 
-Full counts (STREAMWELD_FULL=1): every byte of every recorded stream up to 8 KiB, 500 places of those up to 16 KiB,
-native; a sample, pure.
+Nightly (STREAMWELD_NIGHTLY=1): every byte of every recorded stream up to 8 KiB, 500 places of those up to 16 KiB,
+native; a sample, pure. Full counts (STREAMWELD_FULL=1): 80 places of each stream, native.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from streamweld.errors import NotAnEventStream, StreamError, TruncatedStream
 from streamweld.events import TextDelta
 from streamweld.testing.shapes import SHAPES
 
+from tests.conftest import NIGHTLY
 from tests.support.backends import make_parser
 from tests.support.corpus import absent, recordings
 from tests.support.generate.chat import conformant, shaped
@@ -164,8 +165,12 @@ def try_recording(job: Job) -> str | None:
 def places_in(recording: Recording, backend: str, *, full: bool) -> int | None:
     """At how many places it is cut. None: at every byte."""
     if backend == "pure":
-        return 60 if full else 3
-    return 8 if not full else None if recording.size <= EVERY_BYTE else 500
+        return 60 if NIGHTLY else 15 if full else 3
+    if not full:
+        return 8
+    if not NIGHTLY:
+        return 80
+    return None if recording.size <= EVERY_BYTE else 500
 
 
 @recorded

@@ -21,6 +21,7 @@ from tests.support.corpus import absent, all_recordings
 from tests.support.cuts import POLICIES, UNDECIDABLE, Quiet, Uncut, facts_of, judge, options_of, places_in, record
 from tests.support.harness import policy_of, read
 from tests.support.parallel import spread
+from tests.support.sample import one_of
 from tests.support.vector_files import DIALECTS, chunks_of, is_broken, label, streams
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 LONGEST = 16 * 1024
 SUCCESS = ("stop", "tool_calls")
+# Losses of a whole call, where the whole stream could be passed on as it was and a cut one is written anew.
+LEFT_OUT = {"cut_call", "invalid_call"}
 TARGETS = ("same", *DIALECTS)
 recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
@@ -125,7 +128,7 @@ def parse(out: bytes, dialect: Any) -> tuple[sw.Response, StreamError | None]:
 
 
 def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], lost: frozenset[str]) -> str | None:
-    """What a reader of the output would not learn. A cut call that is left out is told as a loss (`cut_call`)."""
+    """What a reader of the output would not learn. A call that is left out is told as a loss (`LEFT_OUT`)."""
     response, error = parse(out, dialect)
     if outcome == "reported":
         ends_well = error is None and response.error is None and response.finish_reason in SUCCESS
@@ -133,7 +136,7 @@ def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], 
             return f"reported, but the output reads as {response.finish_reason}: {read_as(response)}"
         return None
     found = read_as(response)
-    if "cut_call" in lost:  # all but the calls is to be the same
+    if LEFT_OUT & lost:  # all but the calls is to be the same
         found, written = [row[:-1] for row in found], [row[:-1] for row in written]
     if outcome == "equal" and error is None and found != written:
         return f"the output reads as {read_as(response)} instead of {written}"
@@ -172,9 +175,9 @@ def run(jobs: list[Any], job: Any, *, full: bool) -> Counter[str]:
 
 
 def sampled(share: int) -> list[str]:
-    """Names of streams: every `share`-th recording and vector, and all that are listed."""
+    """Names of streams: one of `share`, whatever others there are, and all that are listed."""
     names = list(sources())
-    return sorted({*names[::share], *(UNDECIDABLE.keys() & set(names))})
+    return sorted({*one_of(share, names), *(UNDECIDABLE.keys() & set(names))})
 
 
 @recorded
@@ -182,7 +185,7 @@ def sampled(share: int) -> list[str]:
 def test_parser(backend: str, full: bool) -> None:
     native = backend == "native"
     names = sampled(1 if native else 4 if full else 20)
-    jobs = [(backend, name, ((None if NIGHTLY else 20) if native else 3) if full else 1) for name in names]
+    jobs = [(backend, name, ((None if NIGHTLY else 12) if native else 3) if full else 1) for name in names]
     assert run(jobs, try_parser, full=full)["reported"] > len(jobs)
 
 
@@ -191,7 +194,7 @@ def test_parser(backend: str, full: bool) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_converter(backend: str, full: bool, target: str) -> None:
     native = backend == "native"
-    names = sampled((6 if full else 20) if native else (40 if full else 200))
+    names = sampled((6 if NIGHTLY else 12 if full else 20) if native else (40 if NIGHTLY else 80 if full else 200))
     jobs = [(backend, name, ((12 if NIGHTLY else 4) if native else 3) if full else 1, target) for name in names]
     assert run(jobs, try_conversion, full=full)["reported"] > len(jobs)
 

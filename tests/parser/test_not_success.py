@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import streamweld as sw
 
+from tests.conftest import NIGHTLY
 from tests.support.backends import using
 from tests.support.harness import policy_of, read
+from tests.support.sample import one_of
 from tests.support.vector_files import DIALECTS, chunks_of, is_broken, label, streams
 
 if TYPE_CHECKING:
     from streamweld.response import Response
 
-SHARE = 25  # of the vectors that are not about endings, where not all are run
+SHARE = 1  # of the vectors that are not about endings, where not all are run
 ENDINGS = {"ends", "reasons", "placeholders"}
-CHOSEN = [v for n, v in enumerate(streams()) if v["file"] in ENDINGS or n % SHARE == 0]
+CHOSEN = [v for v in streams() if v["file"] in ENDINGS] + [
+    v for v in one_of(SHARE, streams(), label) if v["file"] not in ENDINGS
+]
 TARGETS = ("same", *DIALECTS)
 SUCCESS = ("stop", "tool_calls")
 

@@ -1,8 +1,8 @@
 """The chunking never matters: every cut of every stream gives the same events, diagnostics, exception and response.
 
-Full counts (STREAMWELD_FULL=1): every single cut of every vector and recorded stream up to 16 KiB, native (of
-recordings, the response at every eighth); a sample, pure; two cuts of the short vectors at 3,000 places each. Otherwise
-a fixed sample.
+Nightly (STREAMWELD_NIGHTLY=1): every single cut of every vector and recorded stream up to 16 KiB, native (of recordings,
+the response at every eighth); a sample, pure; two cuts of the short vectors at 3,000 places each. Full counts
+(STREAMWELD_FULL=1): 60 cuts of each stream and 300 of each vector. Otherwise a fixed sample.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conftest import NIGHTLY
 from tests.support.corpus import Recording, absent, all_recordings
 from tests.support.harness import bytewise, cut_at, difference, read
 from tests.support.parallel import spread
@@ -63,7 +64,7 @@ def by_name() -> dict[str, Recording]:
 @recorded
 @pytest.mark.timeout(2400)
 def test_every_single_cut(backend: str, full: bool) -> None:
-    count = (None if full else 6) if backend == "native" else (40 if full else 2)
+    count = (None if NIGHTLY else 60 if full else 6) if backend == "native" else (40 if NIGHTLY else 8 if full else 2)
     jobs = [(backend, name, count) for name in by_name()]
     for _, name, _ in jobs:
         by_name()[name].body  # noqa: B018 (counted here: the work may be done in another process)
@@ -72,7 +73,7 @@ def test_every_single_cut(backend: str, full: bool) -> None:
 
 @recorded
 def test_byte_by_byte(backend: str, full: bool) -> None:
-    longest = LONGEST if full else 1500
+    longest = LONGEST if NIGHTLY or (full and backend == "native") else 4096 if full else 1500
     for name, recording in by_name().items():
         if recording.size <= longest:
             body = recording.body
@@ -88,7 +89,7 @@ def short_vectors() -> list[dict[str, Any]]:
 def test_pairs_of_cuts(backend: str, full: bool, vector: dict[str, Any]) -> None:
     body = b"".join(chunks_of(vector))
     pairs = list(combinations(range(1, len(body)), 2))
-    count = (3000 if full else 60) if backend == "native" else (150 if full else 15)
+    count = (3000 if NIGHTLY else 600 if full else 60) if backend == "native" else (60 if full else 15)
     chosen = random.Random(vector["name"]).sample(pairs, min(count, len(pairs)))
     assert first_difference(backend, body, vector.get("options", {}), chosen) is None
 
@@ -96,8 +97,10 @@ def test_pairs_of_cuts(backend: str, full: bool, vector: dict[str, Any]) -> None
 @pytest.mark.parametrize("vector", streams(), ids=label)
 def test_single_cuts_of_vectors(backend: str, full: bool, vector: dict[str, Any]) -> None:
     body = b"".join(chunks_of(vector))
-    every = full and backend == "native" and len(body) <= LONGEST
-    count = None if every else (12 if backend == "native" else 40 if full else 4)
+    if backend == "native":
+        count = None if NIGHTLY and len(body) <= LONGEST else 300 if full else 12
+    else:
+        count = 40 if NIGHTLY else 15 if full else 4
     cuts = sample_of(random.Random(vector["name"]), len(body), count)
     assert first_difference(backend, body, vector.get("options", {}), cuts) is None
 

@@ -22,6 +22,7 @@ from tests.convert.test_convert_matrix import read
 from tests.support import corpus
 from tests.support.backends import using
 from tests.support.harness import policy_of
+from tests.support.sample import one_of
 from tests.support.vector_files import chunks_of, label, streams
 
 if TYPE_CHECKING:
@@ -170,7 +171,9 @@ def test_where_names_alone_are_missing_nothing_else_is_changed(backend: str) -> 
         assert [d.detail for d in converter.diagnostics if d.code in ("rewritten", "not_carried")] == ["event_name"]
 
 
-@pytest.mark.parametrize("vector", [pytest.param(v, id=label(v)) for v in (streams() if FULL else streams()[::SHARE])])
+@pytest.mark.parametrize(
+    "vector", [pytest.param(v, id=label(v)) for v in (streams() if FULL else one_of(SHARE, streams(), label))]
+)
 def test_vectors(backend: str, vector: dict[str, Any]) -> None:
     options = dict(vector["options"])
     dialect = options.pop("dialect")

@@ -23,8 +23,6 @@ from tests.support.backends import using
 from tests.support.sample import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamweld.response import Choice, Response
 
     from tests.support.corpus import Recording

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import streamweld as sw
 
-from tests.conftest import NIGHTLY
 from tests.support.backends import using
 from tests.support.harness import policy_of, read
 from tests.support.sample import one_of

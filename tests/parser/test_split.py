@@ -1,7 +1,7 @@
 """The chunking never matters: every cut of every stream gives the same events, diagnostics, exception and response.
 
-Nightly (STREAMWELD_NIGHTLY=1): every single cut of every vector and recorded stream up to 16 KiB, native (of recordings,
-the response at every eighth); a sample, pure; two cuts of the short vectors at 3,000 places each. Full counts
+Nightly (STREAMWELD_NIGHTLY=1): every single cut of every vector and recorded stream up to 16 KiB, native (the response
+of recordings at every eighth); a sample, pure; two cuts of the short vectors at 3,000 places each. Full counts
 (STREAMWELD_FULL=1): 60 cuts of each stream and 300 of each vector. Otherwise a fixed sample.
 """
 

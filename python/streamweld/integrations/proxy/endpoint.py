@@ -273,6 +273,7 @@ class Conversation:
             known_call_ids=asked.known_call_ids,
             content_type=passing.plain(answer.headers.get("content-type")) or None,
             include_usage=asked.include_usage,
+            carry_reasoning=True,
             cut_ending="error",  # openai-python raises nothing for a response that is `incomplete`
         )
 

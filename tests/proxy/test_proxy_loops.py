@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CITIES = (("Oslo",), ("Rome", "Bern"), ("Lima",), ("Kyiv",))
 LAST = "It is cold."
 TURNS = len(CITIES) + 1
+MODEL = "gpt-5.6"  # of Responses: it reasons by default, so its reasoning is asked for from the first turn on
 CONTAINER = {"chat": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}
 TARGET = {"chat": "openai-chat"}
 
@@ -206,7 +207,7 @@ def by_chat(url: str) -> Outcome:
     cities: list[str] = []
     with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
         while True:
-            with client.chat.completions.stream(model="m", messages=messages, tools=tools) as stream:
+            with client.chat.completions.stream(model=MODEL, messages=messages, tools=tools) as stream:
                 for _ in stream:
                     pass
                 said = stream.get_final_completion().choices[0].message
@@ -225,7 +226,7 @@ def by_responses(url: str) -> Outcome:
     with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
         while True:
             with client.responses.stream(
-                model="m", instructions="Be brief.", input=given, tools=tools, store=False
+                model=MODEL, instructions="Be brief.", input=given, tools=tools, store=False
             ) as stream:
                 said = stream.get_final_response()
             hidden = {"parsed_arguments": True, "content": {"__all__": {"parsed"}}}
@@ -246,7 +247,7 @@ def by_anthropic(url: str) -> Outcome:
     with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client:
         while True:
             with client.messages.stream(
-                model="m", max_tokens=99, system="Be brief.", messages=messages, tools=tools
+                model=MODEL, max_tokens=99, system="Be brief.", messages=messages, tools=tools
             ) as stream:
                 said = stream.get_final_message()
             messages.append(
@@ -275,7 +276,7 @@ def by_gemini(url: str) -> Outcome:
     client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url))
     while True:
         parts: list[types.Part] = []
-        for piece in client.models.generate_content_stream(model="m", contents=contents, config=config):
+        for piece in client.models.generate_content_stream(model=MODEL, contents=contents, config=config):
             for candidate in piece.candidates or ():
                 parts += (candidate.content and candidate.content.parts) or []
         contents.append(types.Content(role="model", parts=parts))
@@ -348,7 +349,7 @@ def test_five_turns(client: str, to: str) -> None:
     assert len(sent) == TURNS
     for turn, request in enumerate(sent):
         target = TARGET.get(to, to)
-        whole = request | {"model": "m"}  # Gemini's is in the path
+        whole = request | {"model": MODEL}  # Gemini's is in the path
         assert proofs_of(to, request) == secrets_of(to, turn)
         assert judge(target, gateway or target, whole) == []
         assert complaints(target, target, whole) == []

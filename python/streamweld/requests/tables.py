@@ -25,6 +25,7 @@ __all__ = [
     "options",
     "pointer",
     "put",
+    "reasons_by_default",
     "spec",
     "steps",
 ]
@@ -112,6 +113,16 @@ def model_facts(family: str, model: object) -> Json:
 @cache
 def _pattern(family: str) -> re.Pattern[str]:
     return re.compile(spec("models")[family]["pattern"])
+
+
+def reasons_by_default(model: object) -> bool:
+    """Whether this model of the Responses API reasons if the request does not mention it."""
+    return isinstance(model, str) and _by_default().search(model) is not None
+
+
+@cache
+def _by_default() -> re.Pattern[str]:
+    return re.compile(spec("thinking")["by_default"])
 
 
 def _thawed(value: Any) -> Any:

@@ -127,7 +127,8 @@ impl EncoderSink {
         if !CARRYING.contains(&target) {
             return false;
         }
-        let encrypts = |text: &str| target == "responses" || (target == "anthropic" && text.is_empty());
+        let encrypts =
+            |text: &str| target == "responses" || (target == "anthropic" && text.is_empty());
         if let Event::ReasoningDone {
             part,
             text,

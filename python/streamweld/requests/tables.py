@@ -65,9 +65,9 @@ class Option:
         paths = self.paths.get(target)
         return paths[0] if paths else None
 
-    def limits(self, target: str) -> tuple[float | None, float | None]:
-        """The smallest and the largest value that the target accepts."""
-        low, high = self.bounds.get(target) or self.bounds.get("*") or (None, None)
+    def limits(self, target: str, facts: Json) -> tuple[float | None, float | None]:
+        """The smallest and the largest value that the target, or the gateway, accepts."""
+        low, high = facts.get("bounds", _NOTHING).get(self.word) or self.bounds.get(target) or self.bounds.get("*") or (None, None)
         return low, high
 
 

@@ -21,6 +21,7 @@ from tests.support.servers.proxying import GOOD, between
 from tests.support.servers.upstream import Upstream, sse
 
 UPSTREAM = "http://gateway.example/v1"
+GOOGLE = "/v1/projects/p/locations/global/publishers/google"
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
 
 
@@ -128,14 +129,16 @@ def test_mistral_is_a_gateway_of_chat() -> None:
 def test_gemini_on_vertex() -> None:
     upstream = Upstream(in_turn(of_gemini(len(CITIES))))
     with (
-        between(upstream, to="gemini", gateway="vertex", base="/v1/projects/p/locations/global/publishers/google") as url,
+        between(
+            upstream, to="gemini", gateway="vertex", base="/v1/projects/p/locations/global/publishers/google"
+        ) as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="ya29.token", max_retries=0) as client,
         client.chat.completions.stream(model="gemini-3-pro", messages=CHAT["messages"]) as stream,
     ):
         said = stream.get_final_completion().choices[0].message.content
     assert said == LAST
     (seen,) = upstream.seen
-    path = "/v1/projects/p/locations/global/publishers/google/models/gemini-3-pro:streamGenerateContent"
+    path = f"{GOOGLE}/models/gemini-3-pro:streamGenerateContent"
     assert seen.target == f"{path}?alt=sse"
     assert seen.header("authorization") == "Bearer ya29.token"
     assert seen.header("x-goog-api-key") is None

@@ -34,7 +34,18 @@ GATEWAY_MEMBERS: Final = {
 _STREAM: Final = {"stream", "stream_options"}
 ONLY: Final = {
     ("openai-chat", "xai"): {
-        *("model", "user", "n", "max_tokens", "max_completion_tokens", "seed", "stop", "temperature", "top_p", "logprobs"),
+        *(
+            "model",
+            "user",
+            "n",
+            "max_tokens",
+            "max_completion_tokens",
+            "seed",
+            "stop",
+            "temperature",
+            "top_p",
+            "logprobs",
+        ),
         *("top_logprobs", "tools", "tool_choice", "response_format", "frequency_penalty", "presence_penalty"),
         *("reasoning_effort", "parallel_tool_calls", "service_tier", "safety_identifier"),
         *_STREAM,

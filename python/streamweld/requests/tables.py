@@ -67,7 +67,12 @@ class Option:
 
     def limits(self, target: str, facts: Json) -> tuple[float | None, float | None]:
         """The smallest and the largest value that the target, or the gateway, accepts."""
-        low, high = facts.get("bounds", _NOTHING).get(self.word) or self.bounds.get(target) or self.bounds.get("*") or (None, None)
+        low, high = (
+            facts.get("bounds", _NOTHING).get(self.word)
+            or self.bounds.get(target)
+            or self.bounds.get("*")
+            or (None, None)
+        )
         return low, high
 
 

@@ -1,7 +1,7 @@
 """Restore what a carrier holds: the reasoning and signatures of another provider, as a stream conversion sealed them.
 
-`StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client returns them where
-its own API has signatures; this pass puts the original reasoning in their place, before any pass judges it.
+`StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client returns them
+where its own API has signatures; this pass puts the original reasoning in their place, before any pass judges it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Opaque carriers: what only its provider can use again, in one text that a client of another dialect returns.
 
-The text is base64 of a JSON object that begins with `{"streamweld":1`. `history/carriers.py` reads it back. It holds the
-reasoning whole, because clients may change or drop the text beside it.
+The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it back. It
+holds the reasoning whole, because clients may change or drop the text beside it.
 """
 
 from __future__ import annotations

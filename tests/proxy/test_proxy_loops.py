@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anthropic
 import openai
 import pytest
 from google import genai
 from google.genai import types
+from streamweld import StreamConverter, history
 from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.whole import converted
 
 from tests.history.judge.vendors import judge
 from tests.proxy.test_proxy_convert import WEATHER, in_turn, named
@@ -365,3 +367,26 @@ def test_five_turns(client: str, to: str) -> None:
         assert {name: value for name, value in before.items() if name != CONTAINER[to]} == {
             name: value for name, value in after.items() if name != CONTAINER[to]
         }
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "anthropic"])
+def test_an_answer_that_is_not_streamed(client: str) -> None:
+    """Its carrier comes back as the very blocks that Claude signed."""
+    thinking = {"type": "thinking", "thinking": thought(0), "signature": secret(0)}
+    redacted = {"type": "redacted_thinking", "data": secret(0, "redacted")}
+    use = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}
+    usage = {"input_tokens": 7, "output_tokens": 5}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    message |= {"content": [thinking, redacted, use], "stop_reason": "tool_use", "usage": usage}
+    converter = StreamConverter(source="anthropic", target=cast("Any", client), carry_reasoning=True)
+    answer = json.loads(converted(converter, json.dumps(message).encode(), client) or b"")
+    match client:
+        case "chat":
+            told: Any = {"messages": [{"role": "user", "content": "?"}, answer["choices"][0]["message"]]}
+        case "responses":
+            told = {"input": [{"role": "user", "content": "?"}, *answer["output"]]}
+        case _:
+            told = {"contents": [{"role": "user", "parts": [{"text": "?"}]}, answer["candidates"][0]["content"]]}
+    source = cast("Any", TARGET.get(client, client))
+    made = history.convert(told, source=source, target="anthropic")
+    assert made.payload["messages"][1]["content"] == [thinking, redacted, use]

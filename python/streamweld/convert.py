@@ -69,6 +69,7 @@ class ConvertOptions(TypedDict, total=False):
     include_usage: bool
     reasoning_events: ReasoningEvents
     cut_ending: CutEnding
+    carry_reasoning: bool
     raise_on_error: bool
 
 
@@ -97,6 +98,9 @@ class StreamConverter:
             `openresponses` (`response.reasoning.*`).
         cut_ending: how Responses says a cut: `incomplete`, as a response that is one, its open items closed as such, or
             `error`, as it says every other fault, for clients that raise nothing else.
+        carry_reasoning: write signed and encrypted reasoning as an opaque carrier that the client returns with its next
+            request, where `history.convert` and `requests.convert` restore it. Use it only if those requests pass
+            through one of the two: no provider accepts a carrier.
         raise_on_error: raise `error` once all bytes were handed out: by the next call of `feed` or `close`.
 
     Raises:
@@ -138,6 +142,7 @@ class StreamConverter:
         include_usage: bool = True,
         reasoning_events: ReasoningEvents = "openai",
         cut_ending: CutEnding = "incomplete",
+        carry_reasoning: bool = False,
         raise_on_error: bool = False,
     ) -> None:
         for name, value, known in (
@@ -158,6 +163,7 @@ class StreamConverter:
             "include_usage": bool(include_usage),
             "reasoning_events": reasoning_events,
             "cut_ending": cut_ending,
+            "carry_reasoning": bool(carry_reasoning),
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)

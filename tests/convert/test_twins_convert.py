@@ -81,6 +81,8 @@ def convert_case(seed: int, source: str, target: str) -> tuple[bytes, dict[str, 
         options["include_usage"] = False
     if rng.random() < 0.2:
         options["reasoning_events"] = "openresponses"
+    if rng.random() < 0.3:
+        options["carry_reasoning"] = True
     if rng.random() < 0.06:
         policy: dict[str, Any] = options.get("policy", {})
         code = "rewritten" if target == "same" and seed % 2 else "not_carried"

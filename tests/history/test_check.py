@@ -195,7 +195,7 @@ def test_the_gateways_that_there_are() -> None:
         *("vercel-ai-gateway", "openai-chat", "openai-responses", "azure-openai", "openresponses-2026-04-24"),
         *("anthropic", "bedrock-converse", "gemini", "mistral", "deepseek", "kimi", "openrouter", "vllm-responses"),
         *("github-copilot", "ai-sdk-ui", "ai-sdk-model"),
-        *("groq", "cerebras", "zai", "minimax", "xai", "bedrock-mantle", "volcengine"),
+        *("groq", "cerebras", "zai", "minimax", "xai", "bedrock-mantle", "vertex", "volcengine"),
     }
 
 

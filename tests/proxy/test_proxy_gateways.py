@@ -13,12 +13,15 @@ from streamweld.errors import UsageError
 from streamweld.history import profiles
 from streamweld.integrations.proxy import ProxyConfig
 from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.warm import warm_up
 
-from tests.proxy.test_proxy_convert import QUESTION, asked
+from tests.proxy.test_proxy_convert import QUESTION, asked, in_turn
+from tests.proxy.test_proxy_loops import CITIES, LAST, of_anthropic, of_gemini
 from tests.support.servers.proxying import GOOD, between
 from tests.support.servers.upstream import Upstream, sse
 
 UPSTREAM = "http://gateway.example/v1"
+GOOGLE = "/v1/projects/p/locations/global/publishers/google"
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
 
 
@@ -35,6 +38,16 @@ def test_every_gateway_can_be_reached() -> None:
         else:
             unreached.append(name)
     assert sorted(name.partition("@")[0] for name in unreached) == ["ai-sdk-model", "ai-sdk-ui", "bedrock-converse"]
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_a_proxy_for_every_gateway_starts(name: str) -> None:
+    for to in SPEAKS:
+        try:
+            config = ProxyConfig(UPSTREAM, to=to, gateway=name)  # type: ignore[arg-type]
+        except UsageError:
+            continue
+        warm_up(config)
 
 
 def test_a_gateway_does_not_speak_every_dialect() -> None:
@@ -107,3 +120,57 @@ def test_mistral_is_a_gateway_of_chat() -> None:
     assert call["id"].isalnum()
     assert len(call["id"]) == 9
     assert sent["messages"][2]["tool_call_id"] == call["id"]
+
+
+# Vertex AI: models in the path, OAuth tokens, and Claude without a model in the body
+# (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude).
+
+
+def test_gemini_on_vertex() -> None:
+    upstream = Upstream(in_turn(of_gemini(len(CITIES))))
+    with (
+        between(
+            upstream, to="gemini", gateway="vertex", base="/v1/projects/p/locations/global/publishers/google"
+        ) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="ya29.token", max_retries=0) as client,
+        client.chat.completions.stream(model="gemini-3-pro", messages=CHAT["messages"]) as stream,
+    ):
+        said = stream.get_final_completion().choices[0].message.content
+    assert said == LAST
+    (seen,) = upstream.seen
+    path = f"{GOOGLE}/models/gemini-3-pro:streamGenerateContent"
+    assert seen.target == f"{path}?alt=sse"
+    assert seen.header("authorization") == "Bearer ya29.token"
+    assert seen.header("x-goog-api-key") is None
+    assert json.loads(seen.body) == {"contents": [{"role": "user", "parts": [{"text": "?"}]}]}
+
+
+@pytest.mark.parametrize("client", ["chat", "anthropic"])
+def test_claude_on_vertex(client: str) -> None:
+    base = "/v1/projects/p/locations/global/publishers/anthropic"
+    upstream = Upstream(in_turn(of_anthropic(len(CITIES))))
+    model = "claude-sonnet-4-5@20250929"
+    with between(upstream, to="anthropic", gateway="vertex", base=base) as url:
+        if client == "chat":
+            with (
+                openai.OpenAI(base_url=f"{url}/v1", api_key="ya29.token", max_retries=0) as chat,
+                chat.chat.completions.stream(model=model, max_tokens=9, messages=CHAT["messages"]) as stream,
+            ):
+                said = stream.get_final_completion().choices[0].message.content
+        else:
+            with (
+                anthropic.Anthropic(base_url=url, api_key="ya29.token", max_retries=0) as own,
+                own.messages.stream(model=model, max_tokens=9, messages=CHAT["messages"]) as told,
+            ):
+                said = told.get_final_text()
+    assert said == LAST
+    (seen,) = upstream.seen
+    assert seen.target == f"{base}/models/claude-sonnet-4-5%4020250929:streamRawPredict"
+    assert seen.header("authorization") == "Bearer ya29.token"
+    assert seen.header("x-api-key") is None
+    assert json.loads(seen.body) == {
+        "anthropic_version": "vertex-2023-10-16",
+        "messages": [{"role": "user", "content": "?"}],
+        "max_tokens": 9,
+        "stream": True,
+    }

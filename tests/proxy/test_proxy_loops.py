@@ -1,20 +1,24 @@
 """Five turns with tools, by the official client of each API, through the proxy, to an upstream of each API.
 
-The judge of what the upstream is sent is that of the histories: vendors' types and rules, and nothing of ours.
+The judge of what the upstream is sent is that of the histories: vendors' types and rules, and nothing of ours. Every
+answer has reasoning that its provider signed or encrypted: each later request must return it to the upstream unchanged.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anthropic
 import openai
 import pytest
 from google import genai
 from google.genai import types
+from streamweld import StreamConverter, history
 from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.whole import converted
 
 from tests.history.judge.vendors import judge
 from tests.proxy.test_proxy_convert import WEATHER, in_turn, named
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 CITIES = (("Oslo",), ("Rome", "Bern"), ("Lima",), ("Kyiv",))
 LAST = "It is cold."
 TURNS = len(CITIES) + 1
+MODEL = "gpt-5.6"  # of Responses: it reasons by default, so its reasoning is asked for from the first turn on
 CONTAINER = {"chat": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}
 TARGET = {"chat": "openai-chat"}
 
@@ -48,9 +53,30 @@ def told(turn: int) -> tuple[str, list[tuple[str, str, str]]]:
     return f"I look at {cities[0]}.", [(word, "weather", json.dumps({"city": city})) for word, city in pairs]
 
 
+def thought(turn: int) -> str:
+    return f"In step {turn} I weigh\n\nthe cities."
+
+
+def secret(turn: int, kind: str = "signed") -> str:
+    """What a provider signs or encrypts, in base64 as all of them."""
+    return b64encode(f"{kind} {turn} \u00fc?>~".encode() * 9).decode()
+
+
+def secrets_of(to: str, turns: int) -> list[str]:
+    """What an upstream is to find in a request after so many answers, in order."""
+    kinds = ("signed", "redacted") if to == "anthropic" else ("signed",)
+    return [secret(turn, kind) for turn in range(turns) for kind in kinds]
+
+
 def of_chat(turn: int) -> list[bytes]:
     sentence, calls = told(turn)
-    made = [chunk({"role": "assistant", "content": sentence}, id=f"chatcmpl-{turn}", model="m", created=1)]
+    detail = {"type": "reasoning.text", "text": thought(turn), "index": 0, "format": "anthropic-claude-v1"}
+    made = [
+        chunk({"role": "assistant", "content": ""}, id=f"chatcmpl-{turn}", model="m", created=1),
+        chunk({"reasoning": thought(turn), "reasoning_details": [detail]}),
+        chunk({"reasoning_details": [detail | {"text": "", "signature": secret(turn)}]}),
+        chunk({"content": sentence}),
+    ]
     for index, (word, name, arguments) in enumerate(calls):
         made += [call(index, word, name, arguments[:4]), call(index, None, None, arguments[4:])]
     return [*made, chunk({}, "tool_calls" if calls else "stop"), DONE]
@@ -62,11 +88,25 @@ def of_anthropic(turn: int) -> list[bytes]:
     message = {"id": f"msg_{turn}", "type": "message", "role": "assistant", "model": "m", "content": []}
     said: list[dict[str, Any]] = [
         {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None, "usage": usage}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": sentence}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": thought(turn)}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": secret(turn)}},
         {"type": "content_block_stop", "index": 0},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "redacted_thinking", "data": secret(turn, "redacted")},
+        },
+        {"type": "content_block_stop", "index": 1},
+        {"type": "content_block_start", "index": 2, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 2, "delta": {"type": "text_delta", "text": sentence}},
+        {"type": "content_block_stop", "index": 2},
     ]
-    for index, (word, name, arguments) in enumerate(calls, 1):
+    for index, (word, name, arguments) in enumerate(calls, 3):
         block = {"type": "tool_use", "id": word, "name": name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": arguments}
         said += [
@@ -83,25 +123,34 @@ def of_responses(turn: int) -> list[bytes]:
     sentence, calls = told(turn)
     text = {"type": "output_text", "text": sentence, "annotations": [], "logprobs": []}
     message = {"type": "message", "id": f"msg_{turn}", "role": "assistant"}
-    items: list[dict[str, Any]] = [message | {"status": "completed", "content": [text]}]
+    summary = {"type": "summary_text", "text": thought(turn)}
+    thinks = {"type": "reasoning", "id": f"rs_{turn}", "summary": [summary], "encrypted_content": secret(turn)}
+    items: list[dict[str, Any]] = [thinks, message | {"status": "completed", "content": [text]}]
     response = {"id": f"resp_{turn}", "object": "response", "created_at": 1, "model": "m", "error": None}
     response |= {"incomplete_details": None, "tools": [], "parallel_tool_calls": True, "tool_choice": "auto"}
     response |= {"instructions": None, "metadata": {}, "temperature": 1, "top_p": 1}
-    place = {"item_id": message["id"], "output_index": 0, "content_index": 0}
+    place = {"item_id": message["id"], "output_index": 1, "content_index": 0}
+    beside = {"item_id": thinks["id"], "output_index": 0, "summary_index": 0}
     said: list[dict[str, Any]] = [
         {"type": "response.created", "response": response | {"status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": thinks | {"summary": []}},
+        {"type": "response.reasoning_summary_part.added", **beside, "part": summary | {"text": ""}},
+        {"type": "response.reasoning_summary_text.delta", **beside, "delta": thought(turn)},
+        {"type": "response.reasoning_summary_text.done", **beside, "text": thought(turn)},
+        {"type": "response.reasoning_summary_part.done", **beside, "part": summary},
+        {"type": "response.output_item.done", "output_index": 0, "item": thinks},
         {
             "type": "response.output_item.added",
-            "output_index": 0,
+            "output_index": 1,
             "item": message | {"status": "in_progress", "content": []},
         },
         {"type": "response.content_part.added", **place, "part": text | {"text": ""}},
         {"type": "response.output_text.delta", **place, "delta": sentence, "logprobs": []},
         {"type": "response.output_text.done", **place, "text": sentence, "logprobs": []},
         {"type": "response.content_part.done", **place, "part": text},
-        {"type": "response.output_item.done", "output_index": 0, "item": items[0]},
+        {"type": "response.output_item.done", "output_index": 1, "item": items[1]},
     ]
-    for index, (word, name, arguments) in enumerate(calls, 1):
+    for index, (word, name, arguments) in enumerate(calls, 2):
         item = {"type": "function_call", "id": f"fc_{word}", "call_id": word, "name": name}
         at = {"item_id": item["id"], "output_index": index}
         items.append(item | {"status": "completed", "arguments": arguments})
@@ -126,9 +175,10 @@ def of_gemini(turn: int) -> list[bytes]:
         {"functionCall": {"name": name, "args": json.loads(arguments)}} for _, name, arguments in calls
     ]
     if parts:
-        parts[0]["thoughtSignature"] = f"c2lnbmF0dXJl{turn:04d}"
+        parts[0]["thoughtSignature"] = secret(turn)
     usage = {"promptTokenCount": 7, "candidatesTokenCount": 5, "totalTokenCount": 12}
     chunks: list[dict[str, Any]] = [
+        {"content": {"role": "model", "parts": [{"text": thought(turn), "thought": True}]}, "index": 0},
         {"content": {"role": "model", "parts": [{"text": sentence}]}, "index": 0},
         {"content": {"role": "model", "parts": parts or [{"text": ""}]}, "index": 0, "finishReason": "STOP"},
     ]
@@ -159,7 +209,7 @@ def by_chat(url: str) -> Outcome:
     cities: list[str] = []
     with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
         while True:
-            with client.chat.completions.stream(model="m", messages=messages, tools=tools) as stream:
+            with client.chat.completions.stream(model=MODEL, messages=messages, tools=tools) as stream:
                 for _ in stream:
                     pass
                 said = stream.get_final_completion().choices[0].message
@@ -178,7 +228,7 @@ def by_responses(url: str) -> Outcome:
     with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
         while True:
             with client.responses.stream(
-                model="m", instructions="Be brief.", input=given, tools=tools, store=False
+                model=MODEL, instructions="Be brief.", input=given, tools=tools, store=False
             ) as stream:
                 said = stream.get_final_response()
             hidden = {"parsed_arguments": True, "content": {"__all__": {"parsed"}}}
@@ -199,7 +249,7 @@ def by_anthropic(url: str) -> Outcome:
     with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client:
         while True:
             with client.messages.stream(
-                model="m", max_tokens=99, system="Be brief.", messages=messages, tools=tools
+                model=MODEL, max_tokens=99, system="Be brief.", messages=messages, tools=tools
             ) as stream:
                 said = stream.get_final_message()
             messages.append(
@@ -228,13 +278,13 @@ def by_gemini(url: str) -> Outcome:
     client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url))
     while True:
         parts: list[types.Part] = []
-        for piece in client.models.generate_content_stream(model="m", contents=contents, config=config):
+        for piece in client.models.generate_content_stream(model=MODEL, contents=contents, config=config):
             for candidate in piece.candidates or ():
                 parts += (candidate.content and candidate.content.parts) or []
         contents.append(types.Content(role="model", parts=parts))
         calls = [part.function_call for part in parts if part.function_call]
         if not calls:
-            return "".join([part.text or "" for part in parts]), cities
+            return "".join([part.text or "" for part in parts if not part.thought]), cities
         cities += [str((one.args or {})["city"]) for one in calls]
         answers = [
             types.FunctionResponse(id=one.id, name=one.name, response={"output": result(str((one.args or {})["city"]))})
@@ -272,10 +322,28 @@ def pairs_of(to: str, request: dict[str, Any]) -> list[tuple[Any, str]]:
     return results
 
 
+def proofs_of(to: str, request: dict[str, Any]) -> list[str]:
+    """What a request returns to the provider that signed it, from where its API has it."""
+    found: list[str] = []
+    for item in request[CONTAINER[to]]:
+        match to:
+            case "chat":
+                found += [one["signature"] for one in item.get("reasoning_details", ())]
+            case "responses":
+                found += [item["encrypted_content"]] if item.get("type") == "reasoning" else []
+            case "anthropic":
+                parts = item["content"] if isinstance(item["content"], list) else []
+                found += [part.get("signature") or part["data"] for part in parts if "thinking" in part["type"]]
+            case _:
+                found += [part["thoughtSignature"] for part in item["parts"] if "thoughtSignature" in part]
+    return found
+
+
 @pytest.mark.parametrize(("client", "to"), PAIRS)
 def test_five_turns(client: str, to: str) -> None:
     upstream = Upstream(in_turn(*[ANSWERS[to](turn) for turn in range(TURNS)]))
-    with between(upstream, to=to) as url:
+    gateway = "openrouter" if to == "chat" else None  # Chat Completions itself has no member for signatures
+    with between(upstream, to=to, gateway=gateway) as url:
         last, cities = CLIENTS[client](url)
     assert last == LAST
     assert cities == [city for turn in CITIES for city in turn]
@@ -283,8 +351,9 @@ def test_five_turns(client: str, to: str) -> None:
     assert len(sent) == TURNS
     for turn, request in enumerate(sent):
         target = TARGET.get(to, to)
-        whole = request | {"model": "m"}  # Gemini's is in the path
-        assert judge(target, target, whole) == []
+        whole = request | {"model": MODEL}  # Gemini's is in the path
+        assert proofs_of(to, request) == secrets_of(to, turn)
+        assert judge(target, gateway or target, whole) == []
         assert complaints(target, target, whole) == []
         expected = [(ids_of(at)[place], result(city)) for at in range(turn) for place, city in enumerate(CITIES[at])]
         found = pairs_of(to, request)
@@ -298,3 +367,26 @@ def test_five_turns(client: str, to: str) -> None:
         assert {name: value for name, value in before.items() if name != CONTAINER[to]} == {
             name: value for name, value in after.items() if name != CONTAINER[to]
         }
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "anthropic"])
+def test_an_answer_that_is_not_streamed(client: str) -> None:
+    """Its carrier comes back as the very blocks that Claude signed."""
+    thinking = {"type": "thinking", "thinking": thought(0), "signature": secret(0)}
+    redacted = {"type": "redacted_thinking", "data": secret(0, "redacted")}
+    use = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}
+    usage = {"input_tokens": 7, "output_tokens": 5}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    message |= {"content": [thinking, redacted, use], "stop_reason": "tool_use", "usage": usage}
+    converter = StreamConverter(source="anthropic", target=cast("Any", client), carry_reasoning=True)
+    answer = json.loads(converted(converter, json.dumps(message).encode(), client) or b"")
+    match client:
+        case "chat":
+            told: Any = {"messages": [{"role": "user", "content": "?"}, answer["choices"][0]["message"]]}
+        case "responses":
+            told = {"input": [{"role": "user", "content": "?"}, *answer["output"]]}
+        case _:
+            told = {"contents": [{"role": "user", "parts": [{"text": "?"}]}, answer["candidates"][0]["content"]]}
+    source = cast("Any", TARGET.get(client, client))
+    made = history.convert(told, source=source, target="anthropic")
+    assert made.payload["messages"][1]["content"] == [thinking, redacted, use]

@@ -27,6 +27,41 @@ GATEWAY_MEMBERS: Final = {
     "volcengine": {"thinking"},
     "openrouter": {"reasoning", "top_k"},
 }
+# All that a gateway's own package or reference has, beside the messages and what streams: (target, gateway) -> members.
+# xAI: xai-sdk 1.21.0, proto/v6/chat_pb2.pyi, GetCompletionsRequest, and of Responses
+# https://reference.langchain.com/javascript/interfaces/_langchain_xai.XAIResponsesCreateParamsStreaming.html;
+# MiniMax: https://platform.minimax.io/docs/api-reference/text-chat, text-openai-api.
+_STREAM: Final = {"stream", "stream_options"}
+ONLY: Final = {
+    ("openai-chat", "xai"): {
+        *(
+            "model",
+            "user",
+            "n",
+            "max_tokens",
+            "max_completion_tokens",
+            "seed",
+            "stop",
+            "temperature",
+            "top_p",
+            "logprobs",
+        ),
+        *("top_logprobs", "tools", "tool_choice", "response_format", "frequency_penalty", "presence_penalty"),
+        *("reasoning_effort", "parallel_tool_calls", "service_tier", "safety_identifier"),
+        *_STREAM,
+    },
+    ("responses", "xai"): {
+        *("include", "instructions", "logprobs", "max_output_tokens", "model", "parallel_tool_calls", "store", "tools"),
+        *("previous_response_id", "reasoning", "temperature", "text", "tool_choice", "top_logprobs", "top_p", "user"),
+        *_STREAM,
+    },
+    ("openai-chat", "minimax"): {
+        *("model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "tools", "tool_choice", "stop"),
+        *("response_format",),
+        *_STREAM,
+    },
+}
+_EFFORTS: Final = {"xai": {"none", "low", "medium", "high", "xhigh"}}  # ReasoningEffort of the same file
 _MEMBERS: Final = {"responses": "input", "gemini": "contents"}
 # Members of the hosted API (https://docs.mistral.ai/api) that mistral-common, which runs beside a model, leaves out.
 _HOSTED: Final = {"stop", "n", "stream", "frequency_penalty", "presence_penalty", "metadata", "prediction"}
@@ -43,6 +78,15 @@ _GEMINI_TOP: Final = {
 def complaints(target: str, gateway: str, payload: Any) -> list[str]:
     """What the official types say against the request. Messages are left out."""
     rest = {name: value for name, value in payload.items() if name not in ("system", "systemInstruction")}
+    only = ONLY.get((target, gateway))
+    if only is not None and (more := sorted(rest.keys() - only - {"messages", "input"})):
+        return [f"{gateway} has no {name}" for name in more]
+    if gateway in _EFFORTS:
+        effort = rest.get("reasoning_effort") or (rest.get("reasoning") or {}).get("effort")
+        if effort is not None and effort not in _EFFORTS[gateway]:
+            return [f"{gateway} has no effort {effort}"]
+    if gateway == "minimax" and not all(0 < rest.get(name, 1) <= 1 for name in ("temperature", "top_p")):
+        return ["minimax: temperature and top_p are above 0 and at most 1"]
     rest[_MEMBERS.get(target, "messages")] = []
     match target:
         case "openai-chat" | "responses" | "anthropic":

@@ -32,8 +32,8 @@ class Survey:
         approvals: there are approvals of calls.
         dialects: the dialects that were read.
         bare: the model represents every member of every message and block.
-        plain: every turn has parts, all of them reasoning, calls, non-empty texts that are not refusals, or results
-            that consist of such texts or of a non-empty value.
+        plain: every turn has parts and does not end with reasoning; all of them are reasoning, calls, non-empty texts
+            that are not refusals, or results that consist of such texts or of a non-empty value.
         paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
             nothing else; there are no other results.
         trailing: within a turn, only calls follow a call.
@@ -76,7 +76,7 @@ class Survey:
             elif role not in _SIDES:
                 instructed = True
             before = role
-            if not parts:
+            if not parts or type(parts[-1]) is Reasoning:
                 plain = False
             origin = turn.origin
             if origin is not seen and origin is not None:

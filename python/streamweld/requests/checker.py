@@ -75,6 +75,7 @@ def check(
     found = _Checker(request, profile)
     found.members()
     found.plain_options()
+    found.efforts()
     found.tools()
     if profile.target == "anthropic":
         found.anthropic()
@@ -131,8 +132,16 @@ class _Checker:
             if option.required.get(self.target) is not None and not present:
                 self.add("option_required", steps(paths[0]), paths[0])
 
+    def efforts(self) -> None:
+        """The words of the gateway for how much the model reasons."""
+        known = self.facts.get("efforts")
+        path = "reasoning.effort" if self.target == "responses" else "reasoning_effort"
+        word = at(self.request, path)
+        if known is not None and word is not None and word not in known.values():
+            self.add("option_unsupported", steps(path), f"effort {word}")
+
     def _bounds(self, option: Option, path: str, value: Any) -> None:
-        low, high = option.limits(self.target)
+        low, high = option.limits(self.target, self.facts)
         if option.kind in ("integer", "number"):
             if (low is not None and value < low) or (high is not None and value > high):
                 self.add("option_bounds", steps(path), f"{option.word} {value}")

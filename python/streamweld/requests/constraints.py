@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld.requests.tables import at, is_list, model_facts, object_of, options, put, spec
+from streamweld.requests.tables import at, is_list, model_facts, object_of, options, put, reasons_by_default, spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,7 +186,8 @@ def _responses(work: Work, made: dict[str, Any]) -> None:
     items = made.get("input")
     listed = cast("Sequence[Any]", items) if is_list(items) else ()
     reasons = at(made, "reasoning.effort") not in (None, "none") or at(made, "reasoning.summary") is not None
-    if reasons or any(object_of(item).get("type") == "reasoning" for item in listed):
+    by_default = not work.same and reasons_by_default(made.get("model"))
+    if reasons or by_default or any(object_of(item).get("type") == "reasoning" for item in listed):
         _include(work, made)
 
 

@@ -149,7 +149,7 @@ def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
-    low, high = option.limits(work.target)
+    low, high = option.limits(work.target, work.facts)
     new = value
     if low is not None and new < low:
         new = low

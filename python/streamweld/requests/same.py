@@ -41,6 +41,12 @@ def translate(work: Work, made: dict[str, Any], names: Names) -> dict[str, Any]:
             for path in said.raw:
                 made.pop(path.partition(".")[0], None)
             thinking.translate(said, work, made)
+    if "efforts" in facts:
+        said = thinking.read(work)
+        if said is not None and said.effort is not None and facts["efforts"].get(said.effort) != said.effort:
+            for path in said.raw:
+                made.pop(path.partition(".")[0], None)
+            thinking.translate(said, work, made)
     if "choices" in facts:
         _choice(work, made, names)
     return made

@@ -25,6 +25,7 @@ __all__ = [
     "options",
     "pointer",
     "put",
+    "reasons_by_default",
     "spec",
     "steps",
 ]
@@ -64,9 +65,14 @@ class Option:
         paths = self.paths.get(target)
         return paths[0] if paths else None
 
-    def limits(self, target: str) -> tuple[float | None, float | None]:
-        """The smallest and the largest value that the target accepts."""
-        low, high = self.bounds.get(target) or self.bounds.get("*") or (None, None)
+    def limits(self, target: str, facts: Json) -> tuple[float | None, float | None]:
+        """The smallest and the largest value that the target, or the gateway, accepts."""
+        low, high = (
+            facts.get("bounds", _NOTHING).get(self.word)
+            or self.bounds.get(target)
+            or self.bounds.get("*")
+            or (None, None)
+        )
         return low, high
 
 
@@ -112,6 +118,16 @@ def model_facts(family: str, model: object) -> Json:
 @cache
 def _pattern(family: str) -> re.Pattern[str]:
     return re.compile(spec("models")[family]["pattern"])
+
+
+def reasons_by_default(model: object) -> bool:
+    """Whether this model of the Responses API reasons if the request does not mention it."""
+    return isinstance(model, str) and _by_default().search(model) is not None
+
+
+@cache
+def _by_default() -> re.Pattern[str]:
+    return re.compile(spec("thinking")["by_default"])
 
 
 def _thawed(value: Any) -> Any:

@@ -150,8 +150,15 @@ def _hidden(found: Thinking, work: Work) -> None:
         work.lose("summary", found.path, f"{work.target} cannot be asked for the text of its reasoning", True)
 
 
+def _words(work: Work) -> Mapping[str, str]:
+    """Our words for an effort, and those of the gateway, or of the target's own API."""
+    own: Mapping[str, str] | None = work.facts.get("efforts")
+    sent: Mapping[str, str] = spec("thinking")["sent"][work.target] if own is None else own
+    return sent
+
+
 def _to_chat(found: Thinking, work: Work, made: dict[str, Any]) -> None:
-    word = _word(found, work, spec("thinking")["sent"][work.target])
+    word = _word(found, work, _words(work))
     if word is not None:
         made["reasoning_effort"] = word
     elif _strength(found) is None:
@@ -160,7 +167,7 @@ def _to_chat(found: Thinking, work: Work, made: dict[str, Any]) -> None:
 
 
 def _to_responses(found: Thinking, work: Work, made: dict[str, Any]) -> None:
-    word = _word(found, work, spec("thinking")["sent"]["responses"])
+    word = _word(found, work, _words(work))
     if word is not None:
         put(made, "reasoning.effort", word)
     if found.shown:

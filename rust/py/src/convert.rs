@@ -249,5 +249,6 @@ pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
         include_usage: flag(intern!(py, "include_usage"))?,
         openresponses: word(intern!(py, "reasoning_events"))? == "openresponses",
         cut_is_error: word(intern!(py, "cut_ending"))? == "error",
+        carry_reasoning: flag(intern!(py, "carry_reasoning"))?,
     })
 }

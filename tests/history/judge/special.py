@@ -116,6 +116,34 @@ CODEX: Final = [
         ),
     ),
     (
+        "codex/local-shell-call-id",  # as OpenAI's guide has it: the output has no id of its own
+        responses(
+            {
+                "type": "local_shell_call",
+                "id": "lsh_1",
+                "call_id": "call_s",
+                "status": "completed",
+                "action": {"type": "exec", "command": ["ls", "tokdir"], "env": {}},
+            },
+            {"type": "local_shell_call_output", "id": "lsho_1", "call_id": "call_s", "output": "tokdone"},
+            tools=[{"type": "local_shell"}],
+        ),
+    ),
+    (
+        "codex/shell-silent",
+        responses(
+            {
+                "type": "shell_call",
+                "id": "sh_1",
+                "call_id": "call_s",
+                "status": "completed",
+                "action": {"commands": ["touch tokdir"], "timeout_ms": 1000, "max_output_length": None},
+            },
+            {"type": "shell_call_output", "call_id": "call_s", "output": []},
+            tools=[{"type": "shell"}],
+        ),
+    ),
+    (
         "codex/shell",
         responses(
             {

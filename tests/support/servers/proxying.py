@@ -19,11 +19,12 @@ ASK: dict[str, Any] = {"model": "m", "stream": True, "max_tokens": 9, "messages"
 
 
 @contextmanager
-def between(upstream: Upstream, **options: Any) -> Iterator[str]:
+def between(upstream: Upstream, *, base: str = "", **options: Any) -> Iterator[str]:
+    """The address of a proxy before the upstream; `base`: the path that the upstream begins with."""
     with (
         upstream.serving(),
         running(
-            create_app(ProxyConfig(upstream.url, **{"to": "chat", "allow_hosts": ("h",), **options})),
+            create_app(ProxyConfig(upstream.url + base, **{"to": "chat", "allow_hosts": ("h",), **options})),
             server_header=False,
         ) as url,
     ):

@@ -125,10 +125,13 @@ class Anthropic(SequentialAnswer):
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
         """Whether a signature is that of the block: one that was broken in two is no longer what was signed."""
-        return not block.told and block.mark != "broken" and self._is_genuine(done)
+        whole = block.mark != "broken" or self.job.carries
+        return not block.told and whole and self._is_genuine(done)
 
     def _is_genuine(self, done: ReasoningDone) -> bool:
-        return self.job.passed.own or is_genuine(self.job, "anthropic", done.provider_metadata)
+        if self.job.passed.own or self.job.carries:
+            return True
+        return is_genuine(self.job, "anthropic", done.provider_metadata)
 
     def over(self, block: Block) -> None:
         done, losses = block.done, self.job.losses

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
+from streamweld._pure.encode.common.carrier import CARRYING, Carriers
 from streamweld._pure.encode.common.encode_context import EncodeContext
 from streamweld._pure.encode.common.finish import Ending, fault_of, told
 from streamweld._pure.encode.common.id_mint import IdMint
@@ -31,7 +32,7 @@ _SAME: Final = "source and target are both {}: a stream of its own dialect canno
 class Converter:
     """Bytes of one response in, bytes of the same response in another dialect out."""
 
-    __slots__ = ("_cap", "_encoder", "_job", "_over", "_parser", "_reported", "_target", "_taken", "error")
+    __slots__ = ("_cap", "_carriers", "_encoder", "_job", "_over", "_parser", "_reported", "_target", "_taken", "error")
 
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """`config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of `EncodeContext`)."""
@@ -45,6 +46,7 @@ class Converter:
         own = dict(options)
         self._job = EncodeContext(IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
         self._encoder = load_encoder(target)(self._job)
+        self._carriers = Carriers(target) if target in CARRYING else None
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
         self._over = False
         self.error: StreamError | None = None
@@ -130,7 +132,7 @@ class Converter:
         elif isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         job.cut = self._parser.is_cut
-        self._encoder.event(job.as_written(event))
+        self._write(job.as_written(event))
         try:
             for loss in job.losses.take():
                 out.diagnose("not_carried", detail=loss)
@@ -138,6 +140,13 @@ class Converter:
             out.refusal = fault
         if job.broken and out.refusal is None:
             out.refusal = out.fault("LifecycleError", "lifecycle")
+
+    def _write(self, event: Event) -> None:
+        """Hand an event to the encoder; a carrier stands in the place of what only its provider can use."""
+        job, carriers = self._job, self._carriers
+        carried = carriers.carried(job.source or "", event) if carriers is not None and job.carries else None
+        for one in carried or (event,):
+            self._encoder.event(one)
 
     def _refuse_same(self) -> None:
         if self._parser.dialect == self._target:
@@ -159,7 +168,7 @@ class Converter:
         out.faulted = True  # here a loss is no fault any more: the answer is over
         if not self._job.broken:
             for event in self._parser.assumed_ends:
-                self._encoder.event(self._job.as_written(event))
+                self._write(self._job.as_written(event))
             self._encoder.end(ending)
         for loss in self._job.losses.take():
             out.diagnose("not_carried", detail=loss)

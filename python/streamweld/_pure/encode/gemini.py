@@ -210,7 +210,7 @@ class Gemini:
     def _signature(self, event: ToolCall | ReasoningDone) -> str | None:
         """What Google asks back with the part, if Google made it; all its other metadata is lost."""
         metadata: Mapping[str, Any] = event.provider_metadata or {}
-        if self._job.passed.own:
+        if self._job.passed.own or (self._job.carries and isinstance(event, ReasoningDone)):
             sent = event.signature if isinstance(event, ReasoningDone) else metadata.get("thoughtSignature")
             return quoted(sent) if isinstance(sent, str) and sent else None
         if not metadata:

@@ -2,14 +2,17 @@
 
 A defect is reported once: a late result is misplaced, and its call is then not reported as unanswered.
 Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
-`call_reference`, `tools_required`.
+`call_reference`, `server_calls`, `tools_required`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._spec import DIALECTS
+from streamweld.history.check.view import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from streamweld.history.check.view import Block, Message, View
 
 __all__ = ["check_pairs"]
+
+_SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +39,8 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
     calls = [block for message in view.messages for block in message.of("call")]
     results = [block for message in view.messages for block in message.of("result")]
     refused = _refused(calls, results, report)
+    if report.fact("server_calls"):
+        _settle_server_calls(calls, results, tools)
     _references(view, report)
     if report.fact("tools_required") and tools is not None and not tools and (calls or results):
         report.add("tools_missing", (calls or results)[0].path, "", "tools_required")
@@ -42,6 +49,15 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
         _pair(view, report)
     for message in view.messages:
         _result_places(message, report)
+
+
+def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools: Any) -> None:
+    """Calls that the gateway's own server ran have no result."""
+    answered = {block.id for block in results}
+    declared = {tool if isinstance(tool, str) else (as_json(tool) or {}).get("name") for tool in tools or ()}
+    for block in calls:
+        if block.type == "custom_tool_call" and block.name in _SERVER_TOOLS and block.name not in declared:
+            block.settled = block.id not in answered
 
 
 def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:

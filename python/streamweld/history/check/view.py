@@ -40,7 +40,7 @@ class Block:
     signature: str | None = None
     encrypted: str | None = None
     inner: list[Block] = field(default_factory=list["Block"])
-    settled: bool = False  # a call that needs no result: it waits for approval
+    settled: bool = False  # a call that needs no result: it waits for approval, or its server ran it
 
     @property
     def json(self) -> Json:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from streamweld.history.passes import (
     approvals,
     arguments,
+    carriers,
     content,
     hosted_items,
     ids,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ORDER", "run"]
 
 ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
+    carriers.run,
     system.run,
     hosted_items.run,
     surrogates.run,

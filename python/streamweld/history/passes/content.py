@@ -13,12 +13,14 @@ from streamweld.history.model import (
     MISSING,
     Media,
     Opaque,
+    Reasoning,
     Result,
     Text,
     Turn,
     changed,
     decoded,
     members_of,
+    removed_value,
     with_parts,
 )
 
@@ -58,20 +60,26 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
         context.edit("document_text", turn.path, "put a text beside the document")
         parts.append(Text(text=_DOCUMENT, path=turn.path))
         altered = True
-    silent = context.fact("empty_message") == "drop_silent" and turn.role == "assistant" and _only_empty(parts)
+    silent = context.fact("empty_message") == "drop_silent" and turn.role == "assistant" and _is_silent(parts, context)
     if silent or (not parts and (turn.parts or context.fact("empty_message"))):
         if silent or not turn.parts:
-            context.edit("message_empty", turn.path, "dropped a message without content", _raw(turn))
+            context.edit("message_empty", turn.path, "dropped a message without content", _removed(turn, parts))
         return None
     return with_parts(turn, parts) if altered else turn
 
 
-def _only_empty(parts: list[Part]) -> bool:
-    return bool(parts) and all(isinstance(part, Text) and not part.text for part in parts)
+def _is_silent(parts: list[Part], context: Context) -> bool:
+    """Whether a message has neither text nor calls; reasoning in a member beside the content does not count."""
+    beside = context.facts("reasoning").get("accept") == "field"
+    return bool(parts) and all(
+        not part.text if isinstance(part, Text) else beside and isinstance(part, Reasoning) for part in parts
+    )
 
 
-def _raw(turn: Turn) -> Any:
-    return None if turn.origin is None else turn.origin.raw
+def _removed(turn: Turn, parts: list[Part]) -> Any:
+    if turn.origin is not None and turn.origin.raw is not None:
+        return turn.origin.raw
+    return [removed_value(part) for part in parts if not isinstance(part, Text)] or None
 
 
 def _is_bare_document(parts: list[Part]) -> bool:

@@ -4,8 +4,9 @@ A call that the client ran (shell, apply_patch, computer) becomes a function cal
 server made becomes a text of the assistant, if the target is another Responses gateway. Constraint: `items`.
 
 xAI sends calls that it runs itself as `custom_tool_call` (vectors `responses/plain_calls`, `xai-*`). Such a call has
-no output; if the history has one, or the request declares the tool, the client runs it. Targets of the Responses API
-keep such a call, with a result that says that it has none: other vendors' servers reject a call without one.
+no output; if the history has one, or the request declares the tool, the client runs it. xAI gets such a call back as it
+was (constraint `server_calls`). Other targets of the Responses API get it with a result that says that it has none:
+their servers reject a call without one.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -22,9 +23,11 @@ from streamweld.history.model import (
     Call,
     Media,
     Opaque,
+    Origin,
     Result,
     Text,
     Turn,
+    copied,
     json_text,
     members_of,
     with_parts,
@@ -73,6 +76,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if not context.survey(turns).opaque:
         return turns
     accepted: Collection[str] = (context.fact("items") or (_ANY,)) if context.family == _RESPONSES else ()
+    turns = _with_output_ids(turns, context)
     out: list[Turn] = []
     for turn in turns:
         pairs = [pair for part in turn.parts if (pair := _converted(part, accepted, context)) is not None]
@@ -95,7 +99,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the calls that the server ran as items of its own dialect."""
-    if context.family == _RESPONSES:
+    if context.family == _RESPONSES and not context.fact("server_calls"):
         return turns
     found = context.survey(turns)
     calls = [call for call in found.calls if call.custom and call.name in _SERVER_TOOLS - context.tools.keys()]
@@ -109,6 +113,44 @@ def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
         else turn
         for turn in turns
     ]
+
+
+def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the id of its call as the `id` of each output of a local shell.
+
+    OpenAI's types require it there (`openai-python`, LocalShellCallOutput), and vLLM validates by them. Clients also
+    send it as `call_id`, or send the item id of the call.
+    """
+    calls: dict[str, str] = {}  # every id of a call -> its call id
+    out: list[Turn] = []
+    for turn in turns:
+        parts: list[Part] = []
+        for part in turn.parts:
+            raw = members_of(part.raw) if isinstance(part, Opaque) and part.dialect == _RESPONSES else EMPTY
+            if raw.get("type") == "local_shell_call" and isinstance(raw.get("call_id"), str):
+                calls[raw["call_id"]] = raw["call_id"]
+                if isinstance(raw.get("id"), str):
+                    calls.setdefault(raw["id"], raw["call_id"])
+            elif isinstance(part, Opaque) and raw.get("type") == "local_shell_call_output":
+                part = _named(part, raw, calls, context)
+            parts.append(part)
+        out.append(turn if all(map(is_, parts, turn.parts)) else with_parts(turn, parts))
+    return turns if all(map(is_, out, turns)) else out
+
+
+def _named(part: Opaque, raw: Mapping[str, Any], calls: Mapping[str, str], context: Context) -> Opaque:
+    told = [name for name in (raw.get("call_id"), raw.get("id")) if isinstance(name, str) and name]
+    wanted = next((calls[name] for name in told if name in calls), told[0] if told else None)
+    if wanted is None or (raw.get("id") == wanted and "call_id" not in raw):
+        return part
+    context.edit("output_id", part.path, f"the id of the output is that of its call, {wanted!r}", raw.get("id"))
+    own = {name: value for name, value in raw.items() if name not in ("id", "call_id")}
+    made = {"type": own.pop("type"), "id": wanted, **own}
+    return copied(part, raw=made, touched=True, origin=None if part.origin is None else _origin_of(part.origin, made))
+
+
+def _origin_of(origin: Origin, raw: Any) -> Origin:
+    return Origin(origin.dialect, origin.path, raw, origin.count, stale=True)
 
 
 def _item(call: Part) -> Opaque:

@@ -173,7 +173,9 @@ def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
     if kind in ("media", "image-data", "file-data"):
         media_type = as_optional_text(raw.get("mediaType"), path)
         data = as_text(raw.get("data"), path)
-        return Media(*locate(within, path, raw, _MEDIA), kind=media_kind(media_type), media_type=media_type, data=data)
+        name = as_optional_text(raw.get("filename"), path)
+        place, found = locate(within, path, raw, _MEDIA), media_kind(media_type)
+        return Media(*place, kind=found, media_type=media_type, data=data, filename=name)
     if kind in ("image-url", "file-url"):
         place = locate(within, path, raw, _MEDIA | {"url"})
         return Media(*place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url"), path))

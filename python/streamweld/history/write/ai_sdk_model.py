@@ -148,13 +148,13 @@ def _inner(part: Text | Media | Opaque, writer: Writer) -> Any:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **writer.extra_members(part)}
     writer.extra_members(part)
+    image = part.kind == "image"
+    if part.filename and (image or part.url):
+        writer.context.lose("filename", part.path, "only inline files of a tool result have a name", part.filename)
     if part.url:
-        return {"type": "image-url" if part.kind == "image" else "file-url", "url": part.url}
-    return {
-        "type": "image-data" if part.kind == "image" else "file-data",
-        "data": part.data or "",
-        "mediaType": _type(part),
-    }
+        return {"type": "image-url" if image else "file-url", "url": part.url}
+    name = {"filename": part.filename} if part.filename and not image else {}
+    return {"type": "image-data" if image else "file-data", "data": part.data or "", "mediaType": _type(part), **name}
 
 
 def _type(part: Media) -> str:

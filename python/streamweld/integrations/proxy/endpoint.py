@@ -180,10 +180,12 @@ class Conversation:
         asked = await aside(len(body), lambda: prepared(body, done.dialect, self._path, self._query, config))
         done.dropped = (*done.dropped, *asked.dropped)
         path, query = self._sent, self._query
-        if self._converts:
-            path, query = routes.path_of(cast("str", config.to), cast("str", asked.model), stream=asked.stream)
-            headers = passing.asked_in(self._headers, cast("str", config.to))
-            done.mode = "convert"
+        own = None if done.dialect is None or config.to is None else routes.of_gateway(config.gateway, config.to)
+        if self._converts or (own is not None and asked.model is not None):
+            to, model = cast("str", config.to), cast("str", asked.model)
+            path, query = routes.path_of(to, model, stream=asked.stream, gateway=config.gateway)
+            headers = passing.asked_in(self._headers, to, None if own is None else own["credential"])
+            done.mode = "convert" if self._converts else done.mode
         else:
             headers = passing.asked(self._headers)
         headers["via"] = self._via
@@ -273,6 +275,7 @@ class Conversation:
             known_call_ids=asked.known_call_ids,
             content_type=passing.plain(answer.headers.get("content-type")) or None,
             include_usage=asked.include_usage,
+            carry_reasoning=True,
             cut_ending="error",  # openai-python raises nothing for a response that is `incomplete`
         )
 

@@ -12,7 +12,7 @@ from streamweld._spec import load_proxy
 from streamweld.integrations.proxy.refusals import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream", "plain", "received", "via"]
 
@@ -110,13 +110,13 @@ def asked(given: Mapping[str, str]) -> dict[str, str]:
     return {**given, "accept-encoding": "identity"}
 
 
-def asked_in(given: Mapping[str, str], dialect: str) -> dict[str, str]:
-    """Those of a converted request: the key stands where the other API looks for it."""
+def asked_in(given: Mapping[str, str], dialect: str, slot: Sequence[str] | None = None) -> dict[str, str]:
+    """Those of a converted request: the key stands where the other API, or with `slot` the gateway, looks for it."""
     made = {name: value for name, value in given.items() if name in _ASKED_IN}
     for name, before in _CREDENTIALS["read"]:
         value = given.get(name, "")
         if value[: len(before)].lower() == before.lower() and value[len(before) :]:
-            to, start = _CREDENTIALS["write"][dialect]
+            to, start = slot or _CREDENTIALS["write"][dialect]
             made[to] = start + value[len(before) :]
             break
     return {

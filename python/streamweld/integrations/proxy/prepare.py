@@ -75,12 +75,10 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         given = {**asked, "model": model}
     told = translated(given, cast("Speaks", dialect), config, stream=stream)
     payload = told.payload
-    if payload == given:
-        made = body
-    else:
-        made = orjson.dumps(
-            {name: value for name, value in payload.items() if name != "model"} if config.to == "gemini" else payload
-        )
+    own = routes.of_gateway(config.gateway, config.to)
+    if own is not None or config.to == "gemini":  # the model is in the path
+        payload = {name: value for name, value in payload.items() if name != "model"} | (own or {}).get("body", {})
+    made = body if payload in (given, asked) else orjson.dumps(payload)
     return Prepared(
         made,
         stream,

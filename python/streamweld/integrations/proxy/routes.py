@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from streamweld._spec import load_proxy
 
-__all__ = ["asked_path", "dialect_of", "is_safe", "is_stream", "model_of", "path_of", "target_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["asked_path", "dialect_of", "is_safe", "is_stream", "model_of", "of_gateway", "path_of", "target_of"]
 
 _ROUTES: Final = load_proxy()["routes"]
 _PATTERNS: Final = {name: re.compile(route["pattern"], re.ASCII) for name, route in _ROUTES.items()}
@@ -26,19 +29,32 @@ def dialect_of(path: str) -> str | None:
     return next((name for name, pattern in _PATTERNS.items() if pattern.search(path)), None)
 
 
-def path_of(dialect: str, model: str, *, stream: bool) -> tuple[str, str]:
+def path_of(dialect: str, model: str, *, stream: bool, gateway: str | None = None) -> tuple[str, str]:
     """Where an API takes the requests that can be converted: the path with its escapes, and the query.
+
+    `gateway`: the upstream, if it is one that offers the API under other paths.
 
     >>> path_of("chat", "m", stream=True)
     ('/v1/chat/completions', '')
     >>> path_of("gemini", "gemini-3", stream=True), path_of("gemini", "../x:y", stream=False)[0]
     (('/v1beta/models/gemini-3:streamGenerateContent', 'alt=sse'), '/v1beta/models/..%2Fx%3Ay:generateContent')
+    >>> path_of("anthropic", "claude-sonnet-4-5@20250929", stream=True, gateway="vertex")[0]
+    '/models/claude-sonnet-4-5%4020250929:streamRawPredict'
     """
-    path: str = _ROUTES[dialect]["path"]
-    if dialect != "gemini":
+    own = of_gateway(gateway, dialect)
+    path: str = (own or _ROUTES[dialect])["path"]
+    if dialect != "gemini" and own is None:
         return path, ""
     named = f"{path}/{quote(model.removeprefix('models/'), safe='')}"
-    return (f"{named}:streamGenerateContent", "alt=sse") if stream else (f"{named}:generateContent", "")
+    methods = own or {"stream": "streamGenerateContent", "whole": "generateContent"}
+    return f"{named}:{methods['stream' if stream else 'whole']}", "alt=sse" if stream and dialect == "gemini" else ""
+
+
+def of_gateway(gateway: str | None, dialect: str) -> Mapping[str, Any] | None:
+    """Where a gateway's paths, keys and bodies differ from those of the API that it speaks; None if they do not."""
+    name = (gateway or "").partition("@")[0]
+    found: Mapping[str, Any] | None = load_proxy()["gateways"].get(name, {}).get(dialect)
+    return found
 
 
 def model_of(path: str) -> str | None:

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["warm_up"]
 
-_ASK: Final = (
-    b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"?"}],"input":"?",'
-    b'"contents":[{"role":"user","parts":[{"text":"?"}]}]}'
-)
+_MESSAGES: Final = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"?"}]}'
+_ASK: Final = {
+    "chat": _MESSAGES,
+    "anthropic": _MESSAGES,
+    "responses": b'{"model":"m","input":"?"}',
+    "gemini": b'{"contents":[{"role":"user","parts":[{"text":"?"}]}]}',
+}
 _TEXT: Final = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%b]}\n\n'
 _CHAT: Final = (
     _TEXT % b'{"index":0,"delta":{"role":"assistant","content":"a"}}'
@@ -37,7 +40,7 @@ def warm_up(config: ProxyConfig) -> None:
         repairer = StreamConverter(source=cast("Speaks", dialect), target="same")
         repairer.feed(said[dialect])
         repairer.close()
-        prepared(_ASK, dialect, routes.path_of(dialect, "m", stream=False)[0], "", config)
+        prepared(_ASK[dialect], dialect, routes.path_of(dialect, "m", stream=False)[0], "", config)
         if config.to is not None and dialect != config.to:
             target = cast("Speaks", dialect)
             converted(StreamConverter(source=config.to, target=target), said[config.to], dialect)

@@ -100,8 +100,9 @@ def _join(message: dict[str, Any], delta: dict[str, Any], texts: _Texts) -> None
     for name in ("content", "reasoning_content", "refusal"):
         if delta.get(name):
             texts.add(message, name, delta[name])
-    if "annotations" in delta:
-        message.setdefault("annotations", []).extend(delta["annotations"])
+    for name in ("annotations", "reasoning_details"):
+        if name in delta:
+            message.setdefault(name, []).extend(delta[name])
     if not delta.get("tool_calls"):
         return
     calls = message.setdefault("tool_calls", [])

@@ -270,7 +270,7 @@ impl Message {
         done: &'d Done<'_>,
     ) -> Option<&'d str> {
         let signature = told(done.signature.as_deref())?;
-        let signed = !block.told && block.mark != BROKEN;
+        let signed = !block.told && (block.mark != BROKEN || job.carries());
         let genuine = signed && is_own(job, done.metadata.as_deref());
         genuine.then_some(signature)
     }
@@ -291,7 +291,7 @@ fn leave(job: &mut EncodeContext) {
 
 /// What hangs on a reasoning is Anthropic's.
 fn is_own(job: &EncodeContext, metadata: Option<&str>) -> bool {
-    job.passed.own || is_genuine(job, NAME, metadata)
+    job.passed.own || job.carries() || is_genuine(job, NAME, metadata)
 }
 
 fn told(text: Option<&str>) -> Option<&str> {

@@ -43,6 +43,8 @@ pub(crate) struct Choice {
     finish: Option<Finish>,
     /// Of its texts, as JSON.
     citations: String,
+    /// How many carriers of reasoning were written.
+    carriers: i64,
     /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
     pub(crate) waiting: Set<String>,
     /// The index of the next call, above all that were begun; -1 before the choice itself is.
@@ -111,7 +113,10 @@ impl Encoder for Chat {
                 ..
             } => {
                 self.rest(job, "reasoning_content", (part, choice), text);
-                job.sealed(kind, text, signature, encrypted_content);
+                match signature.filter(|_| job.carries()) {
+                    Some(carrier) => self.carry(job, choice, carrier),
+                    None => job.sealed(kind, text, signature, encrypted_content),
+                }
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
                 self.rest(job, "refusal", (part, choice), text);
@@ -236,6 +241,18 @@ impl Chat {
             None => job.losses.note("text_corrected"),
         }
         self.parts.remove(&part);
+    }
+
+    /// A carrier of reasoning, in the member whose entries clients return as they are:
+    /// <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
+    fn carry(&mut self, job: &mut EncodeContext, index: i32, carrier: &str) {
+        let choice = self.choice(index);
+        let place = choice.carriers;
+        choice.carriers += 1;
+        let to = self.begin_chunk(job, index);
+        to.raw("{\"reasoning_details\":[{\"type\":\"reasoning.encrypted\",\"data\":");
+        to.string(carrier).raw(",\"format\":\"unknown\",\"index\":");
+        to.number(place).raw("}]}").raw(LAST).end();
     }
 
     /// Keeps what every client has a type for: @ai-sdk/openai refuses a citation without its place in the text.

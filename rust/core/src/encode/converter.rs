@@ -3,6 +3,7 @@
 //! Whatever goes wrong upstream becomes the target's own ending, at once, and is kept as `error`. Knows no dialect's wire.
 
 use crate::dialect::Dialect;
+use crate::encode::common::carrier;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
@@ -63,7 +64,12 @@ struct EncoderSink {
     stopped: bool,
     /// The upstream's error, where a policy let it pass.
     complaint: Option<EndingError>,
+    /// How many carriers of a call's signature were written, each as a part of its own.
+    carriers: u32,
 }
+
+/// The targets that have no member for what other providers sign or encrypt.
+const CARRYING: [&str; 4] = ["chat", "responses", "anthropic", "gemini"];
 
 impl Sink for EncoderSink {
     #[inline]
@@ -80,7 +86,9 @@ impl Sink for EncoderSink {
             event => {
                 let other = self.job.as_written(event);
                 let event = other.as_ref().unwrap_or(event);
-                self.encoder.event(&mut self.job, event);
+                if !self.job.carries() || !self.carried(event) {
+                    self.encoder.event(&mut self.job, event);
+                }
                 self.tell();
                 if self.job.broken {
                     self.stop(|| Fault::new(Class::Lifecycle, "lifecycle"));
@@ -112,6 +120,82 @@ impl Sink for EncoderSink {
 }
 
 impl EncoderSink {
+    /// Writes an event that holds what only its provider can use, with a carrier of that in its place. False, and nothing
+    /// was done, if it holds none, or the target has a member of its own for it.
+    fn carried(&mut self, event: &Event<'_>) -> bool {
+        let target = self.target.name();
+        if !CARRYING.contains(&target) {
+            return false;
+        }
+        let encrypts =
+            |text: &str| target == "responses" || (target == "anthropic" && text.is_empty());
+        if let Event::ReasoningDone {
+            part,
+            text,
+            kind,
+            item_id,
+            choice,
+            ..
+        } = *event
+        {
+            let Some(carrier) = carrier::of_reasoning(self.job.source, event) else {
+                return false;
+            };
+            let encrypts = encrypts(text);
+            let event = Event::ReasoningDone {
+                part,
+                text,
+                kind: if text.is_empty() { "summary" } else { kind },
+                item_id,
+                signature: Some(carrier.as_str()).filter(|_| !encrypts),
+                encrypted_content: Some(carrier.as_str()).filter(|_| encrypts),
+                choice,
+                metadata: None,
+            };
+            self.encoder.event(&mut self.job, &event);
+            return true;
+        }
+        let Event::ToolCall {
+            choice, metadata, ..
+        } = *event
+        else {
+            return false;
+        };
+        let Some((carrier, alone)) = carrier::of_call(self.job.source, event) else {
+            return false;
+        };
+        self.carriers += 1;
+        let part = u32::MAX - self.carriers;
+        let encrypts = encrypts("");
+        for event in [
+            Event::ReasoningStarted {
+                part,
+                kind: "summary",
+                item_id: None,
+                choice,
+                metadata: None,
+            },
+            Event::ReasoningDone {
+                part,
+                text: "",
+                kind: "summary",
+                item_id: None,
+                signature: Some(carrier.as_str()).filter(|_| !encrypts),
+                encrypted_content: Some(carrier.as_str()).filter(|_| encrypts),
+                choice,
+                metadata: None,
+            },
+        ] {
+            self.encoder.event(&mut self.job, &event);
+        }
+        let mut call = *event;
+        if let Event::ToolCall { metadata: kept, .. } = &mut call {
+            *kept = metadata.filter(|_| !alone);
+        }
+        self.encoder.event(&mut self.job, &call);
+        true
+    }
+
     /// Says the losses that were noted. Where they are faults, the first is all that is said.
     #[inline]
     fn tell(&mut self) {
@@ -157,6 +241,7 @@ impl Converter {
             refusal: None,
             stopped: false,
             complaint: None,
+            carriers: 0,
         };
         Ok(Converter {
             max_diagnostics: as_len(config.limits.max_diagnostics),

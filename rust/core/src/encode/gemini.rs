@@ -117,7 +117,7 @@ impl Encoder for Gemini {
                 ..
             } => {
                 self.rest(job, (part, choice), text, Sort::Thought);
-                let own = if job.passed.own {
+                let own = if job.passed.own || job.carries() {
                     sent.filter(|text| !text.is_empty()).map(str::to_owned)
                 } else {
                     signature(job, event.metadata())

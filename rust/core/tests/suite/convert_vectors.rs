@@ -47,6 +47,7 @@ impl Setting {
                 "include_usage" => written.include_usage = value.as_bool().unwrap(),
                 "hold_arguments" => written.hold_arguments = value.as_bool().unwrap(),
                 "reasoning_events" => written.openresponses = value == "openresponses",
+                "carry_reasoning" => written.carry_reasoning = value.as_bool().unwrap(),
                 "cut_ending" => written.cut_is_error = value == "error",
                 "limits" => {
                     for (name, limit) in value.as_object().unwrap() {

@@ -74,6 +74,7 @@ class Chat:
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # the word of a source of this dialect
         self._told: dict[int, Told] = {}  # of the parts that are open
+        self._carriers: dict[int, int] = {}  # how many carriers of reasoning each choice has
         self._citations: dict[int, list[str]] = {}
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
@@ -197,12 +198,24 @@ class Chat:
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         self._rest(event)
+        if event.signature and self._job.carries:
+            self._carry(event.choice, event.signature)
+            return
         if event.signature:
             self._job.losses.note("reasoning_signature")
         if event.encrypted_content:
             self._job.losses.note("encrypted_reasoning")
         if event.kind == "redacted" and not event.text:
             self._job.losses.note("redacted_reasoning")
+
+    def _carry(self, index: int, carrier: str) -> None:
+        """A carrier of reasoning, in the member whose entries clients return as they are:
+        https://openrouter.ai/docs/use-cases/reasoning-tokens.
+        """
+        place = self._carriers.get(index, 0)
+        self._carriers[index] = place + 1
+        entry = members(type='"reasoning.encrypted"', data=quoted(carrier), format='"unknown"', index=str(place))
+        self._chunk(index, f'{{"reasoning_details":[{entry}]}}')
 
     def _source(self, _: Source) -> None:
         self._job.losses.note("sources")  # a citation here needs the place in the text that it stands for

@@ -35,6 +35,7 @@ class EncodeContext:
     include_usage: bool = True  # of Chat Completions, which sends it on request only
     reasoning_events: Literal["openai", "openresponses"] = "openai"
     cut_ending: Literal["incomplete", "error"] = "incomplete"  # of Responses, where a cut answer may end as unfinished
+    carry_reasoning: bool = False  # signed and encrypted reasoning goes out as a carrier that the client returns
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
     passed: PassedThrough = field(default_factory=PassedThrough)
@@ -48,6 +49,11 @@ class EncodeContext:
     broken: bool = False  # said by the encoder: what went out cannot be mended; its error ending is written
     taken: set[str] = field(default_factory=set[str])  # ids of calls of this answer
     unfinished: set[int] = field(default_factory=set[int])  # choices with a call of the client's that is not whole
+
+    @property
+    def carries(self) -> bool:
+        """Signatures and encrypted content of the events at hand are carriers, which any client returns."""
+        return self.carry_reasoning and not self.passed.own and not (self.source or "").startswith("ai-sdk-")
 
     def as_written(self, event: Event) -> Event:
         """The event as an encoder takes it: a reason that was not sent must not make a client run a cut call."""

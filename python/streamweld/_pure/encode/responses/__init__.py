@@ -379,15 +379,21 @@ class Responses:
         self._part_done(event, tuple(citations))
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
+        carries = self._job.carries
+        if carries and event.encrypted_content:
+            if event.kind == "summary":
+                self._kinds[event.part] = SUMMARY
+            self._text_item(event)  # a carrier needs an item, also without a text
+        kept = self._job.passed.own or carries
         item = self._items.get(event.part)
         holder = item.holder if isinstance(item, TextItem) else self._bare.get(event.part)
-        if holder is not None and self._job.passed.own:
+        if holder is not None and kept:
             holder.encrypted = event.encrypted_content or holder.encrypted
         self._part_done(event)
         self._kinds.pop(event.part, None)
         if event.signature:
             self._job.losses.note("reasoning_signature")
-        if event.encrypted_content and not self._job.passed.own:
+        if event.encrypted_content and not kept:
             self._job.losses.note("encrypted_reasoning")
         if event.kind == "redacted" and not event.text:
             self._job.losses.note("redacted_reasoning")

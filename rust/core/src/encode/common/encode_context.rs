@@ -25,6 +25,8 @@ pub struct Options {
     pub openresponses: bool,
     /// A cut is the error of Responses, too, and not a response that is incomplete.
     pub cut_is_error: bool,
+    /// Signed and encrypted reasoning goes out as an opaque carrier that the client returns.
+    pub carry_reasoning: bool,
 }
 
 /// What the source said of the answer as a whole.
@@ -150,6 +152,11 @@ impl EncodeContext {
             self.losses.note("finish");
         }
         finish::word_of(target, reason, raw)
+    }
+
+    /// Signatures and encrypted content of the events at hand are carriers, which any client returns.
+    pub(crate) fn carries(&self) -> bool {
+        self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
 
     /// Notes what of a reasoning only its own provider can read.

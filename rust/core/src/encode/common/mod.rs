@@ -2,6 +2,7 @@
 
 pub(crate) mod block;
 pub(crate) mod block_calls;
+pub(crate) mod carrier;
 pub(crate) mod citations;
 pub(crate) mod compact_json;
 pub(crate) mod encode_context;

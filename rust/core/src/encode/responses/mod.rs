@@ -111,15 +111,20 @@ impl Encoder for Responses {
             } => {
                 self.kind(part, kind);
                 let body = self.reasoning(part);
+                let sealed = encrypted_content.filter(|content| !content.is_empty());
+                let carries = job.carries();
+                if carries && sealed.is_some() && !self.places.contains_key(&part) {
+                    self.begin(job, part, body.clone()); // a carrier needs an item, also without a text
+                }
                 let place = self.places.get(&part);
                 let item = place.and_then(|place| self.items.item_of(*place));
                 let item = item.or(self.bare.get(&part).copied());
-                let sealed = encrypted_content.filter(|content| !content.is_empty());
-                if let (Some(item), Some(content), true) = (item, sealed, job.passed.own) {
+                let kept = job.passed.own || carries;
+                if let (Some(item), Some(content), true) = (item, sealed, kept) {
                     self.items.encrypt(item, content);
                 }
                 let place = self.rest(job, part, text, || body);
-                let sealed = sealed.filter(|_| !job.passed.own);
+                let sealed = sealed.filter(|_| !kept);
                 job.sealed(kind, text, signature, sealed);
                 self.done(job, place);
             }

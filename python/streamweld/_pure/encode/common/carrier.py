@@ -1,0 +1,114 @@
+"""Opaque carriers: what only its provider can use again, in one text that a client of another dialect returns.
+
+The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it back. It
+holds the reasoning whole, because clients may change or drop the text beside it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld._pure.encode.common.writer import compact_json, members, quoted
+from streamweld._pure.json.kinds import is_object
+from streamweld.events import ReasoningDone, ReasoningStarted, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld.events import Event
+
+__all__ = ["CARRYING", "Carriers"]
+
+# The targets that have no member for what other providers sign or encrypt.
+CARRYING: Final = frozenset({"chat", "responses", "anthropic", "gemini"})
+_LAST_PART: Final = 2**32 - 1  # parts of carriers count down from here, far from those of the source
+_NO_METADATA: Final[Mapping[str, Any]] = {}
+
+
+class Carriers:
+    """The carriers of one stream."""
+
+    __slots__ = ("_made", "_target")
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._made = 0  # carriers of a call's signature, each a part of its own
+
+    def carried(self, source: str, event: Event) -> list[Event] | None:
+        """The events to write in place of one that holds what only its provider can use; None if it holds none."""
+        if isinstance(event, ReasoningDone):
+            carrier = _of_reasoning(source, event)
+            return None if carrier is None else [self._reasoning(event, carrier)]
+        if not isinstance(event, ToolCall):
+            return None
+        metadata = event.provider_metadata or _NO_METADATA
+        signature = _signature(source, metadata)
+        if signature is None:
+            return None
+        self._made += 1
+        part = _LAST_PART - self._made
+        carrier = _text(source, call_id=quoted(event.call_id), signature=quoted(signature))
+        started = ReasoningStarted(part, "summary", choice=event.choice)
+        bare = ReasoningDone(part, "", "summary", choice=event.choice)
+        return [started, self._reasoning(bare, carrier), _bare(event) if len(metadata) == 1 else event]
+
+    def _reasoning(self, event: ReasoningDone, carrier: str) -> ReasoningDone:
+        encrypts = self._target == "responses" or (self._target == "anthropic" and not event.text)
+        return ReasoningDone(
+            event.part,
+            event.text,
+            event.kind if event.text else "summary",
+            event.item_id,
+            signature=None if encrypts else carrier,
+            encrypted_content=carrier if encrypts else None,
+            choice=event.choice,
+        )
+
+
+def _bare(call: ToolCall) -> ToolCall:
+    """The call without metadata."""
+    return ToolCall(
+        *(call.part, call.call_id, call.name, call.arguments, call.state),
+        item_id=call.item_id,
+        reason=call.reason,
+        raw_arguments=call.raw_arguments,
+        provider_executed=call.provider_executed,
+        aliases=call.aliases,
+        custom=call.custom,
+        origin=call.origin,
+        raw_text=call.raw_text,
+        choice=call.choice,
+    )
+
+
+def _of_reasoning(source: str, event: ReasoningDone) -> str | None:
+    if not event.signature and not event.encrypted_content:
+        return None
+    return _text(
+        source,
+        kind=quoted(event.kind),
+        text=quoted(event.text),
+        item_id=_quoted(event.item_id),
+        signature=_quoted(event.signature),
+        encrypted_content=_quoted(event.encrypted_content),
+        metadata=compact_json(event.provider_metadata) if event.provider_metadata is not None else None,
+    )
+
+
+def _signature(source: str, metadata: Mapping[str, Any]) -> str | None:
+    found = metadata.get("thoughtSignature") if source == "gemini" else None
+    if source == "chat":
+        extra = metadata.get("extra_content")
+        google = extra.get("google") if is_object(extra) else None
+        found = google.get("thought_signature") if is_object(google) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _quoted(text: str | None) -> str | None:
+    return quoted(text) if text else None
+
+
+def _text(source: str, **fields: str | None) -> str:
+    made = members(streamweld="1", **{"from": quoted(source)}, **fields)
+    return b64encode(made.encode()).decode()

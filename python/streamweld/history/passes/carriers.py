@@ -1,0 +1,168 @@
+"""Restore what a carrier holds: the reasoning and signatures of another provider, as a stream conversion sealed them.
+
+`StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client returns them
+where its own API has signatures; this pass puts the original reasoning in their place, before any pass judges it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import orjson
+
+from streamweld.history.chat_reasoning import DETAILS
+from streamweld.history.model import Call, Origin, Reasoning, changed, members_of, with_parts
+from streamweld.history.read.chat_reasoning import read_reasoning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Part, Turn
+
+__all__ = ["run"]
+
+_BEGINNING: Final = "eyJzdHJlYW13ZWxkIjox"  # {"streamweld":1
+_STANDARD: Final = str.maketrans("-_", "+/")  # google-genai writes bytes in the other alphabet
+_FAMILIES: Final = {"chat": "openai-chat"}
+_ISSUERS: Final = {"responses": "openai", "anthropic": "anthropic", "gemini": "google"}
+_UNREADABLE: Final = "streamweld"  # the issuer of a carrier that was changed: no target accepts it
+_KINDS: Final = ("summary", "raw", "thinking", "redacted")
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the reasoning and signatures that their carriers hold."""
+    if not context.survey(turns).reasoned:
+        return turns
+    out = [_restored(turn, context) if turn.role == "assistant" else turn for turn in turns]
+    return out if any(made is not turn for made, turn in zip(out, turns, strict=True)) else turns
+
+
+def _restored(turn: Turn, context: Context) -> Turn:
+    parts: list[Part] = []
+    signatures: dict[str, str] = {}
+    copies = _Copies()
+    found = False
+    for part in turn.parts:
+        carrier = _carrier(part) if isinstance(part, Reasoning) else None
+        if carrier is None:
+            copies.see(len(parts), part)
+            parts.append(part)
+            continue
+        found = True
+        context.edit("reasoning_carrier", part.path, "restored what the carrier holds")
+        held = _opened(carrier)
+        call_id = held.get("call_id")
+        if isinstance(call_id, str):
+            signatures[call_id] = _text(held, "signature")
+            continue
+        reasoning = _reasoning(cast("Reasoning", part), held, context)
+        copies.replace("".join([one.text for one in reasoning]))
+        parts += reasoning
+    if not found:
+        return turn
+    copies.finish()
+    return with_parts(
+        turn,
+        [
+            changed(part, signature=signatures[part.call_id])
+            if isinstance(part, Call) and signatures.get(part.call_id)
+            else part
+            for n, part in enumerate(parts)
+            if n not in copies.found
+        ],
+    )
+
+
+def _carrier(part: Reasoning) -> str | None:
+    for text in (part.signature, part.encrypted):
+        if text is not None and text.startswith(_BEGINNING):
+            return text
+    return None
+
+
+def _opened(carrier: str) -> Mapping[str, Any]:
+    try:
+        return members_of(orjson.loads(b64decode(carrier.translate(_STANDARD), validate=True)))
+    except ValueError:
+        return {}
+
+
+def _reasoning(part: Reasoning, held: Mapping[str, Any], context: Context) -> list[Reasoning]:
+    """Return the reasoning that the carrier holds; as text, without proof, if the carrier was changed."""
+    dialect = _text(held, "from")
+    origin = part.origin if part.origin is not None else Origin(dialect, part.path, held)
+    metadata = members_of(held.get("metadata"))
+    if dialect == "chat" and isinstance(metadata.get(DETAILS), list):
+        made = read_reasoning({DETAILS: metadata[DETAILS]}, origin, part.path, None).parts
+        return [one for one in made if isinstance(one, Reasoning)]
+    text, kind = _text(held, "text"), _text(held, "kind")
+    return [
+        changed(
+            part,
+            segments=(text,) if text else (),
+            kind=kind if kind in _KINDS else part.kind,
+            item_id=_text(held, "item_id") or None,
+            signature=_text(held, "signature") or None,
+            encrypted=_text(held, "encrypted_content") or None,
+            issuer=_issuer(dialect, context),
+            assumed=False,
+            member=None,
+        )
+        if dialect
+        else changed(part, issuer=_UNREADABLE, assumed=False)
+    ]
+
+
+def _issuer(dialect: str, context: Context) -> str | None:
+    """Return who can read it: a target of the dialect it came from is taken for the one that issued it."""
+    usual = _ISSUERS.get(dialect)
+    issuers: Any = context.facts("reasoning").get("issuers") or ()
+    same = _FAMILIES.get(dialect, dialect) == context.family
+    return issuers[0] if same and issuers and usual not in issuers else usual
+
+
+def _text(held: Mapping[str, Any], name: str) -> str:
+    found = held.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+class _Copies:
+    """The parts of a turn whose text a carrier holds, too: what the client was shown of it.
+
+    Attributes:
+        found: the places of these parts.
+    """
+
+    def __init__(self) -> None:
+        self.found: set[int] = set()
+        self._shown: list[tuple[int, str]] = []  # plain reasoning that no carrier has accounted for
+        self._unmatched = ""
+
+    def see(self, place: int, part: Part) -> None:
+        """Take note of a part that is no carrier."""
+        if isinstance(part, Reasoning) and not part.signature and not part.encrypted:
+            self._shown.append((place, _squeezed(part.text)))
+
+    def replace(self, text: str) -> None:
+        """Find the parts right before a carrier that add up to its text."""
+        wanted = rest = _squeezed(text)
+        for at in range(len(self._shown) - 1, -1, -1):
+            if not rest or not rest.endswith(self._shown[at][1]):
+                break
+            rest = rest[: len(rest) - len(self._shown[at][1])]
+            if not rest:
+                self.found |= {place for place, _ in self._shown[at:]}
+                del self._shown[at:]
+                return
+        self._unmatched += wanted
+
+    def finish(self) -> None:
+        """Find a member that holds all texts of the turn at once."""
+        if self._unmatched and "".join([text for _, text in self._shown]) == self._unmatched:
+            self.found |= {place for place, _ in self._shown}

@@ -1,0 +1,123 @@
+//! Opaque carriers: what only its provider can use again, in one text that a client of another dialect returns.
+//!
+//! The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it back. It
+//! holds the reasoning whole, because clients may change or drop the text beside it.
+
+use crate::encode::common::compact_json::canonical;
+use crate::encode::common::writer::Writer;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Object;
+use crate::model::event::Event;
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// A reasoning that is signed or encrypted; `None` for any other event.
+pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
+    let Event::ReasoningDone {
+        text,
+        kind,
+        item_id,
+        signature,
+        encrypted_content,
+        metadata,
+        ..
+    } = *event
+    else {
+        return None;
+    };
+    let told = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+    if !told(signature) && !told(encrypted_content) {
+        return None;
+    }
+    let mut to = begun(source);
+    to.raw(",\"kind\":").string(kind);
+    to.raw(",\"text\":").string(text);
+    for (name, value) in [
+        ("item_id", item_id),
+        ("signature", signature),
+        ("encrypted_content", encrypted_content),
+    ] {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            to.raw(",\"").raw(name).raw("\":").string(value);
+        }
+    }
+    if let Some(metadata) = metadata {
+        canonical(to.raw(",\"metadata\":"), metadata);
+    }
+    Some(closed(to))
+}
+
+/// The signature of a call, and whether nothing else hangs on the call; `None` if it has none.
+pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)> {
+    let Event::ToolCall {
+        call_id,
+        metadata: Some(text),
+        ..
+    } = *event
+    else {
+        return None;
+    };
+    let whole = Object::of(Raw {
+        text,
+        kind: Kind::Object,
+    })?;
+    let signature = match source {
+        "gemini" => whole.string("thoughtSignature")?,
+        "chat" => {
+            let extra = whole.object("extra_content")?;
+            extra.object("google")?.string("thought_signature")?
+        }
+        _ => return None,
+    };
+    if signature.is_empty() {
+        return None;
+    }
+    let mut to = begun(source);
+    to.raw(",\"call_id\":").string(call_id);
+    to.raw(",\"signature\":").string(&signature);
+    Some((closed(to), whole.names().len() == 1))
+}
+
+fn begun(source: &str) -> Writer {
+    let mut to = Writer::default();
+    to.raw("{\"streamweld\":1,\"from\":").string(source);
+    to
+}
+
+fn closed(mut to: Writer) -> String {
+    to.raw("}");
+    base64(&to.bytes)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let mut made = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let letter = ALPHABET.get((bits >> (18 - 6 * place) & 63) as usize);
+            let letter = letter.filter(|_| place <= group.len());
+            made.push(letter.map_or('=', |letter| char::from(*letter)));
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn all_lengths() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob\u{ff}", "Zm9vYsO/"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+}

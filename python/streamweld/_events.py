@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
-from streamweld._arguments import parsed_arguments
+from streamweld._arguments import parsed_arguments, partial_arguments
 from streamweld._messages import diagnostic_help_url, diagnostic_message
 from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
 from streamweld.usage import NormalizedUsage, normalized
@@ -239,6 +239,8 @@ class ToolCallDelta(_Event):
     arguments: str
     choice: int = 0
     provider_metadata: Metadata = None
+
+    partial = partial_arguments
 
 
 @_event

@@ -16,13 +16,15 @@ from streamweld._pure.json.scanner import JsonFault, build, replace_lone_surroga
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streamweld._pure.json.partial import PartialObject
+
 _fast: Callable[[str], Any] | None
 try:
     from orjson import loads as _fast
 except ModuleNotFoundError:  # no wheel of it for this interpreter (PyPy, Pyodide)
     _fast = None
 
-__all__ = ["JsonFault", "loads_arguments", "loads_raw", "pair_escapes"]
+__all__ = ["JsonFault", "loads_arguments", "loads_partial", "loads_raw", "pair_escapes", "partial_object"]
 
 
 def loads_raw(text: str) -> Any:
@@ -36,6 +38,21 @@ def loads_raw(text: str) -> Any:
 def loads_arguments(text: str) -> Any:
     """The value of a tool call's argument text, or JsonFault (`reason`, `pos`)."""
     return _load(text, _integer)
+
+
+def loads_partial(text: str) -> dict[str, Any] | None:
+    """The object of a text that may break off anywhere, with what there is of an open string; None before it began."""
+    found = partial_object()
+    found.feed(text)
+    found.complete_tail()
+    return found.root
+
+
+def partial_object() -> PartialObject:
+    """What reads the object of a text that is still arriving."""
+    from streamweld._pure.json.partial import PartialObject
+
+    return PartialObject(loads_arguments)
 
 
 def pair_escapes(text: str) -> str:

@@ -51,6 +51,10 @@ else:
         from streamweld import _events as _home
     globals().update({name: getattr(_home, name) for name in EVENTS})
     Event = reduce(or_, [getattr(_home, name) for name in EVENTS])
+    if not hasattr(ToolCallDelta, "partial"):
+        from streamweld._arguments import partial_arguments
+
+        ToolCallDelta.partial = partial_arguments
 
 __all__ = [
     "Diagnostic",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
     from typing import Unpack
 
+    from streamweld.partial import PartialArguments
     from streamweld.stream import StreamOptions
 
 __all__ = ["AsyncEventIterator", "EventIterator", "aiter_batches", "aiter_events", "iter_batches", "iter_events"]
@@ -69,13 +70,28 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
         await batches.aclose()
 
 
-class EventIterator(Items[StreamParser, _T], Progress[StreamParser]):
+class _Arguments:
+    """What both kinds of iterators return of calls that are being sent."""
+
+    __slots__ = ()
+    _reader: StreamParser
+
+    def partial(self, part: int) -> PartialArguments:
+        """The arguments of a tool call, live: see `StreamParser.partial`."""
+        return self._reader.partial(part)
+
+    def arguments_so_far(self, part: int) -> str:
+        """The argument text of a tool call so far: see `StreamParser.arguments_so_far`."""
+        return self._reader.arguments_so_far(part)
+
+
+class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
     """What `iter_events` and `iter_batches` return. It knows the response so far, too."""
 
     __slots__ = ()
 
 
-class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser]):
+class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
     """What `aiter_events` and `aiter_batches` return. It knows the response so far, too."""
 
     __slots__ = ()

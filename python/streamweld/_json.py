@@ -7,8 +7,9 @@ integer is exact, a surrogate without its pair is U+FFFD, of a repeated key the 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._extension import extension
 from streamweld._pure.json.automaton import MAX_DEPTH, examine
 from streamweld._pure.json.numeral import exact_int
 from streamweld._pure.json.scanner import JsonFault, build, replace_lone_surrogates
@@ -42,6 +43,13 @@ def loads_arguments(text: str) -> Any:
 
 def loads_partial(text: str) -> dict[str, Any] | None:
     """The object of a text that may break off anywhere, with what there is of an open string; None before it began."""
+    module = extension()
+    if module is not None:
+        whole: str | None = module.complete_object(text)
+        try:
+            return None if whole is None else cast("dict[str, Any]", loads_arguments(whole))
+        except JsonFault:  # an integer of too many digits: what stands before it is kept
+            pass
     found = partial_object()
     found.feed(text)
     found.complete_tail()

@@ -61,6 +61,7 @@ __all__ = [
     "Unknown",
     "UpstreamErrorEvent",
     "Usage",
+    "complete_object",
     "describe_arrow",
     "read_arrow",
 ]
@@ -150,6 +151,7 @@ class ArrowSchema:
     def version(self) -> str: ...
     def __arrow_c_schema__(self) -> Any: ...
 
+def complete_object(text: str, /) -> str | None: ...
 def describe_arrow(columns: list[str] | None, /) -> ArrowSchema: ...
 def read_arrow(
     data: Any,

@@ -10,7 +10,7 @@ import streamweld as sw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamweld import events as ev
-from streamweld._json import JsonFault, loads_arguments, loads_partial
+from streamweld._json import JsonFault, loads_arguments, loads_partial, partial_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld.partial import ArgumentsChange, PartialArguments
 
@@ -112,6 +112,20 @@ def test_a_whole_text_gives_what_parsed_gives(text: str) -> None:
     assert repr(loads_partial(text)) == repr(whole if isinstance(whole, dict) else None)
 
 
+def by_view(text: str) -> dict[str, Any] | None:
+    """As the pure reader has it, with the open string in its place."""
+    read = partial_object()
+    read.feed(text)
+    read.complete_tail()
+    return read.root
+
+
+@given(texts(), st.sampled_from(["", '{"a": ', '{"a": "']))
+def test_both_readers_agree(text: str, before: str) -> None:
+    for end in range(len(text) + 1):
+        assert repr(loads_partial(before + text[:end])) == repr(by_view(before + text[:end]))
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -131,12 +145,16 @@ def test_a_whole_text_gives_what_parsed_gives(text: str) -> None:
         ('{"a":"b\\u00e', {"a": "b"}),
         ('{"a":"b\\ud83d', {"a": "b"}),  # a pair, if its other half comes
         ('{"a":"b\\ud83d\\ude00', {"a": "b😀"}),
+        ('{"a":"b\\ud83d\\ud83d', {"a": "b\ufffd"}),
+        ('{"a":"b\\ud83d\\', {"a": "b"}),
+        ('{"a":"b\\ud83d\\n', {"a": "b\ufffd\n"}),
         ('{"a":"b\\ud83dc', {"a": "b\ufffdc"}),
         ('{"a":"b\\\\ud83d', {"a": "b\\ud83d"}),
         ('{"a":"\\\\', {"a": "\\"}),
         ('{"a":[[1,2],{"b":"c', {"a": [[1, 2], {"b": "c"}]}),
         ('{"a":1,"a":"x', {"a": "x"}),  # the last one holds, as in `.parsed`
         ('{"a":123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
+        ('{"a":1,"b":' + "9" * 17_000 + "}", {"a": 1}),
         ('{"a":1}x', {"a": 1}),
         ('{"a":1,]', {"a": 1}),
         ('{"a":1x', {}),
@@ -147,6 +165,7 @@ def test_a_whole_text_gives_what_parsed_gives(text: str) -> None:
 )
 def test_values(text: str, value: Any) -> None:
     assert loads_partial(text) == value
+    assert by_view(text) == value
 
 
 def test_changes_follow_the_text() -> None:

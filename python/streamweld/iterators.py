@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from streamweld._items import AsyncItems, Items
-from streamweld._progress import Progress
+from streamweld._items import AsyncItems, Items, Progress
 from streamweld._source import Source
 from streamweld._step import Step, arun, patience_of, run
 from streamweld.errors import StreamError

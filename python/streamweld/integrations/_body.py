@@ -231,7 +231,9 @@ class Body(Step[bytes]):
         if self._recorder is not None:
             self._recorder.piece(chunk)
         if not self._raises:
-            return self._looked(self.converter.feed(chunk))
+            given = self.converter.feed(chunk)
+            self._tell.chunk()
+            return self._looked(given)
         # Event by event, so that all that stands before the fault goes out, and of the ending nothing: a client would
         # raise its own exception from that before ours comes.
         out: list[bytes] = []
@@ -239,6 +241,7 @@ class Body(Step[bytes]):
             out.append(self._looked(self.converter.feed(event)))
             if self.fault is not None:
                 break
+        self._tell.chunk()
         return b"".join(out)
 
     def end(self, *, broken: bool = False) -> bytes:

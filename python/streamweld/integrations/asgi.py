@@ -200,6 +200,8 @@ class _Answer:
             out += stream.close(broken=True)
         except LimitExceeded as limit:
             out += stream.exceed(limit.limit_name)
+        if data:
+            self._tell.chunk()
         self._tell()
         if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
             self._over = True

@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_t
 
 from streamweld._arguments import parsed_arguments, partial_arguments
 from streamweld._messages import diagnostic_help_url, diagnostic_message
-from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
+from streamweld._words import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
 from streamweld.usage import NormalizedUsage, normalized
 
 __all__ = [
     "Diagnostic",
+    "DiagnosticCode",
     "Event",
     "File",
     "FinishReason",
@@ -410,7 +411,7 @@ class Diagnostic(_Event):
     """
 
     type: ClassVar[Literal["diagnostic"]] = "diagnostic"
-    code: str
+    code: DiagnosticCode
     severity: Severity
     byte_offset: int
     event_ordinal: int

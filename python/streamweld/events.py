@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
+from streamweld._words import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
 
 if TYPE_CHECKING:
     from streamweld._events import (
@@ -58,6 +58,7 @@ else:
 
 __all__ = [
     "Diagnostic",
+    "DiagnosticCode",
     "Event",
     "File",
     "FinishReason",

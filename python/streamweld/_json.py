@@ -47,7 +47,7 @@ def loads_partial(text: str) -> dict[str, Any] | None:
     if module is not None:
         whole: str | None = module.complete_object(text)
         try:
-            return None if whole is None else cast("dict[str, Any]", loads_arguments(whole))
+            return None if whole is None else cast("dict[str, Any]", _load(whole, _integer, shallow=True))
         except JsonFault:  # an integer of too many digits: what stands before it is kept
             pass
     found = partial_object()
@@ -68,7 +68,8 @@ def pair_escapes(text: str) -> str:
     return _ESCAPE.sub(_paired, text) if "\\u" in text else text
 
 
-def _load(text: str, integer: Callable[[str], Any]) -> Any:
+def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) -> Any:
+    """The value of a text; `shallow`: the core has checked how deep it is."""
     # orjson refuses what the automaton refuses, and lone surrogates too; only integers outside 64 bits (a float there)
     # and the depth need a look of their own. tests/json/test_json_door.py holds the two against each other.
     # A run of 19 digits shows at every 19th place, wherever one starts: mostly one of two such looks finds none.
@@ -80,7 +81,12 @@ def _load(text: str, integer: Callable[[str], Any]) -> Any:
         except ValueError:
             pass
         else:
-            if len(text) <= MAX_DEPTH or text.count("{") + text.count("[") <= MAX_DEPTH or not _is_too_deep(text):
+            if (
+                shallow
+                or len(text) <= MAX_DEPTH
+                or text.count("{") + text.count("[") <= MAX_DEPTH
+                or not _is_too_deep(text)
+            ):
                 return value
     text = replace_lone_surrogates(text)
     automaton = examine(text)

@@ -1,4 +1,4 @@
-"""A tool call's arguments as an object: what `ToolCall.parsed` of both sets of event classes does.
+"""A tool call's arguments as an object: what `ToolCall.parsed` and `ToolCallDelta.partial` of both sets of classes do.
 
 Layer 2. It knows a call's fields only. The JSON door and the exceptions are imported at the first use, because a stream
 that is only read never needs them.
@@ -6,12 +6,40 @@ that is only read never needs them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from streamweld import ToolCall
 
-__all__ = ["parsed_arguments"]
+__all__ = ["ArgumentSource", "parsed_arguments", "partial_arguments"]
+
+
+class ArgumentSource(Protocol):
+    """What reads a stream: a `StreamParser`, or what `iter_events` and its variants return."""
+
+    def arguments_so_far(self, part: int) -> str:
+        """The argument text of a call as far as the deltas showed it."""
+
+
+class _OfPart(Protocol):
+    @property
+    def part(self) -> int: ...
+
+
+def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] | None:
+    """The arguments of this call as far as `stream` has read them, with what there is of an open string.
+
+    Each call reads the whole text. A view of `StreamParser.partial` reads only what is new.
+
+    Args:
+        stream: the parser or iterator that returned this event. An event holds no reference to it.
+
+    Returns:
+        A new dict; None before the object began, and for a `custom` call.
+    """
+    from streamweld._json import loads_partial
+
+    return loads_partial(stream.arguments_so_far(self.part))
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any]:

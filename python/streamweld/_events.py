@@ -12,13 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
-from streamweld._arguments import parsed_arguments
+from streamweld._arguments import parsed_arguments, partial_arguments
 from streamweld._messages import diagnostic_help_url, diagnostic_message
-from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
+from streamweld._words import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
 from streamweld.usage import NormalizedUsage, normalized
 
 __all__ = [
     "Diagnostic",
+    "DiagnosticCode",
     "Event",
     "File",
     "FinishReason",
@@ -240,6 +241,8 @@ class ToolCallDelta(_Event):
     choice: int = 0
     provider_metadata: Metadata = None
 
+    partial = partial_arguments
+
 
 @_event
 class ToolCall(_Event):
@@ -408,7 +411,7 @@ class Diagnostic(_Event):
     """
 
     type: ClassVar[Literal["diagnostic"]] = "diagnostic"
-    code: str
+    code: DiagnosticCode
     severity: Severity
     byte_offset: int
     event_ordinal: int

@@ -1,19 +1,22 @@
-"""What an iterator over a source of bytes is, sync and async: its items, and the source, which is closed once.
+"""What an iterator over a source of bytes is, sync and async: its items, the source, which is closed once, and what is
+known of the stream meanwhile.
 
-Layer 0. It knows that something reads the source; not what, and no bytes.
+It knows that something reads the source; not what, and no bytes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
     from typing import Self
 
     from streamweld._source import Source
+    from streamweld.events import Diagnostic
+    from streamweld.response import Response
 
-__all__ = ["AsyncItems", "Items"]
+__all__ = ["AsyncItems", "Items", "Progress"]
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -74,3 +77,37 @@ class AsyncItems(Generic[_R, _T]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+class _Reader(Protocol):
+    @property
+    def response(self) -> Response: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+    @property
+    def dialect(self) -> str | None: ...
+
+
+_Read = TypeVar("_Read", bound=_Reader)
+
+
+class Progress(Generic[_Read]):
+    """What such an iterator has beside its items."""
+
+    __slots__ = ()
+    _reader: _Read
+
+    @property
+    def response(self) -> Response:
+        """Everything that was read so far, as a new immutable value."""
+        return self._reader.response
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every repair, anomaly and loss so far, in order."""
+        return self._reader.diagnostics
+
+    @property
+    def dialect(self) -> str | None:
+        """The wire format of the source; None until the first payload has shown it."""
+        return self._reader.dialect

@@ -7,8 +7,9 @@ integer is exact, a surrogate without its pair is U+FFFD, of a repeated key the 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._extension import extension
 from streamweld._pure.json.automaton import MAX_DEPTH, examine
 from streamweld._pure.json.numeral import exact_int
 from streamweld._pure.json.scanner import JsonFault, build, replace_lone_surrogates
@@ -16,13 +17,15 @@ from streamweld._pure.json.scanner import JsonFault, build, replace_lone_surroga
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streamweld._pure.json.partial import PartialObject
+
 _fast: Callable[[str], Any] | None
 try:
     from orjson import loads as _fast
 except ModuleNotFoundError:  # no wheel of it for this interpreter (PyPy, Pyodide)
     _fast = None
 
-__all__ = ["JsonFault", "loads_arguments", "loads_raw", "pair_escapes"]
+__all__ = ["JsonFault", "loads_arguments", "loads_partial", "loads_raw", "pair_escapes", "partial_object"]
 
 
 def loads_raw(text: str) -> Any:
@@ -38,12 +41,35 @@ def loads_arguments(text: str) -> Any:
     return _load(text, _integer)
 
 
+def loads_partial(text: str) -> dict[str, Any] | None:
+    """The object of a text that may break off anywhere, with what there is of an open string; None before it began."""
+    module = extension()
+    if module is not None:
+        whole: str | None = module.complete_object(text)
+        try:
+            return None if whole is None else cast("dict[str, Any]", _load(whole, _integer, shallow=True))
+        except JsonFault:  # an integer of too many digits: what stands before it is kept
+            pass
+    found = partial_object()
+    found.feed(text)
+    found.complete_tail()
+    return found.root
+
+
+def partial_object() -> PartialObject:
+    """What reads the object of a text that is still arriving."""
+    from streamweld._pure.json.partial import PartialObject
+
+    return PartialObject(loads_arguments)
+
+
 def pair_escapes(text: str) -> str:
     """A JSON text in which no escaped surrogate is without its pair; it stays a text, with all else as it is."""
     return _ESCAPE.sub(_paired, text) if "\\u" in text else text
 
 
-def _load(text: str, integer: Callable[[str], Any]) -> Any:
+def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) -> Any:
+    """The value of a text; `shallow`: the core has checked how deep it is."""
     # orjson refuses what the automaton refuses, and lone surrogates too; only integers outside 64 bits (a float there)
     # and the depth need a look of their own. tests/json/test_json_door.py holds the two against each other.
     # A run of 19 digits shows at every 19th place, wherever one starts: mostly one of two such looks finds none.
@@ -55,7 +81,12 @@ def _load(text: str, integer: Callable[[str], Any]) -> Any:
         except ValueError:
             pass
         else:
-            if len(text) <= MAX_DEPTH or text.count("{") + text.count("[") <= MAX_DEPTH or not _is_too_deep(text):
+            if (
+                shallow
+                or len(text) <= MAX_DEPTH
+                or text.count("{") + text.count("[") <= MAX_DEPTH
+                or not _is_too_deep(text)
+            ):
                 return value
     text = replace_lone_surrogates(text)
     automaton = examine(text)

@@ -11,9 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
-from streamweld._items import AsyncItems, Items
+from streamweld._items import AsyncItems, Items, Progress
 from streamweld._messages import choice_message, reject_text
-from streamweld._progress import Progress
 from streamweld._pure.pipeline.array_body import ArrayBody
 from streamweld._pure.sse.block_splitter import Splitter
 from streamweld._pure.sse.frame import as_bytes

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._words import FinishReason, ReasoningKind, Severity, ToolCallState
+from streamweld._words import DiagnosticCode, FinishReason, ReasoningKind, Severity, ToolCallState
 
 if TYPE_CHECKING:
     from streamweld._events import (
@@ -51,9 +51,14 @@ else:
         from streamweld import _events as _home
     globals().update({name: getattr(_home, name) for name in EVENTS})
     Event = reduce(or_, [getattr(_home, name) for name in EVENTS])
+    if not hasattr(ToolCallDelta, "partial"):
+        from streamweld._arguments import partial_arguments
+
+        ToolCallDelta.partial = partial_arguments
 
 __all__ = [
     "Diagnostic",
+    "DiagnosticCode",
     "Event",
     "File",
     "FinishReason",

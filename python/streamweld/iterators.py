@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from streamweld._items import AsyncItems, Items
-from streamweld._progress import Progress
+from streamweld._items import AsyncItems, Items, Progress
 from streamweld._source import Source
 from streamweld._step import Step, arun, patience_of, run
 from streamweld.errors import StreamError
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
     from typing import Unpack
 
+    from streamweld.partial import PartialArguments
     from streamweld.stream import StreamOptions
 
 __all__ = ["AsyncEventIterator", "EventIterator", "aiter_batches", "aiter_events", "iter_batches", "iter_events"]
@@ -69,13 +69,28 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
         await batches.aclose()
 
 
-class EventIterator(Items[StreamParser, _T], Progress[StreamParser]):
+class _Arguments:
+    """What both kinds of iterators return of calls that are being sent."""
+
+    __slots__ = ()
+    _reader: StreamParser
+
+    def partial(self, part: int) -> PartialArguments:
+        """The arguments of a tool call, live: see `StreamParser.partial`."""
+        return self._reader.partial(part)
+
+    def arguments_so_far(self, part: int) -> str:
+        """The argument text of a tool call so far: see `StreamParser.arguments_so_far`."""
+        return self._reader.arguments_so_far(part)
+
+
+class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
     """What `iter_events` and `iter_batches` return. It knows the response so far, too."""
 
     __slots__ = ()
 
 
-class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser]):
+class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
     """What `aiter_events` and `aiter_batches` return. It knows the response so far, too."""
 
     __slots__ = ()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from streamweld._words import Completeness
     from streamweld.events import Diagnostic, Event
     from streamweld.options import Base, Dialect, Policy, Tools
+    from streamweld.partial import PartialArguments
 
 __all__ = ["StreamOptions", "StreamParser", "parse"]
 
@@ -172,6 +173,34 @@ class StreamParser:
     def dialect(self) -> str | None:
         """The wire format; None until the first payload has shown it."""
         return self._parser.dialect
+
+    def partial(self, part: int) -> PartialArguments:
+        """The arguments of a tool call, live: the view grows with every `feed`, at the cost of what is new.
+
+        Args:
+            part: of a `ToolCallStarted`, or of a later event of the call.
+
+        Returns:
+            The same view each time. One that is requested late holds what was sent before.
+
+        Raises:
+            UsageError: if the part is not a tool call, or not one yet.
+        """
+        from streamweld.partial import Following
+
+        if not isinstance(self._parser, Following):
+            self._parser = Following(self._parser)
+        return self._parser.view(part)
+
+    def arguments_so_far(self, part: int) -> str:
+        """The argument text of a tool call as far as its deltas showed it.
+
+        Raises:
+            UsageError: if the part is not a tool call, or not one yet.
+        """
+        from streamweld.partial import arguments_so_far
+
+        return arguments_so_far(self._parser, part)
 
     def __enter__(self) -> Self:
         return self

@@ -143,6 +143,7 @@ def test_the_command_line_precedes_the_environment_which_precedes_the_file(tmp_p
         ("allow-host = 'a'", "allow-host must be an array of strings"),
         ("token = 7", "token must be a string"),
         ("to = 'grpc'", "'grpc' is not one of"),
+        ("log_format = 'json'", "did you mean log-format?"),
         ("port = 70000", "70000 is not in the range"),
         ("port = ", "is not valid TOML"),
     ],

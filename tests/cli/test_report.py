@@ -237,7 +237,7 @@ def test_the_command(tmp_path: Path) -> None:
     bad.write_text('{"streamweld_recording": 1}\n{"at": 0, "base64": "!"}\n', "utf-8")
     done = run(bad, tmp_path / "missing", tmp_path / "rec" / "b.sse", "-o", out)
     assert done.exit_code == 3
-    assert "bad.jsonl: line 2 of the recording is not valid" in done.output
+    assert "bad.jsonl: line 2: a piece needs `at`, and `text` or `base64`" in done.output
     assert "missing: No such file or directory" in done.output
     assert "b.sse" in out.read_text("utf-8")
     empty = tmp_path / "empty"

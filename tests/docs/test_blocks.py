@@ -88,7 +88,7 @@ def test_the_blocks_of_a_page_run(
 def _runs(block: Block, namespace: dict[str, Any], place: str) -> None:
     out = StringIO()
     with redirect_stdout(out):
-        exec(compile("\n" * block.line + block.code, place, "exec"), namespace)
+        exec(compile("\n" * block.line + block.code, place, "exec", dont_inherit=True), namespace)
     expected = block.expected or ""
     assert matches(expected, out.getvalue()), f"{place} printed\n{out.getvalue()}\nand not\n{expected}"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import get_args
 
 import pytest
 from streamweld import errors, events
 from streamweld._spec import CODES, DIALECTS, EVENTS, LIMITS, PLAIN_EVENTS
+from streamweld.events import DiagnosticCode
 
 
 def test_limits() -> None:
@@ -29,6 +31,10 @@ def test_code(name: str) -> None:
     if not code.actions:
         assert code.action("strict") == ("diagnose" if code.severity == "info" else "raise")
         assert code.action("standard") == code.action("salvage") == "diagnose"
+
+
+def test_the_type_of_codes_names_each() -> None:
+    assert get_args(DiagnosticCode) == tuple(CODES)
 
 
 def test_every_event_class_is_there() -> None:

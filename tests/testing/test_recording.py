@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from streamweld.cli import main
 from streamweld.errors import UsageError
+from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.httpx import repair
 from streamweld.integrations.openai import repair as repair_openai
 from streamweld.testing import (
@@ -188,3 +190,61 @@ def test_the_proxy_has_the_option() -> None:
     shown = CliRunner().invoke(main, ["proxy", "--help"]).output
     assert "--record DIR" in shown
     assert "STREAMWELD_PROXY_RECORD" in shown
+
+
+def serve(app: Any, *, leave: bool = False) -> bytes:
+    """What a client gets of an application in one go, without a server; `leave`: the application is cancelled."""
+    sent = bytearray()
+
+    async def send(message: Any) -> None:
+        sent.extend(message.get("body", b""))
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": []}
+
+    async def run() -> None:
+        task = asyncio.create_task(app(scope, receive, send))
+        if leave:
+            await asyncio.sleep(0.01)
+            task.cancel()
+        await task
+
+    with suppress(asyncio.CancelledError):
+        asyncio.run(run())
+    return bytes(sent)
+
+
+def application(*pieces: bytes, kind: str = "text/event-stream", stall: bool = False) -> Any:
+    async def app(_: Any, __: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind.encode())]})
+        for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if stall:
+            await asyncio.sleep(60)
+        await send({"type": "http.response.body", "body": b""})
+
+    return app
+
+
+def test_the_middleware_records_what_the_application_sent(tmp_path: Path) -> None:
+    pieces = [piece for piece in STREAM.chunks if piece]
+    assert serve(RepairMiddleware(application(*pieces), record=tmp_path)) == b"".join(pieces)
+    found = read_recording(only(tmp_path))
+    assert [piece.data for piece in found.pieces] == pieces
+    assert (found.end, found.method, found.path, found.status) == ("complete", "POST", "/v1/chat/completions", 200)
+
+
+def test_the_middleware_records_a_stream_that_breaks(tmp_path: Path) -> None:
+    half = STREAM.body[: len(STREAM.body) // 2]
+    serve(RepairMiddleware(application(half, stall=True), record=tmp_path), leave=True)
+    found = read_recording(only(tmp_path))
+    assert (found.body, found.end) == (half, "failed")
+
+
+def test_the_middleware_records_streams_only(tmp_path: Path) -> None:
+    assert serve(RepairMiddleware(application(b"{}", kind="application/json"), record=tmp_path)) == b"{}"
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="record=3"):
+        RepairMiddleware(application(), record=3)  # type: ignore[arg-type]

@@ -78,7 +78,7 @@ class Report:
     @property
     def codes(self) -> list[str]:
         """The codes of severity warning or error, and the rule that ended the stream, each once."""
-        codes = [d.code for d in self.diagnostics if d.severity != "info"]
+        codes: list[str] = [d.code for d in self.diagnostics if d.severity != "info"]
         if self.raised is not None and self.ended:
             codes.append(self.raised.rule)
         return list(dict.fromkeys(codes))
@@ -331,7 +331,7 @@ def _show(out: Console, report: Report) -> None:
     if report.diagnostics or report.violations:
         out.print("streamweld explain CODE explains a code")
     if not report.codes:
-        out.print("clean: no finding")
+        out.print("no repair was needed" if report.violations else "clean: no finding")
 
 
 def _body(raised: StreamError | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -52,8 +53,10 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
     for name, value in told.items():
         if name not in known:
             shown = printable(name, 100)
+            meant = get_close_matches(name.replace("_", "-"), names, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
             raise click.BadParameter(
-                f"{path}: {shown!r} is not an option. Options: {', '.join(names)}", context, parameter
+                f"{path}: {shown!r} is not an option. Options: {', '.join(names)}{hint}", context, parameter
             )
         wanted = _wanted(known[name], value)
         if wanted is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import os
+from typing import Final, cast
 
+from streamweld.errors import UsageError
 from streamweld.options import Limits
 
-__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "MAX_STREAM_BYTES", "is_event_stream"]
+__all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "MAX_STREAM_BYTES", "check_folder", "is_event_stream"]
 
 MAX_STREAM_BYTES: Final = 256 * 1_048_576
 
@@ -25,3 +27,15 @@ def is_event_stream(content_type: str) -> bool:
     (True, False)
     """
     return content_type.partition(";")[0].strip().lower() == "text/event-stream"
+
+
+def check_folder(record: str | os.PathLike[str] | None) -> str | os.PathLike[str] | None:
+    """The option `record`.
+
+    Raises:
+        UsageError: if it cannot be a path.
+    """
+    folder = cast("object", record)
+    if folder is not None and not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"record={record!r}: it must be a path of a folder")
+    return record

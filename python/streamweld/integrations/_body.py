@@ -7,7 +7,6 @@ turns the pieces of one answer into repaired ones; what stands in them, `StreamC
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
@@ -17,13 +16,14 @@ from streamweld._messages import choice_message
 from streamweld._step import Step
 from streamweld.convert import StreamConverter, Target
 from streamweld.errors import LimitExceeded, UpstreamError, UsageError
-from streamweld.integrations._answers import LIMITS, is_event_stream
+from streamweld.integrations._answers import LIMITS, check_folder, is_event_stream
 from streamweld.integrations._inflate import BrokenBodyError
 from streamweld.integrations._tell import Teller, callback, plain_url, request_id
 from streamweld.integrations._tools import declared_tools
 from streamweld.options import DIALECTS, Policy, with_text_calls
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
 
     from streamweld.integrations._tell import OnDiagnostic
@@ -110,9 +110,6 @@ class Settings:
     ) -> None:
         if on_error not in _ON_ERROR:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
-        folder = cast("object", record)
-        if folder is not None and not isinstance(folder, str | os.PathLike):
-            raise UsageError(f"record={record!r}: it must be a path of a folder")
         if upstream is not None and upstream_dialect is not None:
             raise UsageError("upstream= is the former name of upstream_dialect=: give one of them")
         spoken = upstream if upstream_dialect is None else upstream_dialect
@@ -134,7 +131,7 @@ class Settings:
         self._upstream: Dialect | None = spoken
         self._on_diagnostic = callback(on_diagnostic)
         self._raises = on_error == "raise"
-        self._record = record
+        self._record = check_folder(record)
         self._converter("chat", "", {}, include_usage=True)
 
     def body(
@@ -231,7 +228,9 @@ class Body(Step[bytes]):
         if self._recorder is not None:
             self._recorder.piece(chunk)
         if not self._raises:
-            return self._looked(self.converter.feed(chunk))
+            given = self.converter.feed(chunk)
+            self._tell.chunk()
+            return self._looked(given)
         # Event by event, so that all that stands before the fault goes out, and of the ending nothing: a client would
         # raise its own exception from that before ours comes.
         out: list[bytes] = []
@@ -239,6 +238,7 @@ class Body(Step[bytes]):
             out.append(self._looked(self.converter.feed(event)))
             if self.fault is not None:
                 break
+        self._tell.chunk()
         return b"".join(out)
 
     def end(self, *, broken: bool = False) -> bytes:

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from dataclasses import dataclass
 from inspect import Parameter, iscoroutinefunction, signature
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from streamweld._show import printable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamweld.convert import StreamConverter
+    from streamweld.errors import StreamError
     from streamweld.events import Diagnostic
 
     OnDiagnostic: TypeAlias = Callable[[Diagnostic, "StreamContext"], object] | Callable[[Diagnostic], object]
@@ -41,6 +42,16 @@ class StreamContext:
     """Of the response's headers: `x-request-id`, `request-id`, or that of a cloud."""
     dialect: str | None
     """The wire format of the stream."""
+
+
+class StreamWatch(Protocol):
+    """What a callback with a method `watch_stream` returns for each stream, to measure it: see `otel.StreamMetrics`."""
+
+    def chunk(self, read: StreamConverter, /) -> None:
+        """Note that a piece of the stream was read."""
+
+    def end(self, read: StreamConverter, fault: StreamError | None, /) -> None:
+        """Note that the stream is over."""
 
 
 def callback(on_diagnostic: OnDiagnostic | None) -> Callback | None:
@@ -97,7 +108,18 @@ class Teller:
     callback is logged, and the stream goes on.
     """
 
-    __slots__ = ("_converter", "_debug", "_finished", "_looks", "_model", "_request_id", "_tell", "_told", "_url")
+    __slots__ = (
+        "_converter",
+        "_debug",
+        "_finished",
+        "_looks",
+        "_model",
+        "_request_id",
+        "_tell",
+        "_told",
+        "_url",
+        "_watch",
+    )
 
     def __init__(self, converter: StreamConverter, tell: Callback | None, url: str | None, request: str | None) -> None:
         self._converter = converter
@@ -109,6 +131,8 @@ class Teller:
         self._told = 0
         self._debug = LOGGER.isEnabledFor(logging.DEBUG)
         self._finished = False
+        watch: Callable[[], StreamWatch] | None = getattr(tell, "watch_stream", None)
+        self._watch = None if watch is None else watch()
 
     def __call__(self) -> None:
         """Report what is new. To be called after every `feed` and `close`."""
@@ -129,6 +153,11 @@ class Teller:
                 except Exception:
                     LOGGER.exception("on_diagnostic raised an exception for %s; the stream goes on", diagnostic.code)
 
+    def chunk(self) -> None:
+        """Note that a piece of the stream was fed."""
+        if self._watch is not None:
+            self._watch.chunk(self._converter)
+
     def finish(self) -> None:
         """Log the stream if it was repaired. To be called when it is over; only the first call counts."""
         if self._finished:
@@ -136,6 +165,8 @@ class Teller:
         self._finished = True
         converter = self._converter
         found, error = converter.diagnostics, converter.error
+        if self._watch is not None:
+            self._watch.end(converter, error)
         if not (found or error or converter.repaired) or not LOGGER.isEnabledFor(logging.INFO):
             return
         self._looks = max(self._looks, 1)

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamweld.convert import StreamConverter
 from streamweld.errors import LimitExceeded, UpstreamError
-from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, is_event_stream
+from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, check_folder, is_event_stream
 from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
 from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations._tell import StreamContext, Teller, callback, plain_url, request_id
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
     from streamweld.integrations._tell import Callback, OnDiagnostic
     from streamweld.options import Base, Dialect, Limits, Policy
+    from streamweld.testing.recording import End, Recorder
 
     Message: TypeAlias = MutableMapping[str, Any]
     Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -52,6 +54,8 @@ class RepairMiddleware:
         limits: how much of a stream is taken; without it those of a parser, and 256 MiB of one answer.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function of
             one argument gets the diagnostic alone. An exception that it raises is logged, and the stream goes on.
+        record: a folder. Each stream is recorded there as the application sent it, before it is repaired, one file a
+            stream, in the format that `streamweld.testing.recording` describes.
 
     Raises:
         UsageError: for an option that cannot be; here, not with the first request.
@@ -65,8 +69,10 @@ class RepairMiddleware:
         policy: Base | Policy = "standard",
         limits: Limits = LIMITS,
         on_diagnostic: OnDiagnostic | None = None,
+        record: str | os.PathLike[str] | None = None,
     ) -> None:
         self._app = app
+        self._record = check_folder(record)
         self._dialect: Dialect = dialect
         self._policy: Base | Policy = policy
         self.limits = limits
@@ -83,6 +89,15 @@ class RepairMiddleware:
             content_type=content_type or None,
             cut_ending="error",
         )
+
+    def recorder(self, scope: MutableMapping[str, Any], status: int, content_type: str) -> Recorder | None:
+        """What records one answer."""
+        if self._record is None:
+            return None
+        from streamweld.testing.recording import Recorder
+
+        path = scope.get("path", "")
+        return Recorder(self._record, method=scope["method"], path=path, status=status, content_type=content_type)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """One connection, as ASGI has it."""
@@ -114,6 +129,7 @@ class _Answer:
         self._send = send
         self._on_diagnostic = on_diagnostic
         self._stream: StreamConverter | None = None
+        self._recorder: Recorder | None = None
         self._held: Message | None = None
         self._kept: list[tuple[bytes, bytes]] = []
         self._length: int | None = None
@@ -138,6 +154,7 @@ class _Answer:
         if self._stream is None or self._over:
             return
         self._over = True
+        self._recorded("failed")
         out = self._stream.close(broken=True)
         self._tell()
         if out:
@@ -146,8 +163,15 @@ class _Answer:
 
     def finish(self) -> None:
         """The application has returned."""
+        self._recorded("left")
         if self._stream is not None:
             self._tell.finish()
+
+    def _recorded(self, how: End) -> None:
+        """The body has ended; only the first call counts."""
+        if self._recorder is not None:
+            self._recorder.end(how)
+            self._recorder = None
 
     def _teller(self, stream: StreamConverter, headers: list[tuple[bytes, bytes]]) -> Teller:
         asked = _names(self._scope.get("headers", ()))
@@ -163,6 +187,7 @@ class _Answer:
             return
         self._stream = self._middleware.converter(kind)
         self._tell = self._teller(self._stream, headers)
+        self._recorder = self._middleware.recorder(self._scope, message["status"], kind)
         self._inflater = Inflater(encoding, self._middleware.limits.max_inflate_ratio)
         gone = (b"content-length",) if is_plain(encoding) else (b"content-length", b"content-encoding")
         self._kept = [header for header in headers if header[0] not in gone]
@@ -183,6 +208,8 @@ class _Answer:
         out = b""
         try:
             for piece in self._inflater.feed(data):
+                if self._recorder is not None and piece:
+                    self._recorder.piece(piece)
                 for part in slices(piece, FEED):
                     out += stream.feed(part)
                     self._tell()
@@ -194,12 +221,16 @@ class _Answer:
             if not more:
                 self._check_length()
                 self._inflater.end()
+                self._recorded("complete")
                 out += stream.close()
         except BrokenBodyError:
             more = False
+            self._recorded("failed")
             out += stream.close(broken=True)
         except LimitExceeded as limit:
             out += stream.exceed(limit.limit_name)
+        if data:
+            self._tell.chunk()
         self._tell()
         if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
             self._over = True

@@ -10,15 +10,14 @@ shapes of the conventions, all of them in `NAMES`, and no stream.
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from streamweld._spec import load_conversions
-from streamweld.errors import ArgumentsError, MissingExtra
+from streamweld.errors import ArgumentsError
 from streamweld.events import File, ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult
+from streamweld.integrations.otel_metrics import METRICS, StreamMetrics, need_otel, provider_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from streamweld.events import Diagnostic
     from streamweld.response import Choice, Response
 
-__all__ = ["NAMES", "SCHEMA", "RequestSpan", "record", "to_otel_messages"]
+__all__ = ["METRICS", "NAMES", "SCHEMA", "RequestSpan", "StreamMetrics", "record", "to_otel_messages"]
 
 SCHEMA: Final = "semantic-conventions-genai, development, 2026-11"
 """What the names below were read from. None of them is stable yet."""
@@ -62,15 +61,9 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "status": "http.response.status_code",
     }
 )
-_PROVIDERS: Final = {"openai": "openai", "anthropic": "anthropic", "google": "gcp.gemini"}
 _FINISH: Final = {"tool_calls": "tool_call", "other": "stop"}
 _USAGE: Final = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens")
 _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
-
-
-def _need() -> None:
-    if find_spec("opentelemetry") is None:
-        raise MissingExtra("otel", "opentelemetry-api")
 
 
 def record(diagnostic: Diagnostic) -> None:
@@ -81,7 +74,7 @@ def record(diagnostic: Diagnostic) -> None:
     Raises:
         MissingExtra: where `opentelemetry-api` is not installed.
     """
-    _need()
+    need_otel()
     from opentelemetry import trace
 
     _record(trace.get_current_span(), diagnostic)
@@ -119,14 +112,13 @@ class RequestSpan:
     def __init__(
         self, upstream: str, dialect: str, model: str | None, *, stream: bool, headers: Mapping[str, str]
     ) -> None:
-        _need()
+        need_otel()
         from opentelemetry import propagate, trace
 
         parts = urlsplit(upstream)
-        provider = load_conversions()["provider_names"].get(dialect)
         told = {
             "operation": "chat",
-            "provider": _PROVIDERS.get(provider, provider),
+            "provider": provider_name(dialect),
             "request.model": model,
             "request.stream": stream,
             "server.address": parts.hostname,

@@ -1,16 +1,16 @@
 """Read a file to report: the plain body of a response, or a recording with the times of its pieces.
 
-A recording is a file of JSON lines. The first line has the member `streamweld_recording`. Each other line has `at`, the
-seconds since the start of the response, and the bytes of a piece, as `text` or in `base64`.
+`streamweld.testing.recording` describes the format of a recording, and reads it.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from streamweld.testing.recording import read_recording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,22 +50,7 @@ def read(path: Path, name: str, gateway: str) -> Recorded:
     data = path.read_bytes()
     if not data.startswith(_MARK):
         return Recorded(name, gateway, data)
-    body = bytearray()
-    times: list[tuple[int, float]] = []
-    for number, line in enumerate(data.splitlines()[1:], 2):
-        try:
-            told: dict[str, Any] = json.loads(line)
-            piece = _bytes(told)
-            at = float(told["at"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"line {number} of the recording is not valid: {error}") from error
-        if piece:
-            times.append((len(body), at))
-            body += piece
-    return Recorded(name, gateway, bytes(body), tuple(times))
-
-
-def _bytes(told: dict[str, Any]) -> bytes:
-    if "base64" in told:
-        return base64.b64decode(told["base64"], validate=True)
-    return str(told.get("text", "")).encode("utf-8", "surrogatepass")
+    pieces = [piece for piece in read_recording(path).pieces if piece.data]
+    starts = accumulate((len(piece.data) for piece in pieces), initial=0)
+    times = tuple(zip(starts, (piece.at for piece in pieces), strict=False))
+    return Recorded(name, gateway, b"".join(piece.data for piece in pieces), times)

@@ -15,6 +15,7 @@ mod input;
 mod lazy;
 mod objects;
 mod parser;
+mod partial;
 mod repair;
 mod sink;
 mod sse;
@@ -44,6 +45,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::parser::Parser;
+
+    #[pymodule_export]
+    use crate::partial::complete_object;
 
     #[pymodule_export]
     use crate::repair::Repairer;

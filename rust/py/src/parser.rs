@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 use streamweld_core::Dialect;
 use streamweld_core::Parser as Core;
 use streamweld_core::model::delta::InputEnd;
@@ -103,6 +103,19 @@ impl Parser {
             core.completeness().name(),
             core.diagnostics_dropped(),
         ))
+    }
+
+    /// The argument text of a call of the wire as far as deltas showed it; `None` if there is no such call.
+    #[pyo3(signature = (part, /))]
+    fn shown_arguments<'py>(
+        &self,
+        py: Python<'py>,
+        part: i64,
+    ) -> PyResult<Option<Bound<'py, PyString>>> {
+        let state = self.lock(py)?;
+        let part = u32::try_from(part).ok();
+        let shown = part.and_then(|part| state.core.shown_arguments(part));
+        Ok(shown.map(|text| PyString::new(py, &text)))
     }
 
     #[getter]

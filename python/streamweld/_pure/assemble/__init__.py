@@ -382,6 +382,14 @@ class Assembler(ItemSurface, AttachedSurface):
             events.append(self._error)
         return events
 
+    def shown_arguments(self, part: int) -> str | None:
+        """The argument text of a call as far as deltas showed it; None if no call with that part was shown."""
+        for choice in self._choices.values():
+            for call in choice.calls:
+                if call.part == part and call.started and not call.dropped:
+                    return call.text.data[: call.text.shown].decode("utf-8", "replace")
+        return None
+
     def assumed_ends(self) -> list[Event]:
         """The ends of the choices that sent no reason, of an answer that is assumed to be whole: what its calls say.
 

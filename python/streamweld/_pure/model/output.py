@@ -7,7 +7,7 @@ diagnostics are kept up to a cap, and counted beyond it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from streamweld import errors
 from streamweld._pure.model.journal import Journal
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamweld._spec import Action
-    from streamweld.events import Event
+    from streamweld.events import DiagnosticCode, Event
 
 RAW_HEAD = 256
 _DETAIL = 256  # characters of a detail that are worth repeating: names and paths in it are the sender's
@@ -163,7 +163,7 @@ class Output:
         self.mended = self.mended or known.mends is not None
         if self._actions[code] == "raise" and not self.faulted:
             raise self.fault(known.raises or "StreamError", code, detail)
-        event = Diagnostic(code, known.severity, self.offset, self.ordinal, part, detail)
+        event = Diagnostic(cast("DiagnosticCode", code), known.severity, self.offset, self.ordinal, part, detail)
         if not self.silent and self.sink is None:
             self.events.append(event)
         if self._max_kept is None or len(self.diagnostics) < self._max_kept:

@@ -189,6 +189,14 @@ class Parser:
         finally:
             self._lock.release()
 
+    def shown_arguments(self, part: int) -> str | None:
+        """The argument text of a call of the wire as far as deltas showed it; None if there is no such call."""
+        self._enter()
+        try:
+            return self._assembler.shown_arguments(part)
+        finally:
+            self._lock.release()
+
     @property
     def diagnostics(self) -> list[Diagnostic]:
         """The diagnostics that were kept."""

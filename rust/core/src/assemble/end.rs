@@ -7,6 +7,7 @@ use crate::assemble::EndOnWire;
 use crate::assemble::choice::Choice;
 use crate::assemble::finish_reason;
 use crate::assemble::finish_reason::CallsEnd;
+use crate::assemble::part::arguments::text_of;
 use crate::assemble::part::close_calls;
 use crate::assemble::part::item_end::end_items;
 use crate::assemble::records::ErrorRecord;
@@ -23,6 +24,7 @@ use crate::model::fault::Where;
 use crate::model::output::Output;
 use crate::model::policy::MissingTerminal;
 use crate::model::spec::Code;
+use std::borrow::Cow;
 
 /// How far a choice came when the input ended, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -272,6 +274,16 @@ impl Assembler {
                 emit_finished(choice, |event| sink.event(event));
             }
         }
+    }
+
+    /// The argument text of a call as far as deltas showed it; `None` if no call with that part was shown.
+    pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
+        let calls = self.choices.iter().flat_map(|choice| &choice.calls);
+        let call = calls
+            .filter(|call| call.started && !call.dropped)
+            .find(|call| call.part == part)?;
+        let shown = call.text.data.get(..call.text.shown);
+        Some(text_of(shown.unwrap_or_default()))
     }
 
     /// The close events that rebuild the answer as it stands.

@@ -8,6 +8,7 @@ pub(crate) mod escape;
 pub(crate) mod extra_fields;
 pub(crate) mod members;
 pub(crate) mod number;
+pub mod partial;
 pub mod scan;
 pub mod text;
 pub(crate) mod token;

@@ -26,6 +26,7 @@ use crate::pipeline::text_calls::TextCalls;
 use crate::pipeline::undetected::DialectWatch;
 use crate::sse::Framer;
 use crate::sse::WholeEvents;
+use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
@@ -357,6 +358,11 @@ impl Parser {
     /// The ends of choices without a reason, where a policy reads a stream without an end as ended: no event tells them.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         self.stage.assembler.assumed_ends(sink);
+    }
+
+    /// The argument text of a call of the wire as far as deltas showed it; `None` if there is no such call.
+    pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
+        self.stage.assembler.shown_arguments(part)
     }
 
     /// The close events that rebuild the answer, with what is open as far as it came.

@@ -1,0 +1,216 @@
+"""Read the arguments of a tool call while they arrive: `PartialArguments`, which `StreamParser.partial` returns.
+
+A view is fed by the events of its call, and works alike with both backends. Layer 6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from streamweld._json import partial_object
+from streamweld._pure.json.partial import ArgumentsChange, OpenString, Path
+from streamweld.errors import StreamError, UsageError
+from streamweld.events import ToolCall, ToolCallDelta, ToolCallReset, ToolCallRetracted
+
+if TYPE_CHECKING:
+    from streamweld._backend import Parser
+    from streamweld._words import ToolCallState
+    from streamweld.events import Diagnostic, Event
+
+__all__ = ["ArgumentsChange", "OpenString", "PartialArguments", "PartialState", "Path"]
+
+PartialState: TypeAlias = "Literal['broken', 'retracted'] | ToolCallState"
+"""`open`, `broken` (the text cannot become JSON any more), `retracted`, or how the call ended."""
+
+
+class PartialArguments:
+    """The arguments of one tool call, live. Get one from `StreamParser.partial` or `EventIterator.partial`.
+
+    A delta costs what it adds, however long the arguments already are. Nothing here goes beyond what was sent: a number
+    that may go on, a key without its value and half an escape are left out until they are whole.
+
+    >>> from streamweld import StreamParser
+    >>> parser = StreamParser()
+    >>> call = b'{"index":0,"id":"a","function":{"name":"f","arguments":"{\\\\"n\\\\":[1],\\\\"text\\\\":\\\\"pri"}}'
+    >>> events = parser.feed(b'data: {"choices":[{"delta":{"tool_calls":[' + call + b"]}}]}\\n\\n")
+    >>> view = parser.partial(events[1].part)
+    >>> view.value, view.tail.path, view.tail.text
+    ({'n': [1]}, ('text',), 'pri')
+    """
+
+    __slots__ = ("_fed", "_part", "_state", "_text")
+
+    def __init__(self, part: int) -> None:
+        self._part = part
+        self._state: PartialState = "open"
+        self._text = partial_object()
+        self._fed: list[str] = []
+
+    @property
+    def part(self) -> int:
+        """The part of the call."""
+        return self._part
+
+    @property
+    def state(self) -> PartialState:
+        """`open` while the call is being sent, then that of the `ToolCall`.
+
+        `broken` if the text cannot become an object any more, as with a `custom` call, whose arguments are plain text;
+        `value` then keeps what was valid. `retracted` after a `ToolCallRetracted`.
+        """
+        return "broken" if self._state == "open" and self._text.is_broken else self._state
+
+    @property
+    def value(self) -> dict[str, Any] | None:
+        """The arguments so far, without the string that is still open; None before the object began.
+
+        The same object until a `reset`: it grows in place, so copy what you keep.
+        """
+        return self._text.root
+
+    @property
+    def tail(self) -> OpenString | None:
+        """The string that is being sent: its path and its fragments. None if the arguments end elsewhere."""
+        return self._text.tail
+
+    def changes(self) -> list[ArgumentsChange]:
+        """Return the changes since the last call of this method, in order. The first call returns all."""
+        found, self._text.changes = self._text.changes, []
+        return found
+
+    def apply(self, event: Event) -> None:
+        """Take the next event of the stream; those of other parts change nothing.
+
+        The parser calls this for its views. Call it only on a view that you made, to read events that were stored.
+        """
+        match event:
+            case ToolCallDelta(part=self._part, arguments=arguments):
+                self._feed(arguments)
+            case ToolCallReset(part=self._part):
+                self._reset()
+            case ToolCallRetracted(part=self._part):
+                self._reset()
+                self._state = "retracted"
+            case ToolCall(part=self._part):
+                self._end(event)
+            case _:
+                pass
+
+    def _feed(self, arguments: str) -> None:
+        self._fed.append(arguments)
+        self._text.feed(arguments)
+
+    def _reset(self) -> None:
+        self._fed.clear()
+        self._text = partial_object()
+        self._text.changes.append(ArgumentsChange("reset", ()))
+
+    def _end(self, call: ToolCall) -> None:
+        fed = "".join(self._fed)
+        # What follows the first value of an overflow was not read.
+        if fed != call.arguments and not (self._text.is_broken and call.arguments and fed.startswith(call.arguments)):
+            if fed:
+                self._reset()
+            self._feed(call.arguments)
+        self._fed.clear()
+        self._state = call.state
+        if call.state == "empty":
+            self._text.feed("{}")
+
+    def __repr__(self) -> str:
+        return f"PartialArguments(part={self._part}, state={self.state!r}, value={self.value!r})"
+
+
+class Following:
+    """A backend's parser that feeds the views of its calls. It stands in for the parser once there is a view."""
+
+    __slots__ = ("_ended", "_parser", "_views")
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._views: dict[int, PartialArguments] = {}
+        self._ended = {
+            event.part: event for event in parser.snapshot()[0] if isinstance(event, ToolCall) and event.state != "open"
+        }
+
+    def view(self, part: int) -> PartialArguments:
+        """The view of a call.
+
+        Raises:
+            UsageError: if the part is not a tool call, or not one yet.
+        """
+        view = self._views.get(part)
+        if view is None:
+            view = PartialArguments(part)
+            ended = self._ended.get(part)
+            if ended is not None:
+                view.apply(ended)
+            else:
+                shown = self._parser.shown_arguments(part)
+                if shown is None:
+                    raise no_call(part)
+                view.apply(ToolCallDelta(part, shown))
+            self._views[part] = view
+        return view
+
+    def _follow(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            if isinstance(event, _OF_CALLS):
+                view = self._views.get(event.part)
+                if view is not None:
+                    view.apply(event)
+                if isinstance(event, ToolCall):
+                    self._ended[event.part] = event
+        return events
+
+    def feed(self, data: bytes | bytearray | memoryview, /) -> list[Event]:
+        try:
+            return self._follow(self._parser.feed(data))
+        except StreamError as fault:
+            self._follow(fault.events)
+            raise
+
+    def close(self, broken: bool = False) -> list[Event]:
+        try:
+            return self._follow(self._parser.close(broken))
+        except StreamError as fault:
+            self._follow(fault.events)
+            raise
+
+    def feed_silent(self, data: bytes | bytearray | memoryview, /) -> None:
+        self._parser.feed_silent(data)
+
+    def close_silent(self, broken: bool = False) -> None:
+        self._parser.close_silent(broken)
+
+    def snapshot(self) -> tuple[list[Event], str, int]:
+        return self._parser.snapshot()
+
+    def shown_arguments(self, part: int, /) -> str | None:
+        return self._parser.shown_arguments(part)
+
+    @property
+    def dialect(self) -> str | None:
+        return self._parser.dialect
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        return self._parser.diagnostics
+
+
+def arguments_so_far(parser: Parser, part: int) -> str:
+    """The text that the deltas of a call add up to so far."""
+    shown = parser.shown_arguments(part)
+    if shown is not None:
+        return shown
+    for event in parser.snapshot()[0]:
+        if isinstance(event, ToolCall) and event.part == part:
+            return event.arguments
+    raise no_call(part)
+
+
+def no_call(part: int) -> UsageError:
+    return UsageError(f"part {part} is not a tool call of this stream, or not yet; use the part of a ToolCallStarted")
+
+
+_OF_CALLS: Final = (ToolCallDelta, ToolCallReset, ToolCallRetracted, ToolCall)

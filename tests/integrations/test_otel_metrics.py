@@ -1,0 +1,208 @@
+"""OpenTelemetry metrics, read back from the SDK: what a stream measures, by iterator, by hook and by middleware."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+import streamweld as sw
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from starlette.applications import Starlette
+from starlette.routing import Route
+from streamweld.integrations import otel, otel_metrics
+from streamweld.integrations.httpx import repair
+
+from tests.integrations.test_asgi import starlette, streaming
+from tests.support.servers.upstream import running
+from tests.support.servers.wire import DONE, chunk, event
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+HEAD = {"id": "c", "model": "m"}
+USAGE = event({**HEAD, "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 50, "total_tokens": 57}})
+# A comment before the first token, a call whose arguments come again, and the count of tokens.
+CALL = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+BODY = [
+    b": keep-alive\n\n",
+    chunk({"role": "assistant"}, **HEAD),
+    chunk({"content": "Let me see."}, **HEAD),
+    chunk({"tool_calls": [CALL]}, **HEAD),
+    chunk({"tool_calls": [CALL]}, **HEAD),
+    chunk({}, "tool_calls", **HEAD),
+    USAGE + DONE,
+]
+ABOUT = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.response.model": "m"}
+
+
+class Meters:
+    def __init__(self) -> None:
+        self.reader = InMemoryMetricReader()
+        provider = MeterProvider([self.reader])
+        self.metrics = otel.StreamMetrics(meter_provider=provider, attributes={"deployment": "t"})
+
+    def read(self) -> dict[str, list[Any]]:
+        """The points of each instrument."""
+        data = self.reader.get_metrics_data()
+        assert data is not None
+        (scope,) = data.resource_metrics[0].scope_metrics
+        assert scope.scope.name == "streamweld"
+        return {metric.name: list(metric.data.data_points) for metric in scope.metrics}
+
+
+@pytest.fixture
+def meters() -> Meters:
+    return Meters()
+
+
+def about(point: Any, **more: str) -> bool:
+    return dict(point.attributes) == ABOUT | {"deployment": "t"} | {
+        name.replace("__", "."): v for name, v in more.items()
+    }
+
+
+def slowly(pieces: list[bytes], seconds: float = 0.01) -> Iterator[bytes]:
+    for piece in pieces:
+        time.sleep(seconds)
+        yield piece
+
+
+def check_whole(points: dict[str, list[Any]]) -> None:
+    """What every way to read `BODY` measures."""
+    (streams,) = points["streamweld.streams"]
+    assert (streams.value, streams.attributes["streamweld.completeness"]) == (1, "complete")
+    assert "error.type" not in streams.attributes
+    found = {point.attributes["streamweld.anomaly.code"]: point.value for point in points["streamweld.repairs"]}
+    assert found == {"args_replay_dropped": 1}
+    (rate,) = points["streamweld.output_token_rate"]
+    (first,) = points["streamweld.time_to_first_token"]
+    (chunk_,) = points["gen_ai.client.operation.time_to_first_chunk"]
+    (lasted,) = points["gen_ai.client.operation.duration"]
+    assert 0 < chunk_.sum <= first.sum < lasted.sum < 20
+    assert rate.count == first.count == lasted.count == 1
+    assert rate.sum == pytest.approx(50 / (lasted.sum - first.sum))
+    tokens = {point.attributes["gen_ai.token.type"]: point.sum for point in points["gen_ai.client.token.usage"]}
+    assert tokens == {"input": 7, "output": 50}
+    (gaps,) = points["gen_ai.client.operation.time_per_output_chunk"]
+    assert gaps.sum == pytest.approx(lasted.sum - chunk_.sum)
+    assert about(gaps)
+    assert gaps.explicit_bounds[0] == 0.001
+    assert points.keys() == set(otel.METRICS.values())
+
+
+def test_an_iterator(meters: Meters) -> None:
+    events = list(meters.metrics.measure(sw.iter_batches(slowly(BODY))))
+    assert events == list(sw.iter_events(BODY))
+    points = meters.read()
+    check_whole(points)
+    # The comment brings no event.
+    (gaps,) = points["gen_ai.client.operation.time_per_output_chunk"]
+    assert gaps.count == len(list(sw.iter_batches(BODY))) - 1
+    assert points["streamweld.time_to_first_token"][0].sum >= 0.03  # the third piece
+
+
+def test_an_asynchronous_iterator(meters: Meters) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in BODY:
+            await asyncio.sleep(0.001)
+            yield piece
+
+    async def run() -> list[Any]:
+        return [one async for one in meters.metrics.ameasure(sw.aiter_batches(pieces()))]
+
+    assert asyncio.run(run()) == list(sw.iter_events(BODY))
+    check_whole(meters.read())
+
+
+def test_the_clock_starts_where_it_is_told(meters: Meters) -> None:
+    started = time.perf_counter() - 5
+    list(meters.metrics.measure(sw.iter_batches(BODY), started=started))
+    points = meters.read()
+    assert 5 < points["gen_ai.client.operation.time_to_first_chunk"][0].sum < 6
+    assert 5 < points["gen_ai.client.operation.duration"][0].sum < 6
+
+
+def test_a_cut_stream(meters: Meters) -> None:
+    with pytest.raises(sw.TruncatedStream):
+        list(meters.metrics.measure(sw.iter_batches(BODY[:3])))
+    points = meters.read()
+    (streams,) = points["streamweld.streams"]
+    assert about(streams, streamweld__completeness="truncated", error__type="TruncatedStream")
+    assert points["gen_ai.client.operation.duration"][0].attributes["error.type"] == "TruncatedStream"
+    assert "gen_ai.client.token.usage" not in points
+
+
+def test_a_stream_that_is_left(meters: Meters) -> None:
+    closed: list[bool] = []
+
+    def source() -> Iterator[bytes]:
+        try:
+            yield from BODY
+        finally:
+            closed.append(True)
+
+    events = meters.metrics.measure(sw.iter_batches(source()))
+    next(events)
+    events.close()
+    assert closed == [True]
+    (streams,) = meters.read()["streamweld.streams"]
+    assert streams.attributes["streamweld.completeness"] == "open"
+
+
+def test_a_repaired_client(meters: Meters) -> None:
+    app = Starlette(routes=[Route("/v1/chat/completions", streaming(*BODY), methods=["POST"])])
+    with running(app) as url:
+        asked = {"model": "m", "stream": True}
+        with (
+            repair(httpx2.Client(), on_diagnostic=meters.metrics) as client,
+            client.stream("POST", f"{url}/v1/chat/completions", json=asked) as response,
+        ):
+            assert response.read()
+    check_whole(meters.read())
+
+
+def test_the_middleware(meters: Meters) -> None:
+    with running(starlette(streaming(*BODY), on_diagnostic=meters.metrics)) as url:
+        assert httpx2.get(f"{url}/v1/chat/completions").content
+    check_whole(meters.read())
+
+
+def test_without_the_api_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otel_metrics, "find_spec", lambda _: None)
+    with pytest.raises(sw.MissingExtra, match=r"streamweld\[otel\]"):
+        otel.StreamMetrics()
+
+
+def test_nothing_is_imported_before_it_is_asked_for() -> None:
+    code = (
+        "import sys, streamweld.integrations.otel; print(any(name.startswith('opentelemetry') for name in sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
+def test_an_event_costs_a_tenth_of_a_microsecond(meters: Meters) -> None:
+    """In reads of the usual size: what is added to the plain loop, the recording at the end included."""
+    body = b"".join(chunk({"content": "word "}, **HEAD) for _ in range(40_000)) + DONE
+    reads = [body[at : at + 16_384] for at in range(0, len(body), 16_384)]
+
+    def plain() -> float:
+        began = time.thread_time()
+        count = sum(1 for _ in sw.iter_events(reads))
+        took = time.thread_time() - began
+        assert count > 40_000
+        return took / count
+
+    def measured() -> float:
+        began = time.thread_time()
+        count = sum(1 for _ in meters.metrics.measure(sw.iter_batches(reads)))
+        return (time.thread_time() - began) / count
+
+    added = min(measured() for _ in range(5)) - min(plain() for _ in range(5))
+    assert added < 0.1e-6

@@ -44,6 +44,7 @@ class _Answer:
     citations: int = 0
     calls: list[_Call] = field(default_factory=list)
     big: bool = False
+    padded: bool = False  # chunks carry obfuscation
 
 
 def _pieces(rng: random.Random, count: int, words: int = 1) -> list[str]:
@@ -69,6 +70,22 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], _Answer]]] = {
     "fragments": (4, lambda rng: _Answer(text=_pieces(rng, 3), calls=[_call(rng, rng.randint(10, 60))])),
     "citations": (4, lambda rng: _Answer(text=_pieces(rng, 12, words=8), citations=rng.randint(1, 5))),
     "big events": (4, lambda rng: _Answer(text=_pieces(rng, 10), calls=[_call(rng, 4)], big=True)),
+}
+
+
+# Long streams: name -> dialect, what one says, and how many times faster than the hand loops it should be read: a list
+# for each feed and `parse`, beside httpx-sse + orjson, and a list for each feed beside split + msgspec.
+LONG: dict[str, tuple[str, Callable[[random.Random], _Answer], tuple[float, float, float]]] = {
+    "W1": ("chat", lambda rng: _Answer(text=_pieces(rng, 2000), padded=True), (20, 50, 8)),
+    "W2": ("chat", lambda rng: _Answer(calls=[_call(rng, 250) for _ in range(4)]), (8, 10, 4)),
+    "W3": ("responses", lambda rng: _Answer(text=_pieces(rng, 1000), calls=[_call(rng, 1000)]), (10, 10, 3.5)),
+    "W4": (
+        "anthropic",
+        lambda rng: _Answer(
+            thinking=_pieces(rng, 300), text=_pieces(rng, 300), calls=[_call(rng, 300) for _ in range(3)]
+        ),
+        (12, 12, 4),
+    ),
 }
 
 
@@ -105,7 +122,9 @@ def _chat(answer: _Answer, rng: random.Random) -> list[bytes]:
 
     events = [chunk({"role": "assistant", "content": ""})]
     events += [chunk({"reasoning_content": piece}) for piece in answer.thinking]
-    events += [chunk({"content": piece}) for piece in answer.text]
+    for piece in answer.text:
+        noise = {"obfuscation": "x" * rng.randrange(16)} if answer.padded else {}
+        events.append(chunk({"content": piece}, **noise))
     for index, call in enumerate(answer.calls):
         for at, piece in enumerate(call.pieces):
             function: dict[str, Any] = {"arguments": piece}
@@ -283,10 +302,18 @@ def recorded_like(dialect: str) -> list[Shape]:
     rng = random.Random(15)
     shapes: list[Shape] = []
     for kind, (count, make) in KINDS.items():
-        for _ in range(count):
-            answer = make(rng)
-            events = _WRITERS[dialect](answer, rng)
-            calls = [(call.call_id, call.name, call.arguments) for call in answer.calls]
-            deltas = len(events)
-            shapes.append(Shape(kind, events, "".join(answer.text), calls, deltas, dialect))
+        shapes += [_shape(kind, dialect, make(rng), rng) for _ in range(count)]
     return shapes
+
+
+def long_shape(name: str) -> Shape:
+    """One of `LONG`."""
+    rng = random.Random(15)
+    dialect, make, _ = LONG[name]
+    return _shape(name, dialect, make(rng), rng)
+
+
+def _shape(name: str, dialect: str, answer: _Answer, rng: random.Random) -> Shape:
+    events = _WRITERS[dialect](answer, rng)
+    calls = [(call.call_id, call.name, call.arguments) for call in answer.calls]
+    return Shape(name, events, "".join(answer.text), calls, len(events), dialect)

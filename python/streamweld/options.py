@@ -20,6 +20,7 @@ from streamweld._spec import CODES, LIMITS, Action, Base
 from streamweld.errors import UsageError
 
 __all__ = [
+    "DEFAULT_LIMITS",
     "DIALECTS",
     "Action",
     "Base",
@@ -338,7 +339,7 @@ def _named(base: Base) -> Policy:
     return Policy(base)
 
 
-_DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = Limits()
 _RESOLVED: Final = 64  # distinct pairs of policy and limits that are kept
 
 
@@ -354,6 +355,12 @@ def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
         "content_type": None,
         "seed": None,
     }
+
+
+@cache
+def _usual(base: Base) -> dict[str, Any]:
+    """The config of a stream that is given nothing but the name of a base."""
+    return _resolved(_named(base), DEFAULT_LIMITS)
 
 
 def with_text_calls(policy: object, text_calls: TextCalls) -> Policy:
@@ -387,15 +394,18 @@ def to_config(
     Raises:
         UsageError: for a value that is none of those the option may have.
     """
+    alone = tools is None and content_type is None and seed is None and known_call_ids == ()
+    if alone and limits is DEFAULT_LIMITS and isinstance(policy, str) and policy in _CHOICES["base"]:
+        return _usual(cast("Base", policy))
     policy = _policy(policy)
     if limits is None:
-        limits = _DEFAULT_LIMITS
+        limits = DEFAULT_LIMITS
     if not isinstance(limits, Limits):
         raise UsageError(f"limits={limits!r}: it must be a Limits, such as Limits(max_tool_calls=16)")
     if policy.text_calls == "promote" and tools is None:
         raise UsageError('text_calls="promote" needs tools=: a call is promoted only if it names one of them exactly')
     resolved = _resolved(policy, limits)
-    if tools is None and content_type is None and seed is None and known_call_ids == ():
+    if alone:
         return resolved
     if content_type is not None and not isinstance(content_type, str):
         raise UsageError(f"content_type={content_type!r}: it must be the value of the header")

@@ -5,7 +5,7 @@ The one fold for both backends. Layer 6: it knows events, no parser and no diale
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from streamweld.events import (
     File,
@@ -33,7 +33,11 @@ __all__ = ["Choice", "Item", "Response"]
 
 Item: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File | Unknown
 
-_ITEMS = (TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File)
+_Text: TypeAlias = TextDone | ReasoningDone | RefusalDone
+_ItemOfChoice: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File
+
+_ITEMS = frozenset({TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File})
+_TEXTS = frozenset({TextDone, ReasoningDone, RefusalDone})
 _SHOWN = 60  # characters of a text in a repr
 
 
@@ -56,7 +60,7 @@ class Choice:
         self._index = index
         self._items = tuple(items)
         self._finished = finished
-        self._item_ids = dict(item_ids or {})
+        self._item_ids = dict(item_ids) if item_ids else {}
 
     @property
     def index(self) -> int:
@@ -80,22 +84,22 @@ class Choice:
     @property
     def text(self) -> str:
         """All text parts, joined; `""` without any."""
-        return "".join([item.text for item in self._items if isinstance(item, TextDone)])
+        return "".join([item.text for item in self._items if type(item) is TextDone])
 
     @property
     def reasoning(self) -> str:
         """All reasoning parts, joined; `""` without any."""
-        return "".join([item.text for item in self._items if isinstance(item, ReasoningDone)])
+        return "".join([item.text for item in self._items if type(item) is ReasoningDone])
 
     @property
     def refusal(self) -> str:
         """All refusals, joined; `""` without any."""
-        return "".join([item.text for item in self._items if isinstance(item, RefusalDone)])
+        return "".join([item.text for item in self._items if type(item) is RefusalDone])
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """Every call that is the client's to run, in every state. To run calls, take `dispatchable_calls`."""
-        return tuple([item for item in self._items if isinstance(item, ToolCall) and not item.provider_executed])
+        return tuple([item for item in self._items if type(item) is ToolCall and not item.provider_executed])
 
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
@@ -173,7 +177,7 @@ class _Fold:
     __slots__ = ("choices", "error", "events", "first", "started", "usage")
 
     def __init__(self, events: Iterable[Event], *, ordered: bool) -> None:
-        items: dict[int, list[Item]] = {}
+        items: dict[int, list[Item]] = {}  # every choice has an entry
         item_ids: dict[int, dict[int, str]] = {}
         finished: dict[int, Finished] = {}
         folded: list[Event] = []
@@ -181,25 +185,28 @@ class _Fold:
         self.usage: Usage | None = None
         self.error: UpstreamErrorEvent | None = None
         for event in events:
-            if isinstance(event, _ITEMS):
-                if _withdrawn(event):
+            # The classes have no subclasses, and one look in a set is cheaper than `isinstance` with each of them.
+            if type(event) in _ITEMS:
+                item = cast("_ItemOfChoice", event)
+                if type(item) in _TEXTS and _is_withdrawn(cast("_Text", item)):
                     continue
-                items.setdefault(event.choice, []).append(event)
-            elif isinstance(event, Finished):
+                items.setdefault(item.choice, []).append(item)
+            elif type(event) is Finished:
+                items.setdefault(event.choice, [])
                 finished[event.choice] = event
-            elif isinstance(event, ResponseStarted):
+            elif type(event) is ResponseStarted:
                 self.started = event
-            elif isinstance(event, Usage):
+            elif type(event) is Usage:
                 self.usage = event
-            elif isinstance(event, TextStarted):
+            elif type(event) is TextStarted:
                 if event.item_id is None:
                     continue
                 item_ids.setdefault(event.choice, {})[event.part] = event.item_id
-            elif isinstance(event, Unknown):
+            elif type(event) is Unknown:
                 if not ordered:
                     continue
                 items.setdefault(0, []).append(event)
-            elif isinstance(event, UpstreamErrorEvent):
+            elif type(event) is UpstreamErrorEvent:
                 self.error = event
             else:
                 continue
@@ -210,8 +217,8 @@ class _Fold:
         self.events = tuple(folded)
         self.choices = tuple(
             [
-                Choice(index, items.get(index, ()), finished.get(index), _of(item_ids.get(index), items.get(index)))
-                for index in sorted(items.keys() | finished.keys())
+                Choice(index, of_choice, finished.get(index), _of(item_ids.get(index), of_choice))
+                for index, of_choice in (items.items() if len(items) < 2 else sorted(items.items()))
             ]
         )
         self.first = self.choices[0] if self.choices else _NO_CHOICE
@@ -456,10 +463,10 @@ def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dic
     return {part: item_id for part, item_id in item_ids.items() if part in texts}
 
 
-def _withdrawn(item: Item) -> bool:
+def _is_withdrawn(text: _Text) -> bool:
     """A text that was taken back closes with nothing: it never was."""
-    if not isinstance(item, TextDone | ReasoningDone | RefusalDone) or item.text or item.provider_metadata:
+    if text.text or text.provider_metadata:
         return False
-    if isinstance(item, TextDone):
-        return not item.annotations
-    return not isinstance(item, ReasoningDone) or not (item.signature or item.encrypted_content or item.item_id)
+    if type(text) is TextDone:
+        return not text.annotations
+    return not isinstance(text, ReasoningDone) or not (text.signature or text.encrypted_content or text.item_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from streamweld._backend import Parser, backend, load
 from streamweld._messages import HEAD_BYTES, choice_message, input_hint, reject_text
 from streamweld.errors import NotAnEventStream, StreamError, UsageError
-from streamweld.options import DIALECTS, Limits, to_config
+from streamweld.options import DEFAULT_LIMITS, DIALECTS, to_config
 from streamweld.response import Response
 
 if TYPE_CHECKING:
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
     from streamweld._words import Completeness
     from streamweld.events import Diagnostic, Event
-    from streamweld.options import Base, Dialect, Policy, Tools
+    from streamweld.options import Base, Dialect, Limits, Policy, Tools
     from streamweld.partial import PartialArguments
 
 __all__ = ["StreamOptions", "StreamParser", "parse"]
-
-_LIMITS = Limits()
 
 
 class StreamOptions(TypedDict, total=False):
@@ -78,7 +76,7 @@ class StreamParser:
         *,
         dialect: Dialect = "auto",
         policy: Base | Policy = "standard",
-        limits: Limits = _LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
         tools: Tools | None = None,
         known_call_ids: Iterable[str] = (),
         content_type: str | None = None,
@@ -115,6 +113,10 @@ class StreamParser:
 
     def _keep_head(self, data: bytes | bytearray | memoryview) -> None:
         """Keep the first bytes of the body, which show what it is if it is not a stream."""
+        if type(data) is bytes and not self._head:  # the usual first read
+            self._head = data[:HEAD_BYTES]
+            self._is_head_open = len(data) < HEAD_BYTES
+            return
         reject_text(data)
         try:
             self._head += bytes(memoryview(data).cast("B")[: HEAD_BYTES - len(self._head)])

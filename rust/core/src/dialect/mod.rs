@@ -35,6 +35,7 @@ use crate::json::members::string;
 use crate::model::config::Config;
 use crate::model::spec;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// A wire format.
@@ -241,24 +242,117 @@ pub(crate) fn detect(
             lone.as_ref().filter(|object| object.has("error"))
         }
     };
-    let list =
-        |value: Option<&'static Value>| value.and_then(Value::as_array).into_iter().flatten();
     let found = object.and_then(|object| {
-        let fits = |row: &&'static Value| {
-            let after = row.get("after");
-            let follows = |sign| before.iter().any(|object| has(object, sign));
-            let all = |signs: &'static Value| {
-                let mut signs = list(Some(signs));
-                signs.all(|sign| has(object, sign))
+        let mut members = SignReader::new(object);
+        let fits = |row: &&DetectRow| {
+            let follows = |sign| {
+                let mut before = before.iter();
+                before.any(|object| SignReader::new(object).shows(sign))
             };
-            after.is_none_or(follows) && list(row.get("any")).any(all)
+            row.after.as_ref().is_none_or(follows)
+                && row.any.iter().any(|signs| members.show_all(signs))
         };
-        let mut rows = list(spec::dialects().get("detect"));
-        rows.find(|row| fits(row))?.get("dialect")?.as_str()
+        DETECT.iter().find(fits).map(|row| row.dialect)
     });
     // An error in a shape of its own still is one.
-    let found = found.or_else(|| (event == Some("error")).then_some("chat"));
-    found.and_then(Dialect::from_name)
+    found.or_else(|| (event == Some("error")).then_some(Dialect::Chat))
+}
+
+/// A row of the detection table: the first one that fits holds.
+#[derive(Debug)]
+struct DetectRow {
+    dialect: Dialect,
+    /// An earlier payload showed this.
+    after: Option<Sign>,
+    /// All of one of these lists.
+    any: Vec<Vec<Sign>>,
+}
+
+static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
+    let list = |value: &'static Value| value.as_array().into_iter().flatten();
+    let rows = spec::dialects().get("detect").map(list);
+    let read = |row: &'static Value| {
+        let signs = |signs| list(signs).filter_map(Sign::of).collect();
+        Some(DetectRow {
+            dialect: Dialect::from_name(row.get("dialect")?.as_str()?)?,
+            after: row.get("after").and_then(Sign::of),
+            any: list(row.get("any")?).map(signs).collect(),
+        })
+    };
+    rows.into_iter().flatten().filter_map(read).collect()
+});
+
+/// A sign of the detection table: `member`, `member:word`, `member:begin*`, or `member:inner member`; `!member`: it is not
+/// there.
+#[derive(Debug)]
+struct Sign {
+    member: &'static str,
+    wanted: Wanted,
+}
+
+#[derive(Debug)]
+enum Wanted {
+    Absent,
+    Present,
+    /// A word or an inner member.
+    Word(&'static str),
+}
+
+impl Sign {
+    fn of(text: &'static Value) -> Option<Sign> {
+        let text = text.as_str()?;
+        let (member, wanted) = match (text.strip_prefix('!'), text.split_once(':')) {
+            (Some(member), _) => (member, Wanted::Absent),
+            (None, Some((member, word))) => (member, Wanted::Word(word)),
+            (None, None) => (text, Wanted::Present),
+        };
+        Some(Sign { member, wanted })
+    }
+}
+
+/// Looks for signs in one object. Most signs in a row are about the same member, so the last one is kept.
+struct SignReader<'o, 'a> {
+    object: &'o Object<'a>,
+    /// The member that was looked at last, and what it is.
+    member: Option<&'static str>,
+    raw: Option<Raw<'a>>,
+    word: Option<Cow<'a, str>>,
+}
+
+impl<'o, 'a> SignReader<'o, 'a> {
+    fn new(object: &'o Object<'a>) -> SignReader<'o, 'a> {
+        SignReader {
+            object,
+            member: None,
+            raw: None,
+            word: None,
+        }
+    }
+
+    fn show_all(&mut self, signs: &[Sign]) -> bool {
+        signs.iter().all(|sign| self.shows(sign))
+    }
+
+    fn shows(&mut self, sign: &Sign) -> bool {
+        if self.member != Some(sign.member) {
+            self.member = Some(sign.member);
+            self.raw = self.object.get(sign.member);
+            self.word = self.raw.and_then(string);
+        }
+        let Wanted::Word(wanted) = sign.wanted else {
+            return self.raw.is_some() == matches!(sign.wanted, Wanted::Present);
+        };
+        match (self.raw, &self.word) {
+            (Some(raw), None) if raw.kind == Kind::Object => {
+                find(&members::members(raw), wanted).is_some()
+            }
+            (_, Some(word)) => match wanted.strip_suffix('*') {
+                Some(begin) => word.starts_with(begin),
+                None => *word == wanted,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// Heartbeats by their name in every dialect.
@@ -286,30 +380,4 @@ pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
             .collect(),
         Document::Other(raw) => vec![cut(raw.text)],
     }
-}
-
-/// Whether a sign of the table is there: `member`, `member:word`, `member:begin*`, or `member:inner member`; `!member`: it
-/// is not.
-fn has(object: &Object<'_>, sign: &Value) -> bool {
-    let Some(sign) = sign.as_str() else {
-        return false;
-    };
-    if let Some(name) = sign.strip_prefix('!') {
-        return !object.has(name);
-    }
-    let Some((name, wanted)) = sign.split_once(':') else {
-        return object.has(sign);
-    };
-    match object.get(name) {
-        Some(raw) if raw.kind == Kind::Object => find(&members::members(raw), wanted).is_some(),
-        Some(raw) => word_fits(raw, wanted),
-        None => false,
-    }
-}
-
-fn word_fits(raw: Raw<'_>, wanted: &str) -> bool {
-    string(raw).is_some_and(|word| match wanted.strip_suffix('*') {
-        Some(begin) => word.starts_with(begin),
-        None => word == wanted,
-    })
 }

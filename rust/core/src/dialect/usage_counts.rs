@@ -46,15 +46,19 @@ impl Counts {
 
     /// The numbers of a usage object, and the object as sent.
     pub(crate) fn read<'a>(&self, raw: Raw<'a>) -> Usage<'a> {
-        let object = members(raw);
+        self.read_members(raw, &members(raw))
+    }
+
+    /// The same of an object that is cut into its members already.
+    pub(crate) fn read_members<'a>(&self, raw: Raw<'a>, object: &[Member<'a>]) -> Usage<'a> {
         let Counts([input, output, total, cached, written, reasoning]) = self;
         Usage {
-            input_tokens: number(&object, input),
-            output_tokens: number(&object, output),
-            total_tokens: number(&object, total),
-            cached_input_tokens: number(&object, cached),
-            cache_write_tokens: number(&object, written),
-            reasoning_tokens: number(&object, reasoning),
+            input_tokens: number(object, input),
+            output_tokens: number(object, output),
+            total_tokens: number(object, total),
+            cached_input_tokens: number(object, cached),
+            cache_write_tokens: number(object, written),
+            reasoning_tokens: number(object, reasoning),
             raw: Some(raw.text),
         }
     }

@@ -16,9 +16,9 @@ use std::borrow::Cow;
 const USUAL: usize = 12;
 
 /// Bytes of a usual member, and the most members that there is room for at once: a list that grows by itself begins with
-/// four and is moved each time.
+/// four and is moved each time. With more than that it would be too large for the allocator's quick path.
 const MEMBER: usize = 24;
-const MOST: usize = 36;
+const MOST: usize = 1024 / size_of::<Member<'_>>();
 
 /// A value that may be absent.
 pub(crate) type Slot<'a> = Option<Raw<'a>>;

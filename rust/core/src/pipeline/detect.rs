@@ -49,7 +49,11 @@ impl PayloadPipeline {
             let read = self.reader(out).read(text);
             read.is_ok_and(|read| self.is_complaint(&read, arrival.stray))
         };
-        let event = if complaint() { Some("error") } else { event };
+        let event = if arrival.stray && complaint() {
+            Some("error")
+        } else {
+            event
+        };
         let mut dialect = self.waiting.tells(&document, event);
         let alone = dialect.is_none() && self.is_alone(out, text);
         if alone {

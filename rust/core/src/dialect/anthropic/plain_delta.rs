@@ -91,6 +91,7 @@ impl Anthropic {
                     text: raw,
                     padding: None,
                     number: None,
+                    object: None,
                     blanks: true,
                 },
             };

@@ -18,10 +18,12 @@ use crate::dialect::gemini::tools::KINDS;
 use crate::dialect::gemini::tools::Place;
 use crate::dialect::gemini::tools::read_tool;
 use crate::dialect::upstream_error::says_nothing;
+use crate::fastpath::items::template::is_small;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
+use crate::json::duplicate_keys::may_repeat;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::Object;
@@ -55,6 +57,49 @@ pub(crate) struct Candidate {
     pub(crate) reason: Option<String>,
     /// It said something behind a reason.
     pub(crate) ran_on: bool,
+}
+
+/// One entry of a chunk's `candidates`, opened as far as it is read.
+#[derive(Debug)]
+pub(crate) struct OpenedCandidate<'a> {
+    pub(crate) raw: Raw<'a>,
+    /// `None`: it is no object.
+    pub(crate) object: Option<Object<'a>>,
+    content: Option<Object<'a>>,
+    parts: Vec<(Raw<'a>, Option<Object<'a>>)>,
+}
+
+impl<'a> OpenedCandidate<'a> {
+    pub(crate) fn of(raw: Raw<'a>) -> OpenedCandidate<'a> {
+        let object = Object::of(raw);
+        let content = object.as_ref().and_then(|object| object.object("content"));
+        let parts = content.as_ref().and_then(|content| content.get("parts"));
+        let parts = parts.map(items).unwrap_or_default().into_iter();
+        OpenedCandidate {
+            raw,
+            parts: parts.map(|raw| (raw, Object::of(raw))).collect(),
+            object,
+            content,
+        }
+    }
+
+    /// Whether a key may stand twice in what is read of it: false is certain.
+    pub(crate) fn may_repeat(&self) -> bool {
+        let call_repeats = |part: &Object<'_>| {
+            let Some(call) = part.object(CALL) else {
+                return false;
+            };
+            call.has("partialArgs") || may_repeat(&call.members)
+        };
+        let repeats = |object: &Option<Object<'_>>| {
+            let object = object.as_ref();
+            object.is_some_and(|object| may_repeat(&object.members))
+        };
+        let part_repeats =
+            |part: &Option<Object<'_>>| repeats(part) || part.as_ref().is_some_and(call_repeats);
+        let mut parts = self.parts.iter();
+        repeats(&self.object) || repeats(&self.content) || parts.any(|(_, part)| part_repeats(part))
+    }
 }
 
 /// A part of a chunk, and what hangs on it.
@@ -99,29 +144,25 @@ impl Candidate {
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
+        entry: &OpenedCandidate<'a>,
         value: &Object<'a>,
         at: Pointer<'_>,
         tail: bool,
         notes: &mut Anomalies<'a>,
     ) -> Step {
         let members = &value.members;
-        let content = notes.an_object(members, at, "content");
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = said(members, LOGPROBS) {
             // Of the tokens in this chunk, so it goes with their event.
             carry.add(member(LOGPROBS, raw));
         }
-        if let Some(content) = content {
-            self.content(
-                wire,
-                &content,
-                at.member("content"),
-                &mut carry,
-                tail,
-                notes,
-            )?;
+        if let Some(content) = &entry.content {
+            let inner = at.member("content");
+            self.content(wire, content, entry, inner, &mut carry, tail, notes)?;
             extra = extra.and(&rest(&content.members, &FACTS.content_fields));
+        } else if let Some(raw) = said(members, "content") {
+            notes.shape(raw, at.member("content"));
         }
         if !tail {
             self.sources.read(wire, self.index, value, notes)?;
@@ -137,6 +178,35 @@ impl Candidate {
             Some(reason) => self.take(wire, &reason),
             None => Ok(()),
         }
+    }
+
+    /// The text that goes on, if one does.
+    pub(crate) fn open(&self) -> Option<(ItemKind, i64)> {
+        self.open
+    }
+
+    /// The text of an entry that brought nothing else, and where it went: the same entry with another text goes there too.
+    pub(crate) fn lone_text<'a>(
+        &self,
+        entry: &OpenedCandidate<'a>,
+    ) -> Option<(PartAt<'static>, Raw<'a>)> {
+        let (object, content) = (entry.object.as_ref()?, entry.content.as_ref()?);
+        let [(_, Some(part))] = entry.parts.as_slice() else {
+            return None;
+        };
+        let only = |members: &[Member<'_>], names: &[&str]| {
+            let mut members = members.iter();
+            members.all(|member| names.iter().any(|name| member.key.is(name)))
+        };
+        let plain = only(&object.members, &["content", "index"])
+            && only(&content.members, &["parts", "role"])
+            && only(&part.members, &["text", "thought"])
+            && object.get("index").is_none_or(is_small);
+        // An empty one opens nothing: what is open may be of another kind.
+        let text = part.get("text").filter(|raw| raw.text.len() > 2)?;
+        let text = Some(text).filter(|raw| raw.kind == Kind::String)?;
+        let (kind, place) = self.open.filter(|_| plain && self.reason.is_none())?;
+        Some((self.at(kind, place), text))
     }
 
     /// A reason: the last one holds, unless an earlier one cut the answer off.
@@ -174,10 +244,12 @@ impl Candidate {
         Ok(())
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn content<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         content: &Object<'a>,
+        entry: &OpenedCandidate<'a>,
         at: Pointer<'_>,
         carry: &mut ExtraFields<'a>,
         tail: bool,
@@ -191,14 +263,14 @@ impl Candidate {
             notes.shape(parts, at);
             return Ok(());
         }
-        for (place, raw) in items(parts).into_iter().enumerate() {
+        for (place, (raw, object)) in entry.parts.iter().enumerate() {
             let at = at.item(place);
-            let Some(object) = Object::of(raw) else {
-                notes.unless_null(raw, at);
+            let Some(object) = object else {
+                notes.unless_null(*raw, at);
                 continue;
             };
             let part = CandidatePart {
-                object: &object,
+                object,
                 at,
                 extra: rest(&object.members, &FACTS.part_fields),
                 tail,

@@ -17,11 +17,13 @@ use crate::dialect::anomalies::Pointer;
 use crate::dialect::anomalies::tell_repeats;
 use crate::dialect::anomalies::tell_wide_integer;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::Incoming;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::gemini::candidate::Candidate;
+use crate::dialect::gemini::candidate::OpenedCandidate;
 pub(crate) use crate::dialect::gemini::payload_kind::SHAPES;
 use crate::dialect::gemini::payload_kind::error;
 use crate::dialect::gemini::payload_kind::is_used;
@@ -34,10 +36,16 @@ use crate::dialect::gemini::spec_tables::said;
 use crate::dialect::gemini::spec_tables::seconds;
 use crate::dialect::gemini::spec_tables::unmodelled;
 use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::fastpath::items::Envelopes;
+use crate::fastpath::items::template::LearnableDelta;
+use crate::fastpath::items::template::OBJECT_DEPTH;
+use crate::fastpath::items::template::Target;
+use crate::fastpath::items::template::Varying;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::duplicate_keys::has_wide_integer;
+use crate::json::duplicate_keys::may_repeat;
 use crate::json::duplicate_keys::may_repeat_in;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::extra_fields::LastSeen;
@@ -54,7 +62,9 @@ use crate::model::limits::LimitName;
 use crate::model::small_map::List;
 use crate::model::spec::Code;
 
+const CANDIDATES: &str = "candidates";
 const FEEDBACK: &str = "promptFeedback";
+const USAGE: &str = "usageMetadata";
 
 /// The decoder of one stream.
 #[derive(Debug)]
@@ -69,7 +79,12 @@ pub(crate) struct Gemini {
     last_seen: LastSeen,
     started: bool,
     ended: bool,
+    envelopes: Envelopes,
 }
+
+/// Limits below these are for payloads that are read in full: what an envelope has room for must stay within them.
+const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
+const LEAST_VALUES: u64 = 1 << 16;
 
 impl Gemini {
     pub(crate) fn new(_config: &Config) -> Gemini {
@@ -80,6 +95,7 @@ impl Gemini {
             last_seen: LastSeen::default(),
             started: false,
             ended: false,
+            envelopes: Envelopes::default(),
         }
     }
 
@@ -95,7 +111,14 @@ impl Gemini {
         if object.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        if may_repeat_in(object.raw.text) {
+        let entries = said(&chunk.members, CANDIDATES).map(items);
+        let entries = entries.unwrap_or_default().into_iter();
+        let entries: Vec<_> = entries.map(OpenedCandidate::of).collect();
+        let certain = inner.is_none()
+            && !may_repeat(&chunk.members)
+            && !chunk.has(FEEDBACK)
+            && !entries.iter().any(OpenedCandidate::may_repeat);
+        if !certain && may_repeat_in(object.raw.text) {
             let base = [Some("response")];
             let base = if inner.is_some() {
                 base.as_slice()
@@ -110,21 +133,78 @@ impl Gemini {
             let around = inner.is_some().then_some(object)?;
             error(around, payload.event, used)
         });
+        let open = |decoder: &Gemini| decoder.candidates.iter().next().map(Candidate::open);
+        let before = open(self);
         if used {
-            self.chunk(wire, chunk, payload.tail, &mut notes)?;
+            self.chunk(wire, chunk, &entries, payload.tail, &mut notes)?;
         } else if complaint.is_none() {
             return unknown(wire, payload);
         }
-        match complaint {
-            Some(complaint) => self.complain(wire, &complaint, payload, notes),
-            None => Ok(()),
+        if let Some(complaint) = complaint {
+            return self.complain(wire, &complaint, payload, notes);
         }
+        // What an envelope leaves out holds for payloads that follow each other only.
+        let plain = certain
+            && !object.wide_integer
+            && !payload.tail
+            && payload.event.is_none()
+            && object.raw.text.len() == payload.text.len(); // not one of several
+        let lesson = plain.then(|| self.lesson(wire, chunk, &entries));
+        let lesson = lesson.flatten();
+        if lesson.is_none() || open(self) != before {
+            self.envelopes.forget();
+        }
+        if let Some(lesson) = lesson.filter(|_| self.envelopes.wants()) {
+            self.envelopes.learn(None, payload.text, lesson);
+        }
+        Ok(())
+    }
+
+    /// What a chunk was that is nothing but a piece of the text that goes on, and token counts.
+    fn lesson<'a>(
+        &mut self,
+        wire: &DecodeContext<'_, '_>,
+        chunk: &Object<'a>,
+        entries: &[OpenedCandidate<'a>],
+    ) -> Option<LearnableDelta<'a>> {
+        let mut candidates = self.candidates.iter();
+        let (Some(candidate), None, [entry]) = (candidates.next(), candidates.next(), entries)
+        else {
+            return None;
+        };
+        let (part, text) = candidate.lone_text(entry)?;
+        let value = entry.object.as_ref()?;
+        let sent = said(&value.members, "index").map_or(Some(0), integer);
+        let usage = chunk.get(USAGE);
+        let limits = &wire.out.config.limits;
+        let roomy = limits.max_json_depth.is_none_or(|most| most >= LEAST_DEPTH)
+            && limits
+                .max_json_values
+                .is_none_or(|most| most >= LEAST_VALUES);
+        let plain = sent == Some(i64::from(part.choice))
+            && usage.is_none_or(|usage| usage.kind == Kind::Object)
+            && !chunk.has("error")
+            && !chunk.has(FEEDBACK);
+        let rest = unmodelled(&chunk.members, &FACTS.envelope_fields);
+        // The same members again are no news.
+        let news = self.last_seen.fresh(&rest);
+        (plain && roomy && news.is_empty()).then_some(LearnableDelta {
+            target: Target::Part(part),
+            varying: Varying {
+                text,
+                padding: None,
+                number: None,
+                object: usage,
+                blanks: false,
+            },
+        })
     }
 
     fn chunk<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &Object<'a>,
+        entries: &[OpenedCandidate<'a>],
         tail: bool,
         notes: &mut Anomalies<'a>,
     ) -> Step {
@@ -137,18 +217,18 @@ impl Gemini {
         if !self.started {
             self.start(wire, chunk, &std::mem::take(&mut news), tail, notes)?;
         }
-        if let Some(candidates) = said(members, "candidates") {
-            let at = Pointer::ROOT.member("candidates");
+        if let Some(candidates) = said(members, CANDIDATES) {
+            let at = Pointer::ROOT.member(CANDIDATES);
             if candidates.kind == Kind::Array {
-                for (place, item) in items(candidates).into_iter().enumerate() {
+                for (place, entry) in entries.iter().enumerate() {
                     let at = at.item(place);
-                    let Some(item) = Object::of(item) else {
-                        notes.shape(item, at);
+                    let Some(value) = &entry.object else {
+                        notes.shape(entry.raw, at);
                         continue;
                     };
-                    let index = index(&item, place, at, notes);
+                    let index = index(value, place, at, notes);
                     self.candidate(wire, index)?
-                        .read(wire, &item, at, tail, notes)?;
+                        .read(wire, entry, value, at, tail, notes)?;
                 }
             } else {
                 notes.shape(candidates, at);
@@ -160,7 +240,7 @@ impl Gemini {
             wire.assembler
                 .choice_metadata(wire.out, lowest, &metadata)?;
         }
-        if let Some(usage) = notes.an_object(members, Pointer::ROOT, "usageMetadata") {
+        if let Some(usage) = notes.an_object(members, Pointer::ROOT, USAGE) {
             wire.assembler.usage(wire.out, FACTS.usage(&usage))?;
         }
         notes.tell(wire)
@@ -286,6 +366,27 @@ impl Decoder for Gemini {
             return self.complain(wire, &complaint, payload, Anomalies::default());
         }
         unknown(wire, payload)
+    }
+
+    #[inline]
+    fn known(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        incoming: Incoming<'_>,
+    ) -> Result<usize, Fault> {
+        let Some(found) = self.envelopes.find(incoming) else {
+            return Ok(0);
+        };
+        wire.out.further(found.before);
+        self.envelopes.act(wire, &found)?;
+        let usage = found.object.map(|text| Raw {
+            text,
+            kind: Kind::Object,
+        });
+        if let Some(usage) = usage.and_then(Object::of) {
+            wire.assembler.usage(wire.out, FACTS.usage(&usage))?;
+        }
+        Ok(found.length)
     }
 
     /// `[DONE]`, which some gateways send: the end where every candidate has said why it ends, else nothing.

@@ -79,7 +79,7 @@ impl Facts {
         Usage {
             input_tokens: sum(&object.members, &self.input),
             output_tokens: sum(&object.members, &self.output),
-            ..self.counts.read(object.raw)
+            ..self.counts.read_members(object.raw, &object.members)
         }
     }
 }

@@ -319,6 +319,7 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
         number: slots
             .get(fields.sequence_number)
             .filter(|raw| is_small(*raw)),
+        object: None,
         blanks: false,
     })
 }

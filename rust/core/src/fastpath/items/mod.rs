@@ -177,6 +177,7 @@ mod tests {
             text: object.get("t").unwrap(),
             padding: object.get("p").filter(|raw| raw.kind == Kind::String),
             number: object.get("n").filter(|raw| is_small(*raw)),
+            object: None,
             blanks: true,
         }
     }

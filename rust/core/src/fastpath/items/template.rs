@@ -11,6 +11,8 @@ use crate::fastpath::text_mark::mark;
 use crate::fastpath::text_mark::mark_of_piece;
 use crate::json::Kind;
 use crate::json::Raw;
+use crate::json::Scanner;
+use crate::json::token::container_end;
 use crate::json::token::plain_end;
 use crate::json::token::string_end;
 use crate::model::delta::Address;
@@ -35,6 +37,8 @@ enum Hole {
     Number,
     /// Before the last brace.
     Blanks,
+    /// A small object that the decoder reads.
+    Object,
 }
 
 /// What a payload brings that fits.
@@ -47,6 +51,7 @@ pub(crate) struct TemplateMatch<'p> {
     pub(crate) text_length: usize,
     pub(crate) escaped: bool,
     pub(crate) number: Option<u32>,
+    pub(crate) object: Option<&'p str>,
     /// The marks of its envelope and of its padding, and how many blanks it has.
     frame: u64,
     padding: u64,
@@ -86,8 +91,12 @@ pub(crate) struct Whom {
     pub(crate) sub: Option<i64>,
 }
 
-/// How many holes there can be: one of each kind.
+/// How many holes there can be, each of another kind. No dialect has all of them.
 const HOLES: usize = 4;
+
+/// The longest object that fits a hole for one, and how many levels it may have.
+const OBJECT: usize = 1024;
+pub(crate) const OBJECT_DEPTH: u64 = 8;
 
 /// A part of an item, but for its address.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +157,9 @@ fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)
         let small = Some(number).filter(|raw| is_small(*raw))?;
         holes.push((Hole::Number, range(payload, small.text)?));
     }
+    if let Some(object) = varying.object {
+        holes.push((Hole::Object, range(payload, object.text)?));
+    }
     holes.sort_by_key(|(_, range)| (range.start, range.end));
     Some(holes)
 }
@@ -180,7 +192,7 @@ impl Varying<'_> {
                 Hole::Text => (found.bytes, found.text_length) = (bytes, length),
                 Hole::Padding => found.padding = mark_of_piece(bytes, length),
                 Hole::Blanks => found.blanks = length,
-                Hole::Number => {}
+                Hole::Number | Hole::Object => {}
             }
         }
         Some(found.mark())
@@ -398,6 +410,11 @@ impl Reading<'_, '_> {
                 found.number = Some(value);
                 length
             }
+            Hole::Object => {
+                let object = small_object(rest)?;
+                found.object = Some(object);
+                object.len()
+            }
             // Most have none.
             Hole::Blanks if rest.first() != Some(&b' ') => 0,
             Hole::Blanks => {
@@ -422,6 +439,18 @@ impl Reading<'_, '_> {
 fn padding_end(rest: &[u8]) -> Option<usize> {
     let (end, _) = string_end(rest, 0)?;
     std::str::from_utf8(rest.get(..end)?).ok().map(|_| end)
+}
+
+/// The object that comes first, if it is a small one.
+#[inline(never)]
+fn small_object(rest: &[u8]) -> Option<&str> {
+    let near = rest.get(..OBJECT).unwrap_or(rest);
+    // Where it may end; whether it is JSON is checked then.
+    let end = container_end(near, 0)?;
+    let text = std::str::from_utf8(near.get(..end)?).ok()?;
+    let mut scanner = Scanner::new(text, Some(OBJECT_DEPTH));
+    let is_object = scanner.kind() == Ok(Kind::Object) && scanner.skip().is_ok();
+    (is_object && scanner.finish().is_ok() && !scanner.wide_integer()).then_some(text)
 }
 
 /// How many blanks come first.
@@ -456,6 +485,7 @@ pub(crate) struct Varying<'a> {
     pub(crate) text: Raw<'a>,
     pub(crate) padding: Option<Raw<'a>>,
     pub(crate) number: Option<Raw<'a>>,
+    pub(crate) object: Option<Raw<'a>>,
     /// Blanks before the last brace.
     pub(crate) blanks: bool,
 }

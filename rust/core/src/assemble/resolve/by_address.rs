@@ -97,10 +97,10 @@ fn call_of_delta(
     let item = book.create(desk, calls, ItemKind::Call, address)?;
     let slot = begin_call(desk, choice, item, address, traits, false)?;
     let before = before.and_then(|before| choice.call_of(before));
-    let before = before.filter(|call| call.verdict.is_none() && !call.dropped);
+    let before = before.filter(|call| call.ended && call.verdict.is_none() && !call.dropped);
     let before = before.map(|call| call.slot);
     if let Some(call) = choice.get_mut(slot) {
-        call.first = before; // the id stays its own, also if it is told later
+        call.first = before; // it closed without text, and is told later: the id stays its own
     }
     fill(choice, item);
     Ok(item)

@@ -26,6 +26,7 @@ from streamweld._pure.assemble.settings import Settings
 from streamweld._pure.assemble.snapshot import client_calls, finished_event, part_events, shown_calls
 from streamweld._pure.assemble.terminal_message import reconcile
 from streamweld._pure.model.delta import Fragment, Usage
+from streamweld._pure.model.finish_words import meaning
 from streamweld._spec import DIALECTS
 from streamweld.events import ResponseStarted, Unknown, UpstreamErrorEvent
 from streamweld.events import Usage as UsageEvent
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.assemble.part.text import Channel
     from streamweld._pure.model.output import Output
-    from streamweld.events import Event, FinishReason, ReasoningKind
+    from streamweld.events import Event, ReasoningKind
 
 __all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "Rest", "Usage"]
 
@@ -77,7 +78,7 @@ class Assembler(ItemSurface, AttachedSurface):
         "_broken_off",
         "_choices",
         "_error",
-        "_finish_reasons",
+        "_dialect",
         "_out",
         "_over",
         "_owing",
@@ -89,14 +90,10 @@ class Assembler(ItemSurface, AttachedSurface):
         "completeness",
     )
 
-    def __init__(
-        self, config: Mapping[str, Any], out: Output, finish_reasons: Mapping[str, FinishReason] | None = None
-    ) -> None:
+    def __init__(self, config: Mapping[str, Any], out: Output) -> None:
         self._out = out
         self._shared = RuleContext(Settings(config), out)
-        self._finish_reasons: Mapping[str, FinishReason] = (
-            DIALECTS["chat"]["finish"] if finish_reasons is None else finish_reasons
-        )
+        self._dialect = "chat"
         self._choices: dict[int, Choice] = {}
         self._addressed: set[int] = set()  # choices that may have changed since `owes` was asked last
         self._owing: set[int] = set()  # of the others, those that owe something
@@ -288,7 +285,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if self._over:
             return
         state = self._choice(choice)
-        take_reason(state, raw_reason, self._finish_reasons)
+        take_reason(state, raw_reason, meaning(self._dialect, raw_reason))
         if self._shared.settings.close_at_finish or (state.message_seen and (state.closed or shown_calls(state))):
             self._close_choice(state, ended=True)
 
@@ -402,7 +399,7 @@ class Assembler(ItemSurface, AttachedSurface):
     def speak(self, dialect: str) -> None:
         """Whose finish table holds, and whether ids are optional there."""
         facts: Mapping[str, Any] = DIALECTS[dialect]
-        self._finish_reasons = facts["finish"]
+        self._dialect = dialect
         self._shared.ids_optional = bool(facts.get("ids_optional", False))
 
     # Inside

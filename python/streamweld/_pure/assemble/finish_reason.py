@@ -27,15 +27,14 @@ _WEIGHT: Mapping[FinishReason, int] = {
 }
 
 
-def take_reason(choice: Choice, raw: str, table: Mapping[str, FinishReason | Literal["natural"]]) -> None:
-    """One reason as sent: the first holds, unless a later one is worse.
+def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natural"] | None) -> None:
+    """One reason as sent, and what the table says it is: the first holds, unless a later one that is known is worse.
 
-    "natural" in the table is a word for every end that nobody forced: stop, or calls where there are some.
+    "natural" is a word for every end that nobody forced: stop, or calls where there are some.
     """
     choice.shared.out.reasons.add(choice.index)
     finish = choice.finish
     out = choice.shared.out
-    mapped = table.get(raw)
     reason: FinishReason | None = "stop" if mapped == "natural" else mapped
     if finish.raw is None or mapped is not None:
         finish.natural = mapped == "natural"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.item_lists import grouped
 from streamweld._pure.assemble.part.item_call import (
     add_arguments,
     describe,
@@ -21,7 +22,6 @@ from streamweld._pure.assemble.part.item_call import (
     tell_arguments,
 )
 from streamweld._pure.assemble.part.item_end import end_item
-from streamweld._pure.assemble.part.item_list import Placed, match_list
 from streamweld._pure.assemble.part.item_shared_id import fork_item, settle_fork
 from streamweld._pure.assemble.part.item_text import (
     add_text,
@@ -29,7 +29,7 @@ from streamweld._pure.assemble.part.item_text import (
     close_part,
     end_part,
     find_part,
-    find_told,
+    find_whole,
     open_part,
     put_metadata,
     tell_value,
@@ -55,7 +55,8 @@ from streamweld._pure.assemble.resolve.by_address import (
     restatement,
     say_late,
 )
-from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_item, restated_part
+from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_part
+from streamweld._pure.json.scanner import replace_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,9 +169,9 @@ class ItemSurface:
             return
         address = state.book.usable(address)
         item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
-        one = find_told(item, channel, reasoning_kind, address.sub, text)
+        one = find_whole(item, channel, reasoning_kind, address.sub, text)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        tell_value(state, one, text, address.sub)
+        tell_value(state, one, address.sub, text)
         if not item.open:
             end_part(state, one)
 
@@ -221,13 +222,14 @@ class ItemSurface:
         if item is None and not text:
             return
         item = known_item(state, kind, address, item)
-        one = find_told(item, channel, reasoning_kind, address.sub, text)
+        one = find_whole(item, channel, reasoning_kind, address.sub, text)
         if one is None and not text:
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
         # An item that was opened by itself, or numbers its parts, has a close of its own.
         alone = not item.open or (not item.opened_bare and address.sub is None)
-        close_part(state, item, one, text, metadata, address.sub, alone=alone)
+        tell_value(state, one, address.sub, text)
+        close_part(state, item, one, metadata, alone=alone)
         if alone and not item.has_open_part:
             state.book.close(item)
 
@@ -265,24 +267,29 @@ class ItemSurface:
             for other in state.book.open_at(address.index):
                 end_item(state, other, None, None)
 
-    def parts_listed(
-        self, choice: int, kind: ItemKind, address: Address, entries: Sequence[ListedPart], *, again: bool
-    ) -> list[Placed]:
-        """A whole item tells the list of its parts. Gives back where each entry belongs, for its close.
-
-        `again`: in a terminal list.
-        """
+    def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
+        """The parts of an item, whole. `again`: in a terminal list, which only repeats."""
         state = self._item_choice(choice)
         if state is None:
-            return [Placed(entry.sub, entry.text) for entry in entries]
-        address = state.book.usable(address)
-        if again:
-            item = restated_item(restatement(state), kind, address, entries)
-            if item is not None:
-                learn(state, item, address)
-        else:
-            item = state.book.find(kind, address, "close")
-        return match_list(state, item, entries)
+            return
+        texts = [replace_lone_surrogates(entry.text or "") for entry in entries]
+        groups, group_of = grouped(state, entries, texts, again=again)
+        for entry, text, group in zip(entries, texts, group_of, strict=True):
+            number, group.told = group.told, group.told + 1
+            if group.list is not None:
+                group.list.tell(state, number, entry, text, again=again)
+            elif again:
+                self._restate_alone(choice, entry, text)
+        for group in groups:
+            if group.list is not None:
+                group.list.end(state)
+
+    def _restate_alone(self, choice: int, entry: ListedPart, text: str) -> None:
+        """An entry of a terminal list whose item is not known by its id."""
+        item, address, channel = entry.item, entry.address, entry.channel
+        if entry.annotations is not None:
+            self.part_attributes(choice, item, address, channel, entry.annotations, None, None, None)
+        self.restate_part(choice, item, address, channel, entry.kind, text, entry.metadata)
 
     def restate_part(
         self,
@@ -309,7 +316,9 @@ class ItemSurface:
             return
         one.restated = True
         learn(state, item, address)
-        close_part(state, item, one, text, metadata, address.sub, alone=not item.open)
+        alone = not item.open
+        tell_value(state, one, address.sub, text)
+        close_part(state, item, one, metadata, alone=alone)
 
     # Calls
 

@@ -16,15 +16,6 @@ __all__ = ["Address", "Fragment", "ItemKind", "ListedPart", "Usage"]
 ItemKind = Literal["message", "reasoning", "call"]  # what an item of the wire holds
 
 
-class ListedPart(NamedTuple):
-    """One entry of the list of parts that a whole item brings."""
-
-    channel: Literal["text", "reasoning", "refusal"]
-    kind: ReasoningKind
-    sub: int | None  # its place in the list
-    text: str | None
-
-
 @dataclass(slots=True)
 class Fragment:
     """One entry of a list of tool-call deltas."""
@@ -54,6 +45,18 @@ class Address:
     # No evidence: the id of the output item that is told to readers, where what pairs the deltas is another one (the
     # AI SDK numbers its blocks, and says beside that which item of the provider's API a block is).
     public_id: str | None = None
+
+
+class ListedPart(NamedTuple):
+    """One entry of the list of parts that a whole item brings. `address.sub`: its place there."""
+
+    item: ItemKind
+    address: Address
+    channel: Literal["text", "reasoning", "refusal"]
+    kind: ReasoningKind
+    text: str | None
+    annotations: str | None  # the text of a JSON array: those that did not come before
+    metadata: str | None
 
 
 @dataclass(slots=True)

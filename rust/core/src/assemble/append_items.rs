@@ -294,7 +294,7 @@ fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
         && one.begun
         && one.last_sub == sub
         && one.snapshot.is_none()
-        && !(one.valued || one.closed || one.joiner.is_pending())
+        && !(one.valued || one.closed || one.labels.is_closed(sub) || one.joiner.is_pending())
 }
 
 /// The call takes any piece that keeps it JSON as the next one.

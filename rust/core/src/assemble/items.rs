@@ -21,6 +21,7 @@ use crate::assemble::part::item_text::annotate;
 use crate::assemble::part::item_text::close_part;
 use crate::assemble::part::item_text::end_part;
 use crate::assemble::part::item_text::find_part;
+use crate::assemble::part::item_text::find_whole;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::part::item_text::put_metadata;
 use crate::assemble::part::item_text::tell_value;
@@ -170,13 +171,17 @@ impl Assembler {
         let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let Some(text) = text.filter(|text| !text.is_empty()) else {
+        let Some(text) = whole(text) else {
             return Ok(());
         };
         let at = cleared(&desk, at);
         let found = find(choice, &at, Purpose::Delta);
         let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
-        let spot = part_of(&mut desk, choice, item, &at)?;
+        let known = find_whole(choice, item, make(&at), Some(&text));
+        let spot = match known {
+            Some(spot) => spot,
+            None => opened(&mut desk, choice, item, make(&at))?,
+        };
         tell_value(&mut desk, choice, spot, at.address.sub, Some(text))?;
         if choice.book.get(item).is_some_and(|item| !item.open) {
             return end_part(&mut desk, choice, spot);
@@ -236,16 +241,17 @@ impl Assembler {
             return Ok(());
         };
         let at = cleared(&desk, at);
-        let text = text.filter(|text| !text.is_empty());
+        let text = whole(text);
         let found = find(choice, &at, Purpose::Close);
         if found.is_none() && text.is_none() {
             return Ok(());
         }
         let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
-        if known_part(choice, item, &at).is_none() && text.is_none() {
-            return Ok(());
-        }
-        let spot = part_of(&mut desk, choice, item, &at)?;
+        let spot = match find_whole(choice, item, make(&at), text.as_deref()) {
+            Some(spot) => spot,
+            None if text.is_none() => return Ok(()),
+            None => opened(&mut desk, choice, item, make(&at))?,
+        };
         // An item that was opened by itself, or numbers its parts, has a close of its own.
         let alone = choice
             .book
@@ -349,7 +355,6 @@ impl Assembler {
         }
         learn(&mut desk, choice, item, &at.address)?;
         let alone = choice.book.get(item).is_some_and(|item| !item.open);
-        let text = text.as_deref().map(Text::plain);
         tell_value(&mut desk, choice, spot, at.address.sub, text)?;
         close_part(&mut desk, choice, spot, metadata, alone)
     }
@@ -403,19 +408,6 @@ pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bo
 pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {
     let kind = Some(at.reasoning_kind);
     find_part(choice, item, at.channel, kind, at.address.sub)
-}
-
-/// The part, made where it is not there.
-fn part_of(
-    desk: &mut RuleContext<'_, '_>,
-    choice: &mut Choice,
-    item: usize,
-    at: &PartAt<'_>,
-) -> Result<Spot, Fault> {
-    match known_part(choice, item, at) {
-        Some(spot) => Ok(spot),
-        None => opened(desk, choice, item, make(at)),
-    }
 }
 
 fn late(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {

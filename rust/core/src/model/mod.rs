@@ -4,6 +4,7 @@ pub mod config;
 pub mod delta;
 pub mod event;
 pub mod fault;
+pub(crate) mod finish_words;
 pub(crate) mod lazy_box;
 pub mod limits;
 pub(crate) mod loss_log;

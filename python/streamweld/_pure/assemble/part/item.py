@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from streamweld._pure.assemble.part.call import MAX_ALIASES
+from streamweld._pure.assemble.part.labels import Labels
 from streamweld._pure.assemble.part.surrogates import Joiner
 from streamweld._pure.assemble.resolve.call_list import CallList
 from streamweld._pure.model.delta import Address
@@ -43,6 +44,7 @@ class ItemPart:
         "closed",
         "conflict_said",
         "joiner",
+        "labels",
         "last_sub",
         "late_said",
         "length",
@@ -51,9 +53,7 @@ class ItemPart:
         "snapshot",
         "steady",
         "sub",
-        "told",
         "told_sub",
-        "units",
         "valued",
     )
 
@@ -64,59 +64,30 @@ class ItemPart:
         self.snapshot = snapshot  # text of the opening, as long as the deltas may yet repeat it
         self.again = 0  # how much of it they did repeat
         self.last_sub = sub  # of the last delta
+        self.told_sub = sub  # under which its whole text was last told
         self.steady = False  # two deltas in a row had the same one: it means something
         self.valued = False  # its whole text was told
         self.length = 0  # characters of its text
-        # If deltas with several labels were read as one part (P28): the text of each label, and the whole texts that
-        # the wire stated for single labels.
-        self.units: dict[int | None, list[str]] | None = None
-        self.told: dict[int | None, str] = {}
-        self.told_sub = sub  # the last label for which the wire stated a whole text
+        self.labels = Labels()  # under which its deltas came
         self.closed = False  # the wire closed it (its Done may wait for that of the item)
         self.restated = False  # a terminal list told it again
         self.late_said = False
         self.conflict_said = False
 
     def is_called(self, sub: int | None) -> bool:
-        """Whether deltas of it, or its whole text, had the label."""
-        return sub == self.told_sub or (self.units is not None and sub in self.units)
-
-    def turn(self, sub: int | None) -> None:
-        """The next delta has another label than the one before."""
-        if self.units is None and self.length:
-            self.units = {self.last_sub: list(self.part.pieces)}
-        if self.units is not None:
-            self.units.setdefault(sub, [])
-        self.last_sub = sub
+        """Whether its opening, a delta of it or its whole text had the label."""
+        return sub in (self.sub, self.last_sub, self.told_sub) or self.labels.has(sub)
 
     def show(self, text: str) -> None:
         """The text grows."""
         self.part.pieces.append(text)
         self.length += len(text)
-        if self.units is not None:
-            self.units[self.last_sub].append(text)
 
     def put(self, text: str) -> None:
         """The text is another one."""
         self.part.pieces = [text]
         self.length = len(text)
-        if self.units is not None:
-            self.units = {sub: [self.told.get(sub, "")] for sub in self.units}
-
-    def unit(self, sub: int | None) -> str:
-        """What the deltas of a label said."""
-        return "" if self.units is None else "".join(self.units.get(sub, ()))
-
-    @property
-    def unit_texts(self) -> list[tuple[int | None, str]]:
-        """Return the text of every label, as stated or else as streamed; one text if labels mean nothing."""
-        if self.units is None or (self.valued and len(self.told) < len(self.units)):
-            return [(self.last_sub, self.part.text())]
-        return [(sub, self.told[sub] if sub in self.told else self.unit(sub)) for sub in self.units]
-
-    def told_text(self) -> str:
-        """Return the text of the part, with the stated text of each label that has one."""
-        return "".join([text for _, text in self.unit_texts]) if self.told else self.part.text()
+        self.labels.replaced(self.length)
 
     @property
     def owes(self) -> bool:
@@ -142,6 +113,7 @@ class Item:
         "kind",
         "late_said",
         "latest",
+        "lists",
         "named",
         "number",
         "open",
@@ -179,6 +151,7 @@ class Item:
         self.alias_said = False
         self.late_said = False
         self.conflict_said = False
+        self.lists = 0  # how many lists told its parts
         self._aliases = 0
 
     @property

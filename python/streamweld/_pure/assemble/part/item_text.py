@@ -34,26 +34,26 @@ __all__ = [
     "close_part",
     "end_part",
     "find_part",
-    "find_told",
+    "find_whole",
     "finish_item",
     "open_part",
     "put_metadata",
     "say_conflict",
-    "settle",
+    "set_value",
     "take_back",
     "tell_value",
 ]
 
 
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
-    """The part of the item that a delta or a close means.
+    """The part of the item that a delta means.
 
     That with the same `sub`; else the one that is open in the channel, whatever it is called (P28: a new content_index
     in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.named.get((channel, each, sub)) for each in kinds]
-    named = _latest(called, lambda one: sub in (one.sub, one.last_sub))
+    named = _latest(called, lambda one: one.is_called(sub))
     if named is not None:
         return named
     last = _latest([item.latest.get((channel, each)) for each in kinds], lambda _: True)
@@ -64,21 +64,22 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     return None if last.valued or last.closed or last.steady else last
 
 
-def find_told(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
-    """The part of which a whole text is told, maybe twice, under one label.
+def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
+    """The part of which a whole text is told under a label.
 
-    The one that is called so; else as for a delta, or one that says the same and was not told yet.
+    That with the same `sub`; else the first one that says the same and was not told yet; else as for a delta.
     """
     named = item.named.get((channel, kind, sub))
     if named is not None and named.is_called(sub):
         return named
-    found = find_part(item, channel, kind, sub)
-    if found is None and text:
+    found = None
+    if sub is not None and text:
         for one in islice(reversed(item.parts), _CANDIDATES):
             here = one.part.channel == channel and one.part.kind == kind and not one.valued
             if here and one.length == len(text) and one.part.text() == text:
                 found = one
-    if found is not None and text and sub not in (found.sub, found.last_sub):
+    found = found or find_part(item, channel, kind, sub)
+    if found is not None and text and sub is not None and not found.is_called(sub):
         found.told_sub = sub
         item.named[channel, kind, sub] = found
     return found
@@ -141,14 +142,15 @@ def annotate(
 
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
     """One delta of the part."""
-    if one.valued or one.closed or sub in one.told or not one.part.open:
+    if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
         if text and not one.late_said:
             one.late_said = True
             choice.shared.out.diagnose("late_delta", one.part.part)
         return
     one.steady = one.steady or (bool(one.part.pieces) and one.last_sub == sub)
     if one.last_sub != sub:
-        one.turn(sub)
+        one.labels.change(one.last_sub, sub, one.length)
+        one.last_sub = sub
         item.named[one.part.channel, one.part.kind, sub] = one  # nothing else is called so, or it had been found
     text = one.joiner.push(text)
     choice.weigh(one)
@@ -183,53 +185,37 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
         choice.shared.out.emit(one.part.delta(text, metadata))
 
 
-def tell_value(choice: Choice, one: ItemPart, text: str | None, sub: int | None) -> None:
+def tell_value(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
     """The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta.
 
-    Where deltas under several labels were read as one part, it may be the text of one of these labels alone.
+    Of a part whose deltas came under several labels, it may be the text of the label `sub` alone; then it waits for the
+    end.
     """
     if not text:
         return
     text = replace_lone_surrogates(text)
-    if one.valued or not one.part.open:
-        if one.part.text() != text and one.unit(sub) != text:
+    said = one.part.text()
+    if one.valued or not one.part.open or (one.labels.is_closed(sub) and not text.startswith(said)):
+        if said != text and not one.labels.is_own_text(sub, said, text):
             say_conflict(choice, one)
         return
-    unit = _unit_meant(one, text, sub)
-    if unit is None:
-        settle(choice, one, text)
-    elif unit not in one.told:
-        one.told[unit] = text
-        one.steady = True
-    elif one.told[unit] != text:
-        say_conflict(choice, one)
+    if not text.startswith(said) and one.labels.note_close(sub, said, text):
+        choice.shared.spend_text(byte_length(text))
+        return
+    set_value(choice, one, text)
 
 
-def _unit_meant(one: ItemPart, text: str, sub: int | None) -> int | None:
-    """The label of which alone the text is told; None: of the whole part."""
-    units = one.units
-    if units is None or sub is None or (len(text) == one.length and text == one.part.text()):
-        return None
-    if sub not in units:
-        labels = [label for label in islice(units, _CANDIDATES) if label not in one.told]
-        return next((label for label in labels if one.unit(label) == text), None)
-    if sub in one.told or one.unit(sub) == text or len(text) < one.length:
-        return sub
-    # A text of all labels begins with that of the first one, and goes on.
-    return None if text.startswith(one.unit(next(iter(units)))) else sub
-
-
-def settle(choice: Choice, one: ItemPart, text: str) -> None:
-    """The text of an open part is known to the end."""
+def set_value(choice: Choice, one: ItemPart, text: str) -> None:
+    """The part has this text, whatever was streamed."""
     said = one.part.text()
-    one.valued = True
+    revised, one.valued = one.valued, True
     one.snapshot = None
     one.joiner.held = ""
     choice.weigh(one)
     if text == said:
         return
     choice.shared.spend_text(max(0, byte_length(text) - byte_length(said)))
-    if text.startswith(said):
+    if text.startswith(said) and not revised:
         _show(choice, one, text[len(said) :], None)
         return
     say_conflict(choice, one)
@@ -243,24 +229,14 @@ def say_conflict(choice: Choice, one: ItemPart) -> None:
         choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)
 
 
-def close_part(
-    choice: Choice,
-    item: Item,
-    one: ItemPart,
-    text: str | None,
-    metadata: str | None,
-    sub: int | None,
-    *,
-    alone: bool,
-) -> None:
-    """The wire closes the part, or what it calls so. `alone`: nothing of its item comes behind that."""
-    tell_value(choice, one, text, sub)
+def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
+    """The wire closes the part. `alone`: nothing of its item comes behind that."""
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
     choice.shared.out.closed.add(one.part.part)
-    if one.told and not one.valued:
-        return  # other labels of it are not closed
+    if one.labels.has_closes and not one.valued and not alone:
+        return  # one label of it closed; the item decides
     one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
@@ -270,8 +246,9 @@ def end_part(choice: Choice, one: ItemPart) -> None:
     """The part is over, as it stands."""
     if not one.part.open:
         return
-    if one.told and not one.valued:
-        settle(choice, one, one.told_text())
+    closed = None if one.valued else one.labels.closed_text(one.part.text())
+    if closed is not None:
+        set_value(choice, one, closed)
     if one.snapshot is not None:
         held, one.snapshot = one.snapshot, None
         _show(choice, one, held, None)

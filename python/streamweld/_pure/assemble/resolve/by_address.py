@@ -73,8 +73,11 @@ def new_call(state: Choice, address: Address, *, custom: bool, provider_executed
 
 
 def _begin_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
+    before = None if address.call_id is None else state.book.call_of(address.call_id)
     item = state.book.create("call", address)
-    begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
+    call = begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
+    if before is not None and before.ended and before.verdict is None and not before.dropped:
+        call.first = before  # it closed without text, and is told later: the id stays its own
     fill(state, item)
     return item
 

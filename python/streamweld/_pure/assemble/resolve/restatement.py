@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.part.item import Item, ItemIndex, ItemPart
     from streamweld._pure.assemble.part.text import Channel
     from streamweld._pure.model.delta import ItemKind
-    from streamweld.events import ReasoningKind
 
 __all__ = ["Restatement"]
 
@@ -16,22 +15,17 @@ __all__ = ["Restatement"]
 class Restatement:
     """What was streamed, by what it says. Made once, when the list begins, so that no entry walks over all of it."""
 
-    __slots__ = ("book", "calls", "parts", "texts")
+    __slots__ = ("book", "calls", "parts")
 
     def __init__(self, book: ItemIndex) -> None:
         self.book = book
         self.parts: dict[tuple[ItemKind, Channel, str], list[tuple[Item, ItemPart]]] = {}
-        self.texts: dict[tuple[ItemKind, Channel, ReasoningKind, str], list[Item]] = {}  # of all parts together
         self.calls: dict[tuple[str, str], list[Item]] = {}
         for item in reversed(book.filled):  # so that the first one is the last of its list
-            texts: dict[tuple[Channel, ReasoningKind], list[str]] = {}
             for one in reversed(item.parts):
                 if not one.part.void:
                     key = (item.kind, one.part.channel, one.part.text())
                     self.parts.setdefault(key, []).append((item, one))
-                    texts.setdefault((one.part.channel, one.part.kind), []).append(one.part.text())
-            for (channel, kind), pieces in texts.items():
-                self.texts.setdefault((item.kind, channel, kind, "".join(reversed(pieces))), []).append(item)
             call = item.call
             if call is not None and not call.dropped:
                 said = call.canonical() if call.complete and not call.custom else call.text.text()

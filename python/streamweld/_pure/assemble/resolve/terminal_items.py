@@ -11,36 +11,17 @@ from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
 from streamweld._pure.assemble.part.item_call import says
-from streamweld._pure.assemble.part.item_text import find_told
+from streamweld._pure.assemble.part.item_text import find_whole
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamweld._pure.assemble.part.item import Item, ItemPart
     from streamweld._pure.assemble.part.text import Channel
     from streamweld._pure.assemble.resolve.restatement import Restatement
-    from streamweld._pure.model.delta import Address, ItemKind, ListedPart
+    from streamweld._pure.model.delta import Address, ItemKind
     from streamweld.events import ReasoningKind
 
-__all__ = ["restated_call", "restated_item", "restated_part"]
-
-
-def restated_item(told: Restatement, kind: ItemKind, address: Address, entries: Sequence[ListedPart]) -> Item | None:
-    """The item whose parts a list tells again: by its address, else by all of its text."""
-    named = told.book.by_ids(kind, address)
-    if named is not None:
-        return named
-    first = next((entry for entry in entries if entry.text), None)
-    if first is None:
-        return None
-    group = [entry.text or "" for entry in entries if (entry.channel, entry.kind) == (first.channel, first.kind)]
-    same = told.texts.get((kind, first.channel, first.kind, replace_lone_surrogates("".join(group))), [])
-    while same:
-        item = same.pop()
-        if not any(one.restated for one in item.parts):
-            return item
-    return None
+__all__ = ["restated_call", "restated_part"]
 
 
 def restated_part(
@@ -54,7 +35,7 @@ def restated_part(
     """The item and the part that an entry tells again, as far as they are there."""
     named = told.book.by_ids(kind, address)
     if named is not None:
-        return named, find_told(named, channel, reasoning_kind, address.sub, text)
+        return named, find_whole(named, channel, reasoning_kind, address.sub, text)
     whole = replace_lone_surrogates(text or "")
     same = told.parts.get((kind, channel, whole), [])
     while same:
@@ -64,7 +45,7 @@ def restated_part(
     for candidate in (told.book.at(kind, address.index), told.book.latest(kind)):
         if candidate is None:
             continue
-        found = find_told(candidate, channel, reasoning_kind, address.sub, text)
+        found = find_whole(candidate, channel, reasoning_kind, address.sub, text)
         if found is None and candidate.open:
             return candidate, None
         if found is not None and found.part.open and not found.restated and whole.startswith(found.part.text()):

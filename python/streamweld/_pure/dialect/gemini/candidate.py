@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.gemini.calls import CallReader
 from streamweld._pure.dialect.gemini.sources import SourceReader
-from streamweld._pure.dialect.gemini.spec_tables import CANDIDATE_FIELDS, CONTENT_FIELDS, FINISH, PART_FIELDS, a_reason
+from streamweld._pure.dialect.gemini.spec_tables import CANDIDATE_FIELDS, CONTENT_FIELDS, PART_FIELDS, a_reason
 from streamweld._pure.dialect.gemini.tools import KINDS, read_tool
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers
 from streamweld._pure.model.delta import Address
+from streamweld._pure.model.finish_words import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +76,7 @@ class Candidate:
         """A reason: the last one holds, unless an earlier one cut the answer off."""
         if self.reason is not None and reason != self.reason:
             self._out.diagnose("finish_repeated", detail=reason)
-            if FINISH.get(self.reason) in _CUT and FINISH.get(reason) not in _CUT:
+            if meaning("gemini", self.reason) in _CUT and meaning("gemini", reason) not in _CUT:
                 return
         self.reason = reason
 
@@ -85,7 +86,7 @@ class Candidate:
             return
         self._told = True
         if self.reason is not None:
-            if FINISH.get(self.reason) == "natural":
+            if meaning("gemini", self.reason) == "natural":
                 self._calls.finish()
             self._close()
             self._assembler.finish(self._index, self.reason)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from streamweld._pure.model.delta import Usage
 
 SPEC = DIALECTS["gemini"]
-FINISH: dict[str, str] = SPEC["finish"]
 ENVELOPE_FIELDS = frozenset(SPEC["envelope_fields"])
 CANDIDATE_FIELDS = frozenset(SPEC["candidate_fields"])
 CONTENT_FIELDS = frozenset(SPEC["content_fields"])

@@ -110,6 +110,13 @@ class ContentIndexes:
         if message is not None:
             message.is_over = True
 
+    def listed(self, address: Address, channel: Channel, place: int) -> int:
+        """That of an entry of a list: its own, unless only a name of it fits (lists may leave empty parts out)."""
+        message = self._known(address)
+        if message is None or message.taken.get(place) == channel:
+            return place
+        return message.named.get((channel, place), place)
+
     def _known(self, address: Address) -> _Message | None:
         item_id, index = address.item_id, address.index
         if item_id is not None and item_id in self._by_id:

@@ -59,7 +59,6 @@ RAW = Sort("reasoning", "reasoning", "raw")
 SUMMARY = Sort("reasoning", "reasoning", "summary")
 _SORTS = {"text": TEXT, "refusal": REFUSAL, "raw": RAW, "summary": SUMMARY}
 
-FINISH: Mapping[str, str] = _FACTS["finish"]
 COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
 TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]

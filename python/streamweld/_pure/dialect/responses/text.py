@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.responses.spec_tables import Sort
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path
-    from streamweld._pure.model.delta import Address, ItemKind
+    from streamweld._pure.model.delta import Address
 
 _REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
 
@@ -171,26 +171,21 @@ class TextReader:
         Gives back what of the members beside it was not told at its opening. Where nobody announced a message, its
         first part carries them.
         """
-        tell = self._assembler.restate_part if again else self._assembler.part_closed
         announced = self._members_of == _key(address)
-        content = [(*one, _text(one[1], one[2], one[0], reader)) for one in _content(item, path, reader)]
-        by_kind: dict[ItemKind, list[ListedPart]] = {}
-        for sort, _, _, place, text in content:
-            by_kind.setdefault(sort.item, []).append(ListedPart(sort.channel, sort.reasoning, place, text))
-        where = {
-            kind: iter(self._assembler.parts_listed(0, kind, address, entries, again=again))
-            for kind, entries in by_kind.items()
-        }
-        for sort, part, here, _, _ in content:
-            placed = next(where[sort.item])
-            at = replace(address, sub=placed.sub)
+        entries: list[ListedPart] = []
+        for sort, part, here, place in _content(item, path, reader):
+            at = replace(address, sub=self._places_of(sort).listed(address, sort.channel, place))
+            annotations = None
             if not isinstance(part, str) and not self._is_closed(at):
-                self._annotations(part, here, reader, at, sort)
+                annotations = self._new_annotations(part, here, reader, at)
             rest = _rest(part, here, reader)
             if sort.item == "message" and not announced:
                 rest, members = {**members, **rest}, {}
-            tell(0, sort.item, at, sort.channel, sort.reasoning, placed.text, as_object(rest))
             self._close(at)
+            text = _text(part, here, sort, reader)
+            entry = ListedPart(sort.item, at, sort.channel, sort.reasoning, text, annotations, as_object(rest))
+            entries.append(entry)
+        self._assembler.parts_listed(0, entries, again=again)
         self._places.finish(address)
         self._summary_places.finish(address)
         if not announced:
@@ -201,17 +196,23 @@ class TextReader:
 
     def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
         """A list of annotations that repeats those that came one by one, and maybe brings more."""
+        raw = self._new_annotations(part, path, reader, address)
+        if raw is not None:
+            self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
+
+    def _new_annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> str | None:
+        """What of the list of annotations did not come before, as an array."""
         listed = part.get("annotations")
         if not is_array(listed):
             if listed is not None:
                 reader.notes.shape((*path, "annotations"))
-            return
+            return None
         known = self._annotated.get(_key(address), {}).get(address.sub, 0)
         fresh = reader.payload.elements(*path, "annotations")[known:]
-        if fresh:
-            raw = "[" + ",".join(fresh) + "]"
-            self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
-            self._count(address, len(fresh))
+        if not fresh:
+            return None
+        self._count(address, len(fresh))
+        return "[" + ",".join(fresh) + "]"
 
     def _count(self, address: Address, more: int) -> None:
         key = _key(address)

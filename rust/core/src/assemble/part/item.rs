@@ -28,6 +28,8 @@ pub struct ItemPart {
     pub again: usize,
     /// Of the last delta.
     pub last_sub: Option<i64>,
+    /// Under which its whole text was last told.
+    pub told_sub: Option<i64>,
     /// Two deltas in a row had the same one: it means something.
     pub steady: bool,
     /// Text of it was shown.
@@ -53,6 +55,7 @@ impl ItemPart {
             snapshot,
             again: 0,
             last_sub: sub,
+            told_sub: sub,
             steady: false,
             begun: false,
             valued: false,
@@ -62,6 +65,11 @@ impl ItemPart {
             late_said: false,
             conflict_said: false,
         }
+    }
+
+    /// Whether its opening, a delta of it or its whole text had the label.
+    pub fn is_called(&self, sub: Option<i64>) -> bool {
+        [self.sub, self.last_sub, self.told_sub].contains(&sub) || self.labels.has(sub)
     }
 }
 
@@ -85,13 +93,18 @@ impl Ways {
     /// The last delta of the part has another number than the one before.
     pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
         if before != one.sub
+            && before != one.told_sub
             && !one.labels.has(before)
             && let Some(parts) = self.by_sub.get_mut(&(sort, before))
         {
             parts.remove(&part);
         }
-        let parts = self.by_sub.entry((sort, one.last_sub));
-        parts.or_default().insert(part);
+        self.call(part, sort, one.last_sub);
+    }
+
+    /// The part has that number, too.
+    pub fn call(&mut self, part: usize, sort: Sort, sub: Option<i64>) {
+        self.by_sub.entry((sort, sub)).or_default().insert(part);
     }
 
     /// The last part of that number, of one kind or of any.
@@ -198,7 +211,10 @@ impl Item {
             for (place, known) in self.parts.iter().enumerate() {
                 let Some(sort) = sort_of(known) else { continue };
                 ways.add(place, sort, known.sub);
-                ways.moved(place, sort, known, known.sub);
+                let labels = known.labels.known();
+                for label in labels.chain([known.last_sub, known.told_sub]) {
+                    ways.call(place, sort, label);
+                }
             }
             self.ways = Some(Box::new(ways));
         }

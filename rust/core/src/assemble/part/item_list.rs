@@ -1,4 +1,11 @@
 //! The list of an item against its parts: applies the plan of `listed_parts`, entry by entry.
+//!
+//! Events leave in the order of the list, so that a reader sees the parts as the item has them:
+//!
+//! 1  An entry attaches its annotations and metadata to its part; a part that was not streamed opens.
+//! 2  The last entry of a part corrects its text and closes it: after it nothing can be added to the part.
+//! 3  After all entries, the parts that the list leaves out are retracted, in the order in which they opened; they close
+//!    with the item. A retraction comes last because a later entry may still be the part.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;

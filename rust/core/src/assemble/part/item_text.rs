@@ -22,6 +22,9 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
+/// How many parts a whole text under an unknown label is compared with.
+const CANDIDATES: usize = 64;
+
 /// What a part is, where it has to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct Make {
@@ -76,7 +79,7 @@ impl Choice {
         let Some(part) = textual.parts.get(one.place) else {
             return;
         };
-        if one.valued || one.closed || !part.open {
+        if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
             return; // it comes too late
         }
         one.steady |= one.begun && one.last_sub == sub;
@@ -95,7 +98,7 @@ impl Choice {
     }
 }
 
-/// The part of the item that a delta or a close means.
+/// The part of the item that a delta means.
 ///
 /// That with the same `sub`; else the one that is open in the channel, whatever it is called (P28: a new content_index
 /// in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
@@ -121,9 +124,7 @@ pub fn find_part(
             };
             let fits = |spot: &Spot| {
                 let one = choice.one(*spot);
-                one.is_some_and(|(one, _)| {
-                    one.sub == sub || one.last_sub == sub || one.labels.has(sub)
-                })
+                one.is_some_and(|(one, _)| one.is_called(sub))
             };
             let mut all = choice.spots(item).rev().filter(same);
             (all.clone().find(fits), all.next())
@@ -136,6 +137,44 @@ pub fn find_part(
     let (one, _) = choice.one(last)?;
     let loose = sub.is_none() || one.sub.is_none() || !(one.valued || one.closed || one.steady);
     loose.then_some(last)
+}
+
+/// The part of which a whole text is told under a label.
+///
+/// That with the same `sub`; else the first one that says the same and was not told yet; else as for a delta.
+pub fn find_whole(
+    choice: &mut Choice,
+    item: usize,
+    make: Make,
+    text: Option<&str>,
+) -> Option<Spot> {
+    let Make { channel, kind, sub } = make;
+    let known = find_part(choice, item, channel, Some(kind), sub);
+    let is_called = |spot: &Spot| choice.one(*spot).is_some_and(|(one, _)| one.is_called(sub));
+    let text = text.filter(|text| !text.is_empty() && sub.is_some());
+    let (None, Some(text)) = (known.filter(is_called), text) else {
+        return known;
+    };
+    let has_text = |spot: &Spot| {
+        let part = choice.one(*spot);
+        part.is_some_and(|(one, part)| {
+            let like = part.channel == channel && part.kind == kind;
+            like && !one.valued && part.text == text
+        })
+    };
+    let late = choice.spots(item).rev().take(CANDIDATES);
+    let found = late.filter(has_text).last().or(known)?;
+    if !choice.one(found)?.0.is_called(sub) {
+        choice.one_mut(found)?.0.told_sub = sub;
+        if let Some(ways) = choice
+            .book
+            .get_mut(item)
+            .and_then(|item| item.ways.as_mut())
+        {
+            ways.call(found.one, (channel, kind), sub);
+        }
+    }
+    Some(found)
 }
 
 /// A new part of the item.
@@ -245,7 +284,7 @@ fn take_text(
         return Ok(());
     };
     let number = part.part;
-    if one.valued || one.closed || !part.open {
+    if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
         if text.is_empty() || std::mem::replace(&mut one.late_said, true) {
             return Ok(());
         }
@@ -305,21 +344,22 @@ pub fn tell_value(
     choice: &mut Choice,
     spot: Spot,
     sub: Option<i64>,
-    text: Option<Text<'_>>,
+    text: Option<Cow<'_, str>>,
 ) -> Step {
-    let Some(text) = whole(text) else {
+    let Some(text) = text else {
         return Ok(());
     };
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
-    if one.valued || !part.open {
+    let more = text.starts_with(&part.text);
+    if one.valued || !part.open || (one.labels.is_closed(sub) && !more) {
         if part.text == text || one.labels.is_own_text(sub, &part.text, &text) {
             return Ok(());
         }
         return conflict(desk, choice, spot);
     }
-    if !text.starts_with(&part.text) && one.labels.note_close(sub, &text) {
+    if !more && one.labels.note_close(sub, &part.text, &text) {
         return desk.spend_bytes(text.len());
     }
     set_value(desk, choice, spot, text)
@@ -354,6 +394,7 @@ pub fn set_value(
     if let Some((one, part)) = choice.one_mut(spot) {
         one.begun = true;
         part.text = text.into_owned();
+        one.labels.replaced(part.text.len());
     }
     Ok(())
 }

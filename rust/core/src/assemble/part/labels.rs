@@ -22,6 +22,8 @@ pub struct Runs {
     runs: Vec<(Option<i64>, usize)>,
     /// Label and text, in order of arrival.
     closes: Vec<(Option<i64>, String)>,
+    /// Unknown labels of closes, and the label whose text they have.
+    aliases: Vec<(Option<i64>, Option<i64>)>,
 }
 
 impl Labels {
@@ -31,7 +33,7 @@ impl Labels {
             Labels::One if length > 0 => {
                 *self = Labels::Several(Box::new(Runs {
                     runs: vec![(before, 0), (label, length)],
-                    closes: Vec::new(),
+                    ..Runs::default()
                 }));
             }
             Labels::Several(all) if all.runs.len() < MAX_RUNS => all.runs.push((label, length)),
@@ -45,39 +47,64 @@ impl Labels {
     }
 
     pub fn has(&self, label: Option<i64>) -> bool {
-        matches!(self, Labels::Several(all) if all.runs.iter().any(|(known, _)| *known == label))
+        matches!(self, Labels::Several(all) if all.has(label))
     }
 
-    /// Whether the text of that label alone is `value`.
+    /// Those of the deltas.
+    pub fn known(&self) -> impl Iterator<Item = Option<i64>> {
+        let runs = match self {
+            Labels::Several(all) => all.runs.as_slice(),
+            Labels::One | Labels::TooMany => &[],
+        };
+        runs.iter().map(|(label, _)| *label)
+    }
+
+    pub fn is_closed(&self, label: Option<i64>) -> bool {
+        matches!(self, Labels::Several(all) if all.close_of(all.meant(label)).is_some())
+    }
+
+    /// Whether the text of that label alone is `value`. `text`: that of the part.
     pub fn is_own_text(&self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
         };
-        let mut rest = value;
-        for (known, piece) in all.pieces(text) {
-            if known == label {
-                let Some(after) = rest.strip_prefix(piece) else {
-                    return false;
-                };
-                rest = after;
-            }
+        let label = all.meant(label);
+        match all.close_of(label) {
+            Some(known) => known == value,
+            None => all.has(label) && all.is_streamed(label, text, value),
         }
-        rest.is_empty() && self.has(label)
     }
 
-    /// A close came under that label. False if the label does not address a piece of the part.
-    pub fn note_close(&mut self, label: Option<i64>, value: &str) -> bool {
-        if !self.has(label) {
-            return false;
-        }
+    /// A close under a label states `value`. False if it does not address a piece of the part.
+    ///
+    /// Under an unknown label it addresses the first label without a close that has this text.
+    pub fn note_close(&mut self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
         };
+        if !all.has(label) {
+            let open = |known: &Option<i64>| {
+                all.close_of(*known).is_none() && all.is_streamed(*known, text, value)
+            };
+            let mut labels = all.runs.iter().map(|(known, _)| *known);
+            let Some(same) = labels.find(open) else {
+                return false;
+            };
+            all.aliases.push((label, same));
+        }
+        let label = all.meant(label);
         match all.closes.iter_mut().find(|(known, _)| *known == label) {
             Some((_, known)) => value.clone_into(known),
             None => all.closes.push((label, value.to_owned())),
         }
         true
+    }
+
+    /// The part has another text, of this length: no piece of it belongs to a label.
+    pub fn replaced(&mut self, length: usize) {
+        if let Labels::Several(all) = self {
+            all.runs.iter_mut().for_each(|(_, start)| *start = length);
+        }
     }
 
     pub fn has_closes(&self) -> bool {
@@ -91,7 +118,7 @@ impl Labels {
         };
         match all.closes.as_slice() {
             [] => return None,
-            [(label, value)] if !self.is_own_text(*label, text, value) => {
+            [(label, value)] if !all.is_streamed(*label, text, value) => {
                 return Some(value.clone());
             }
             _ => {}
@@ -114,6 +141,33 @@ impl Labels {
 }
 
 impl Runs {
+    fn has(&self, label: Option<i64>) -> bool {
+        self.runs.iter().any(|(known, _)| *known == label)
+            || self.aliases.iter().any(|(alias, _)| *alias == label)
+    }
+
+    fn meant(&self, label: Option<i64>) -> Option<i64> {
+        let alias = self.aliases.iter().find(|(alias, _)| *alias == label);
+        alias.map_or(label, |(_, meant)| *meant)
+    }
+
+    fn close_of(&self, label: Option<i64>) -> Option<&str> {
+        let close = self.closes.iter().find(|(known, _)| *known == label);
+        close.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the deltas of that label have the text `value`.
+    fn is_streamed(&self, label: Option<i64>, text: &str, value: &str) -> bool {
+        let mut rest = value;
+        for (_, piece) in self.pieces(text).filter(|(known, _)| *known == label) {
+            let Some(after) = rest.strip_prefix(piece) else {
+                return false;
+            };
+            rest = after;
+        }
+        rest.is_empty()
+    }
+
     fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (Option<i64>, &'a str)> {
         let ends = self.runs.iter().skip(1).map(|(_, start)| *start);
         let ends = ends.chain([text.len()]);

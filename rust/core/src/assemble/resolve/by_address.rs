@@ -93,8 +93,15 @@ fn call_of_delta(
     traits: Traits<'_>,
 ) -> Result<usize, Fault> {
     let Choice { book, calls, .. } = choice;
+    let before = address.call_id.and_then(|id| book.item_of_result(id));
     let item = book.create(desk, calls, ItemKind::Call, address)?;
-    begin_call(desk, choice, item, address, traits, false)?;
+    let slot = begin_call(desk, choice, item, address, traits, false)?;
+    let before = before.and_then(|before| choice.call_of(before));
+    let before = before.filter(|call| call.ended && call.verdict.is_none() && !call.dropped);
+    let before = before.map(|call| call.slot);
+    if let Some(call) = choice.get_mut(slot) {
+        call.first = before; // it closed without text, and is told later: the id stays its own
+    }
     fill(choice, item);
     Ok(item)
 }

@@ -1,4 +1,4 @@
-//! TODO
+//! What was streamed, as a terminal list finds it: parts and calls by what they say.
 
 use crate::assemble::part::item::Spot;
 use crate::model::delta::Channel;

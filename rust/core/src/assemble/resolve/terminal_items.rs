@@ -9,7 +9,8 @@ use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
 use crate::assemble::part::item::Spot;
 use crate::assemble::part::item_call::says;
-use crate::assemble::part::item_text::find_part;
+use crate::assemble::part::item_text::Make;
+use crate::assemble::part::item_text::find_whole;
 use crate::assemble::resolve::restatement::Heard;
 use crate::assemble::resolve::restatement::Restatement;
 use crate::model::delta::Address;
@@ -71,17 +72,18 @@ impl Restatement {
     /// The item and the part that an entry tells again, as far as they are there.
     pub fn part(
         &mut self,
-        choice: &Choice,
+        choice: &mut Choice,
         at: &PartAt<'_>,
         text: &str,
     ) -> (Option<usize>, Option<Spot>) {
-        let find = |item| {
-            let kind = Some(at.reasoning_kind);
-            find_part(choice, item, at.channel, kind, at.address.sub)
+        let make = Make {
+            channel: at.channel,
+            kind: at.reasoning_kind,
+            sub: at.address.sub,
         };
-        let book = &choice.book;
-        if let Some(named) = book.by_ids(&choice.calls, at.kind, &at.address) {
-            return (Some(named), find(named));
+        let named = choice.book.by_ids(&choice.calls, at.kind, &at.address);
+        if let Some(named) = named {
+            return (Some(named), find_whole(choice, named, make, Some(text)));
         }
         self.order();
         let key = (at.kind, at.channel, text.to_owned());
@@ -92,10 +94,11 @@ impl Restatement {
                 }
             }
         }
+        let book = &choice.book;
         let here = [book.at(at.kind, at.address.index), book.latest(at.kind)];
         for item in here.into_iter().flatten() {
-            let Some(spot) = find(item) else {
-                if book.get(item).is_some_and(|item| item.open) {
+            let Some(spot) = find_whole(choice, item, make, Some(text)) else {
+                if choice.book.get(item).is_some_and(|item| item.open) {
                     return (Some(item), None);
                 }
                 continue;

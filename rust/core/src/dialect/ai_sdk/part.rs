@@ -25,6 +25,7 @@ use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::json::write_string;
+use crate::model::finish_words::meaning;
 use crate::model::spec;
 use crate::model::spec::Code;
 use serde_json::Map;
@@ -46,7 +47,7 @@ pub(crate) struct Schema {
     /// A key that stands twice is told.
     read: HashSet<&'static str>,
     hand_back: HandBack,
-    finish: Option<&'static Map<String, Value>>,
+    dialect: &'static str,
     pub(crate) counts: Counts,
 }
 
@@ -77,7 +78,7 @@ pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
 }
 
 impl Schema {
-    pub(crate) fn of(dialect: &str) -> Schema {
+    pub(crate) fn of(dialect: &'static str) -> Schema {
         let facts = spec::dialects().get(dialect);
         let get = |key: &str| facts.and_then(|facts| facts.get(key));
         let fields = get("fields").and_then(Value::as_object);
@@ -111,7 +112,7 @@ impl Schema {
                 encrypted_content: back("encrypted_content"),
                 redacted_content: back("redacted_content"),
             },
-            finish: get("finish").and_then(Value::as_object),
+            dialect,
             counts: Counts::of(dialect),
         }
     }
@@ -124,7 +125,7 @@ impl Schema {
 
     /// What the table makes of a finish reason.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
-        self.finish?.get(raw)?.as_str()
+        meaning(self.dialect, raw)
     }
 }
 

@@ -17,9 +17,9 @@ use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::string;
 use crate::json::members::text;
+use crate::model::finish_words::meaning;
 use crate::model::spec::fact;
 use crate::model::spec::words;
-use serde_json::Map;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -40,7 +40,6 @@ pub(crate) struct Facts {
     blocks: Vec<(&'static str, Fields)>,
     deltas: Vec<(&'static str, Fields)>,
     absent_ids: Fields,
-    finish: Option<&'static Map<String, Value>>,
     pub(crate) counts: Counts,
 }
 
@@ -55,7 +54,6 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         blocks: kinds("blocks"),
         deltas: kinds("deltas"),
         absent_ids: list("absent_ids"),
-        finish: fact(DIALECT, "finish").and_then(Value::as_object),
         counts: Counts::of(DIALECT),
     }
 });
@@ -101,7 +99,7 @@ impl Facts {
 
     /// What a stop reason means.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
-        self.finish?.get(raw)?.as_str()
+        meaning(DIALECT, raw)
     }
 }
 

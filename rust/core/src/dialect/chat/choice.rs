@@ -36,18 +36,11 @@ use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
+use crate::model::finish_words::meaning;
 use crate::model::small_map::Numbered;
-use crate::model::spec;
 use crate::model::spec::Code;
-use serde_json::Map;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::mem;
-use std::sync::LazyLock;
-
-/// What the finish reasons of the wire mean.
-static FINISH: LazyLock<Option<&'static Map<String, Value>>> =
-    LazyLock::new(|| spec::dialects().get("chat")?.get("finish")?.as_object());
 
 /// How a chunk is to be read.
 #[derive(Clone, Copy, Debug)]
@@ -188,9 +181,7 @@ impl ChoiceState {
             }
             notes.lone |= lone;
             notes.tell(wire)?;
-            let reason = FINISH
-                .and_then(|table| table.get(raw_reason.as_ref()))
-                .and_then(Value::as_str);
+            let reason = meaning("chat", &raw_reason);
             wire.assembler
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }

@@ -17,9 +17,9 @@ use crate::json::members::integer;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::event::Usage;
+use crate::model::finish_words::meaning;
 use crate::model::spec::fact;
 use crate::model::spec::words;
-use serde_json::Map;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -41,7 +41,6 @@ pub(crate) struct Facts {
     pub(crate) code_tool: &'static str,
     absent_reasons: Fields,
     absent_ids: Fields,
-    finish: Option<&'static Map<String, Value>>,
     counts: Counts,
     input: Fields,
     output: Fields,
@@ -61,7 +60,6 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         code_tool: tool.unwrap_or_default(),
         absent_reasons: list("absent_reasons"),
         absent_ids: list("absent_ids"),
-        finish: fact(DIALECT, "finish").and_then(Value::as_object),
         counts: Counts::of(DIALECT),
         input: sum("input_tokens"),
         output: sum("output_tokens"),
@@ -71,7 +69,7 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
 impl Facts {
     /// What a finish reason means.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
-        self.finish?.get(raw)?.as_str()
+        meaning(DIALECT, raw)
     }
 
     /// The counts of a usageMetadata object, and the object as sent.

@@ -195,7 +195,9 @@ impl Responses {
             return Ok(());
         }
         let fields = &FACTS.fields;
+        let is_empty = |field| slots.present(field).is_none_or(|raw| raw.text == "\"\"");
         let (sort, place) = match step {
+            EventKind::TextDelta(facts) if is_empty(facts.member) => return Ok(()),
             EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.place)),
             EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => (None, None),
             _ => return Ok(()),

@@ -9,6 +9,7 @@ use crate::model::delta::Address;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
+use crate::model::finish_words::meaning;
 use crate::model::spec;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -142,7 +143,6 @@ pub(crate) struct Facts {
     /// Types of content parts, and where their text stands.
     pub(crate) content: HashMap<&'static str, (Sort, &'static str)>,
     pub(crate) calls: HashMap<&'static str, CallType>,
-    finish: HashMap<&'static str, &'static str>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
     /// Items with which a response may end, beside calls of the client.
@@ -168,7 +168,7 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(Facts::read);
 impl Facts {
     /// What the finish table makes of a status or a reason.
     pub(crate) fn finish(&self, word: &str) -> Option<&'static str> {
-        self.finish.get(word).copied()
+        meaning("responses", word)
     }
 
     /// An event of that name is an error.
@@ -205,7 +205,6 @@ impl Facts {
             calls: table("call_types")
                 .map(|(name, members)| (name, call_type(name, words(members).collect())))
                 .collect(),
-            finish: pairs("finish").collect(),
             counts: Counts::of("responses"),
             statuses: list("terminal_statuses").into_iter().collect(),
             answers: list("answers").into_iter().collect(),

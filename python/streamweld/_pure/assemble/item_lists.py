@@ -1,0 +1,87 @@
+"""The list of parts that the close of an item has, or a terminal list of items.
+
+Which part an entry is, is decided for all entries of one kind together, in `resolve/listed_parts`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._pure.assemble.part.item_list import TextList
+from streamweld._pure.assemble.resolve.by_address import known_item
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamweld._pure.assemble.choice import Choice
+    from streamweld._pure.assemble.part.item import Item
+    from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.model.delta import Address, ItemKind, ListedPart
+    from streamweld.events import ReasoningKind
+
+__all__ = ["Group", "grouped"]
+
+_MAX_LISTS = 16  # an item whose parts were told more often than this is told no more: a list costs the text of the item
+
+
+class Group:
+    """The entries of one kind."""
+
+    __slots__ = ("entries", "list", "told")
+
+    def __init__(self) -> None:
+        self.entries: list[int] = []
+        self.list: TextList | None = None  # None: every entry finds its own part
+        self.told = 0
+
+
+def grouped(
+    choice: Choice, entries: Sequence[ListedPart], texts: Sequence[str], *, again: bool
+) -> tuple[list[Group], list[Group]]:
+    """The groups of the entries, and for each entry its group."""
+    groups: dict[tuple[ItemKind, Channel, ReasoningKind], Group] = {}
+    group_of: list[Group] = []
+    for number, entry in enumerate(entries):
+        group = groups.setdefault((entry.item, entry.channel, entry.kind), Group())
+        group.entries.append(number)
+        group_of.append(group)
+    for group in groups.values():
+        own = [texts[number] for number in group.entries]
+        group.list = _list_of(choice, entries[group.entries[0]], own, again=again)
+    return list(groups.values()), group_of
+
+
+def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: bool) -> TextList | None:
+    """What the entries of one kind make of the parts of their item.
+
+    None: each is told alone, or, of a close, says nothing.
+    """
+    book = choice.book
+    address = book.usable(first.address)
+    if again:
+        found = book.by_ids(first.item, address) or _same_text(choice, first, address, texts)
+    else:
+        found = book.find(first.item, address, "close")
+    if found is None and (again or not any(texts)):
+        return None
+    item = known_item(choice, first.item, address, found)
+    item.lists += 1
+    return None if item.lists > _MAX_LISTS else TextList(item, first, texts)
+
+
+def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
+    """The item at the place of the list, or the latest one, if it has more than one part and all of the text.
+
+    The list has it under another id.
+    """
+    book = choice.book
+    length = sum(map(len, texts))
+    for item in (book.at(entry.item, address.index), book.latest(entry.item)):
+        parts = [] if item is None else item.parts_of(entry.channel, entry.kind)
+        several = len(texts) > 1 or len(parts) > 1
+        fresh = several and length > 0 and not any(one.restated for one in parts)
+        if fresh and length == sum([one.length for one in parts]):
+            same = "".join([one.part.text() for one in parts]) == "".join(texts)
+            if same:
+                return item
+    return None

@@ -1,0 +1,101 @@
+"""The labels under which the deltas of one text part came, and what closes under one label say of it.
+
+Some gateways number every delta (P28), some number parts that no event announces. Both are read as one part; only a
+close or the list of the item shows what a label means. Positions and texts; no item and no event.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Labels"]
+
+_MAX_RUNS = 64  # a part with more runs than this has a new label in every delta: no label means anything
+
+
+class Labels:
+    """The labels of one part."""
+
+    __slots__ = ("_aliases", "_closes", "_runs", "state")
+
+    def __init__(self) -> None:
+        self.state: Literal["one", "several", "too_many"] = "one"
+        self._runs: list[tuple[int | None, int]] = []  # label and start of consecutive pieces, in order
+        self._closes: dict[int | None, str] = {}  # texts that closes stated for single labels, in order of arrival
+        self._aliases: dict[int | None, int | None] = {}  # unknown labels of closes, and the label whose text they have
+
+    def change(self, before: int | None, label: int | None, length: int) -> None:
+        """The next delta, after a text of `length`, has another label than the one before."""
+        if self.state == "one" and length > 0:
+            self.state = "several"
+            self._runs = [(before, 0), (label, length)]
+        elif self.state == "several" and len(self._runs) < _MAX_RUNS:
+            self._runs.append((label, length))
+        elif self.state == "several":
+            self.state = "too_many"
+            self._runs, self._closes, self._aliases = [], {}, {}
+
+    def has(self, label: int | None) -> bool:
+        return label in self._aliases or any(known == label for known, _ in self._runs)
+
+    def is_closed(self, label: int | None) -> bool:
+        return self._aliases.get(label, label) in self._closes
+
+    def is_own_text(self, label: int | None, text: str, value: str) -> bool:
+        """Whether the text of that label alone is `value`. `text`: that of the part."""
+        label = self._aliases.get(label, label)
+        if label in self._closes:
+            return self._closes[label] == value
+        return self.has(label) and self._streamed(label, text) == value
+
+    def note_close(self, label: int | None, text: str, value: str) -> bool:
+        """A close under a label states `value`. False if it does not address a piece of the part.
+
+        Under an unknown label it addresses the first label without a close that has this text.
+        """
+        if not self.has(label):
+            open_labels = dict.fromkeys(known for known, _ in self._runs if known not in self._closes)
+            same = next((known for known in open_labels if self.is_own_text(known, text, value)), label)
+            if same == label:
+                return False
+            self._aliases[label] = same
+        self._closes[self._aliases.get(label, label)] = value
+        return True
+
+    @property
+    def has_closes(self) -> bool:
+        return bool(self._closes)
+
+    def closed_text(self, text: str) -> str | None:
+        """The text of the part by its closes: of one label that says anything else than its own text, the whole."""
+        closes = self._closes
+        if not closes:
+            return None
+        if len(closes) == 1:
+            label, value = next(iter(closes.items()))
+            if self._streamed(label, text) != value:
+                return value
+        pieces: list[str] = []
+        written: set[int | None] = set()
+        for label, piece in self._pieces(text):
+            if label not in closes:
+                pieces.append(piece)
+            elif label not in written:
+                written.add(label)
+                pieces.append(closes[label])
+        return "".join(pieces)
+
+    def replaced(self, length: int) -> None:
+        """The part has another text, of this length: no piece of it belongs to a label."""
+        self._runs = [(label, length) for label, _ in self._runs]
+
+    def _streamed(self, label: int | None, text: str) -> str:
+        return "".join([piece for known, piece in self._pieces(text) if known == label])
+
+    def _pieces(self, text: str) -> Iterator[tuple[int | None, str]]:
+        starts = [start for _, start in self._runs]
+        for (label, start), end in zip(self._runs, [*starts[1:], len(text)], strict=True):
+            yield label, text[start:end]

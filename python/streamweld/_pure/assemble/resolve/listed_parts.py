@@ -1,0 +1,194 @@
+"""Which streamed part each entry of an item's list is. Texts only: no event, no item.
+
+1  Texts that join to the same text agree, however they are divided.
+2  A part whose Done event is out takes the entry with its text: at its own place, else the first free one. Else it
+   takes the start of an entry, at its place or the first free one, if parts are still open, which get the rest. Else it
+   keeps its text, and the entry at its place is used up, unless an open part has that text.
+3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before it.
+   Entries at the end are new parts, or join the last part if its deltas came under several labels.
+4  A part without an entry is empty, unless an empty entry has its place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Home", "Plan", "StreamedPart", "Verdict"]
+
+Home = int | Literal["new", "nowhere"]  # where an entry belongs: a part, a new part, or no part, and none is made
+
+
+class StreamedPart(NamedTuple):
+    """A streamed part."""
+
+    text: str
+    done: bool  # its Done event is out
+    several_labels: bool  # its deltas came under several labels
+
+
+class Verdict(NamedTuple):
+    """What the list makes of one part.
+
+    `kept`: as streamed. `text`: its text is this. `contradicted`: its Done event is out, and the list has another text
+    for it, or none. `left`: the list does not have it.
+    """
+
+    kind: Literal["kept", "text", "contradicted", "left"]
+    text: str = ""
+
+
+KEPT = Verdict("kept")
+
+
+class Plan:
+    """`verdicts`: by part. `homes`: by entry."""
+
+    __slots__ = ("homes", "verdicts")
+
+    def __init__(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
+        self.verdicts = [KEPT] * len(parts)
+        self.homes: list[Home] = ["nowhere"] * len(entries)
+        if "".join([part.text for part in parts]) == "".join(entries):
+            self._divide(parts, entries)
+        elif any(entries):
+            starts = [0] * len(entries)  # what done parts took of each entry
+            free = self._take_done(parts, entries, starts)
+            self._take_open(parts, entries, starts, free)
+            self._check_order(parts)
+        # An empty entry says nothing of the part at its place.
+        for place, (text, verdict) in enumerate(zip(entries, self.verdicts, strict=False)):
+            if not text:
+                self.homes[place] = place
+                if verdict.kind == "left":
+                    self.verdicts[place] = KEPT
+
+    def _divide(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
+        """Rule 1: an entry belongs to the part in which it starts."""
+        for place, part in enumerate(parts):
+            if not part.done and part.text:
+                self.verdicts[place] = Verdict("text", part.text)
+        if not parts:
+            return
+        at, end, start = 0, len(parts[0].text), 0
+        for entry, text in enumerate(entries):
+            while start >= end and at + 1 < len(parts):
+                at += 1
+                end += len(parts[at].text)
+            self.homes[entry] = at
+            start += len(text)
+
+    def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
+        """Rule 2. Gives back the entries that are free, wholly or from their place in `starts`."""
+        free = [bool(text) for text in entries]
+        unequal: list[int] = []
+        for place, part in enumerate(parts):
+            if not (part.done and part.text):
+                continue
+            if place < len(entries) and entries[place] == part.text:
+                self._settle(place, place, free)
+            else:
+                unequal.append(place)
+        by_text: dict[str, deque[int]] = {}
+        for entry, text in enumerate(entries):
+            if free[entry]:
+                by_text.setdefault(text, deque()).append(entry)
+        rest: list[int] = []
+        for place in unequal:
+            same = by_text.get(parts[place].text)
+            if same:
+                self._settle(place, same.popleft(), free)
+            else:
+                rest.append(place)
+        open_texts = {part.text for part in parts if not part.done}
+        first = 0
+        for place in rest:
+            text = parts[place].text
+            while first < len(free) and not free[first]:
+                first += 1
+            here = place if place < len(free) and free[place] else None
+            taken = first if here is None and open_texts and first < len(free) else here
+            if taken is not None and open_texts and entries[taken].startswith(text, starts[taken]):
+                if starts[taken] + len(text) == len(entries[taken]):
+                    self._settle(place, taken, free)
+                else:
+                    starts[taken] += len(text)
+                continue
+            self.verdicts[place] = Verdict("contradicted")
+            if here is not None and entries[here] not in open_texts:
+                self._settle(place, here, free)
+        return [entry for entry, is_free in enumerate(free) if is_free]
+
+    def _take_open(
+        self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int], free: list[int]
+    ) -> None:
+        """Rules 3 and 4. `free`: the entries that no closed part has, from their place in `starts`."""
+        open_places = [place for place, part in enumerate(parts) if not part.done]
+        open_texts = [parts[place].text for place in open_places]
+        free_texts = [entries[entry][starts[entry] :] for entry in free]
+        if len(open_places) > len(free):
+            matched = _matched(free_texts, open_texts)
+            taken = 0
+            for number, place in enumerate(open_places):
+                if taken < len(matched) and matched[taken] == number:
+                    self.verdicts[place] = Verdict("text", free_texts[taken])
+                    self.homes[free[taken]] = place
+                    taken += 1
+                elif parts[place].text:
+                    self.verdicts[place] = Verdict("left")
+            return
+        matched = _matched(open_texts, free_texts)
+        taken = 0
+        for number, place in enumerate(open_places):
+            if number + 1 < len(matched):
+                end = matched[number + 1]
+            elif parts[place].several_labels:
+                end = len(free)
+            else:
+                end = matched[number] + 1
+            self.verdicts[place] = Verdict("text", "".join(free_texts[taken:end]))
+            for entry in free[taken:end]:
+                self.homes[entry] = place
+            taken = end
+        for entry in free[taken:]:
+            self.homes[entry] = "new"
+
+    def _check_order(self, parts: Sequence[StreamedPart]) -> None:
+        """A closed part cannot move to where the list has it."""
+        last = 0
+        for home in self.homes:
+            if not isinstance(home, int):
+                continue
+            if home < last:
+                self.verdicts[home if parts[home].done else last] = Verdict("contradicted")
+            last = max(last, home)
+
+    def _settle(self, place: int, entry: int, free: list[bool]) -> None:
+        self.homes[entry] = place
+        free[entry] = False
+
+
+def _matched(fewer: Sequence[str], others: Sequence[str]) -> list[int]:
+    """For each of the fewer texts, in order, the place of one of the others.
+
+    The first equal one that leaves enough, else the next one.
+    """
+    by_text: dict[str, deque[int]] = {}
+    for place, text in enumerate(others):
+        by_text.setdefault(text, deque()).append(place)
+    following, spare = 0, len(others) - len(fewer)
+    places: list[int] = []
+    for text in fewer:
+        place = following
+        same = by_text.get(text, deque())
+        while same and same[0] < following:
+            same.popleft()
+        if same and same[0] - following <= spare:
+            place = same[0]
+        spare -= place - following
+        places.append(place)
+        following = place + 1
+    return places

@@ -27,7 +27,7 @@ from streamweld._pure.assemble.snapshot import client_calls, finished_event, par
 from streamweld._pure.assemble.terminal_message import reconcile
 from streamweld._pure.model.delta import Fragment, Usage
 from streamweld._spec import DIALECTS
-from streamweld.events import ResponseStarted, Unknown, UpstreamErrorEvent
+from streamweld.events import ResponseStarted, UpstreamErrorEvent
 from streamweld.events import Usage as UsageEvent
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """A payload or a member that nobody knows."""
-        self._out.emit(Unknown(event, raw))
+        self._out.unknown(event, raw)
 
     # Text
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld._pure.json.automaton import MAX_DEPTH, examine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Path = tuple[str | int, ...]
 Span = tuple[int, int]
@@ -57,19 +57,29 @@ class BigInteger:
 class Payload:
     """One parsed payload. In `value`, strings keep surrogates that were escaped without their pair."""
 
-    __slots__ = ("_spans", "duplicates", "overflow", "text", "value")
+    __slots__ = ("_duplicates_of", "_spans", "duplicates", "overflow", "text", "value")
 
     def __init__(self, text: str, value: Any, overflow: bool = False, duplicates: tuple[Path, ...] = ()) -> None:
         self.text = text
         self.value = value
         self.overflow = overflow  # there is a BigInteger in it
         self.duplicates = duplicates  # the path of each repeated key, itself last; of its members the last one won
+        self._duplicates_of: dict[str | int, list[Path]] = {}  # by their first step, once they are asked for
         self._spans: dict[Path, dict[str | int, Span]] = {}  # of the containers that were asked about
 
     def raw(self, *path: str | int) -> str | None:
         """The text of the member at `path` as sent, or None. Of a repeated key it is the last, as in `value`."""
         span = self._span(path)
         return None if span is None else self.text[span[0] : span[1]]
+
+    def duplicates_under(self, base: Path) -> Iterable[Path]:
+        """The paths of the repeated keys below `base`, or at it."""
+        if not (base and self.duplicates):
+            return self.duplicates
+        if not self._duplicates_of:
+            for path in self.duplicates:
+                self._duplicates_of.setdefault(path[0], []).append(path)
+        return [path for path in self._duplicates_of.get(base[0], ()) if path[: len(base)] == base]
 
     def members(self, *path: str | int) -> dict[str, str]:
         """key -> text as sent, of every member of the object at `path` in wire order; {} if no object is there.

@@ -198,7 +198,7 @@ class PayloadPipeline:
         try:
             self._take(data, event, offset, stray=stray)
         finally:
-            self._out.check_refusal()
+            self._out.end_payload()
 
     def _take(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
         out = self._out

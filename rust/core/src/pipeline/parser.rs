@@ -125,7 +125,8 @@ impl Parser {
         };
         let mut out = Output::new(&self.config, &mut self.ledger, sink);
         stage.end(&mut out);
-        out.taken(Ok(()))
+        let told = out.tell_left_out();
+        out.taken(told)
     }
 
     fn take(&mut self, input: &[u8], sink: &mut dyn Sink) -> Step {

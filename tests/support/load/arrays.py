@@ -1,6 +1,7 @@
 """Payloads with one array that is long: every array in the payloads of the vectors, filled with one element.
 
-`python -m tests.support.load.arrays BACKEND [BYTES]` prints, for each, by how many times its size memory grew at most.
+`python -m tests.support.load.arrays BACKEND [COUNT] [JOB ...]` prints, for each, by how many KiB memory grew at most,
+and how many the body has.
 """
 
 from __future__ import annotations
@@ -42,9 +43,8 @@ class Place:
     own: str  # that element
     tail: str
 
-    def body(self, element: str, size: int) -> bytes:
-        """The stream, with at least so many bytes of elements."""
-        count = size // (len(element) + 1) + 1
+    def body(self, element: str, count: int) -> bytes:
+        """The stream, with so many elements."""
         return self.before + (self.head + ",".join([element] * count) + self.tail).encode()
 
 
@@ -142,21 +142,19 @@ def growth(job: Callable[[Any, bytes], None], dialect: str, body: bytes) -> int:
     return grown
 
 
-def rows(size: int, names: tuple[str, ...] = tuple(JOBS)) -> Iterator[tuple[str, float]]:
-    """Each job on each array with each element, and how many times its size memory grew."""
-    for place in places():
-        for element in dict.fromkeys([*ELEMENTS, place.own]):
-            body = place.body(element, size)
-            for name in names:
-                if name != place.dialect:
-                    times = growth(JOBS[name], place.dialect, body) / len(body)
-                    yield f"{name}: {place.dialect} {place.name} of {element[:80]}", times
+def elements(place: Place) -> list[str]:
+    return list(dict.fromkeys([*ELEMENTS, place.own]))
 
 
-def main(backend: Any, size: str = "100000", *names: str) -> None:
+def main(backend: Any, count: str = "16000", *names: str) -> None:
     with using(backend):
-        for name, times in rows(int(size), names or tuple(JOBS)):
-            print(f"{times:8.1f} {name}", flush=True)
+        for place in places():
+            for element in elements(place):
+                body = place.body(element, int(count))
+                for name in names or JOBS:
+                    if name != place.dialect:
+                        grown = growth(JOBS[name], place.dialect, body)
+                        print(grown // 1024, len(body) // 1024, name, place.dialect, place.name, element[:60], flush=True)
 
 
 if __name__ == "__main__":

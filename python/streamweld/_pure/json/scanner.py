@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamweld._pure.json.automaton import MAX_DEPTH, examine
 
@@ -52,6 +52,13 @@ class BigInteger:
 
     def __hash__(self) -> int:
         return hash(self.text)
+
+
+class Walked(NamedTuple):
+    """The keys of lists whose entries are decoded one by one, and of the objects that hold such lists."""
+
+    lists: frozenset[str]
+    objects: frozenset[str]
 
 
 class Payload:
@@ -109,15 +116,27 @@ class Payload:
         return known
 
 
-def parse(data: bytes | str, max_depth: int | None = None, max_values: int | None = None) -> Payload:
+def parse(
+    data: bytes | str, max_depth: int | None = None, max_values: int | None = None, walked: Walked | None = None
+) -> Payload:
     """Parse one whole payload (in bytes, broken UTF-8 is replaced) or raise JsonFault.
 
     `max_depth` can only lower the cap: what the other doors would not take does not come in here. `max_values` caps its
-    commas and opening brackets, before anything is built.
+    commas and opening brackets, before anything is built, and the entries of the lists of `walked`, by their weight.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     if max_values is not None and len(text) > max_values and has_more_values(text, max_values):
         raise JsonFault("too_many", 0)
+    payload = _parse_whole(data, text, max_depth)
+    if max_values is not None and walked is not None:
+        most = max_values // _WEIGHT
+        # An entry takes two characters at least.
+        if len(text) // 2 > most and (_repeats(payload, walked) or _entries(payload.value, walked) > most):
+            raise JsonFault("too_many", 0)
+    return payload
+
+
+def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload:
     depth = MAX_DEPTH if max_depth is None else min(max_depth, MAX_DEPTH)
     try:
         value = _parse_plain(text)
@@ -127,6 +146,27 @@ def parse(data: bytes | str, max_depth: int | None = None, max_values: int | Non
     if text.count("{") + text.count("[") > depth:
         _check(data, depth)
     return Payload(text, value)
+
+
+def _repeats(payload: Payload, walked: Walked) -> bool:
+    """Whether such a list, or what holds it, stands twice: only the last one would be counted."""
+    keys = walked.lists | walked.objects
+    return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
+
+
+def _entries(value: object, walked: Walked) -> int:
+    """How many entries the lists have that are decoded one by one. `value` itself may be such a list."""
+    if isinstance(value, list):
+        return len(value) + sum([_entries(item, walked) for item in value if isinstance(item, dict)])
+    if not isinstance(value, dict):
+        return 0
+    return sum(
+        [
+            _entries(item, walked)
+            for key, item in value.items()
+            if key in (walked.lists if isinstance(item, list) else walked.objects if isinstance(item, dict) else ())
+        ]
+    )
 
 
 def has_more_values(text: str, most: int) -> bool:
@@ -396,6 +436,7 @@ _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
 # A member of a valid object, behind the one before it: its key, and its value unless it is a container or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
+_WEIGHT: Final = 32  # values that an entry of such a list counts for: decoded, it takes far more than its text
 _COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may have no end
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

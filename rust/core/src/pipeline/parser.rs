@@ -248,6 +248,18 @@ impl Parser {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
 
+    /// Returns the fault that so many more bytes are. Nothing is taken any more after it.
+    pub(crate) fn count(&mut self, more: usize) -> Step {
+        let limit = self.config.limits.max_stream_bytes;
+        match limit.filter(|limit| self.total + more as u64 > *limit) {
+            Some(limit) => {
+                self.over = true;
+                Err(self.too_long(limit))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn too_long(&self, limit: u64) -> Fault {
         Fault::limit(LimitName::max_stream_bytes, limit).at(limit, self.payloads())
     }

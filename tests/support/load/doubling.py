@@ -1,7 +1,7 @@
-"""Whether four times as many things take at most so long as twice `DOUBLE` allows, up to 64,000, for as long as there is time.
+"""Whether four times as many things take at most `DOUBLE` squared as long, up to 64,000 things.
 
-`python -m tests.support.load.doubling BACKEND SECONDS FILE` measures shapes and jobs in a fixed random order, appends a line
-to the file for each, and goes on where the file ends: a machine that is idle now and then gets through all of them.
+`python -m tests.support.load.doubling BACKEND SECONDS FILE` measures shapes and jobs in a fixed random order, appends a
+line to the file for each, and goes on where the file ends: a machine that is idle at times gets through all of them.
 """
 
 from __future__ import annotations

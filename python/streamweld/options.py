@@ -254,6 +254,8 @@ class Limits(_Checked):
         max_json_depth: levels of nesting in one payload. 128, as in serde_json; deeper JSON is never read.
         max_json_values: JSON values in one payload (its commas and opening brackets outside strings). 524,288: more
             than an answer of 10,000 tokens with five log probabilities each. A value takes up to 100 bytes when built.
+            The entries of lists that are decoded one by one (choices, calls, parts, items, annotations) are also
+            counted by themselves, each as 32 values: a decoded entry takes up to 1.5 KB.
         max_choices: choices of one response. 128, the largest `n` that OpenAI accepts.
         max_parts: parts of one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
             them. 65,536: each takes up to 1 KB, however short it is.

@@ -17,16 +17,12 @@ ROOT = REPOSITORY
 # What a stage may raise about a filler: a cap, or that it found no stream that it knows.
 RAISED = {"-", "unknown_dialect", "not_an_event_stream", "malformed_json", "upstream_error"}
 PAGE = 4096  # resident memory is counted in pages
-# To be mended: while the dialect is being detected, Python and the converter may both hold an event that has not ended.
-UNDECIDED = ("auto_to_chat", "auto_to_responses")
 USUAL = ("parser", "same")  # the others with the full counts
 
 
 def allowed(backend: str, stage: str) -> int:
     """By how much memory may grow."""
     limit = LIMIT["native"] if stage == "check" else LIMIT[backend]  # the caps of `check` are not the caller's
-    if backend == "native" and stage in UNDECIDED:
-        return 2 * (limit + MIB)
     return limit + MIB + PIECE + PAGE
 
 

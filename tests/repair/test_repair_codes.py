@@ -34,6 +34,7 @@ PASSES = {
     "upstream_error": "it passes as it was sent",
     "no_terminal_marker": "judged at the end, by the dialect: Gemini has none",
     "other_dialect": "nothing of it was understood",
+    "notes_left_out": "it counts others: each of those that has to be mended mends the stream itself",
     "not_carried": "said of what was written, not of what came",
     "rewritten": "likewise",
 }

@@ -28,7 +28,7 @@ from streamweld._pure.assemble.terminal_message import reconcile
 from streamweld._pure.model.delta import Fragment, Usage
 from streamweld._pure.model.finish_words import meaning
 from streamweld._spec import DIALECTS
-from streamweld.events import ResponseStarted, Unknown, UpstreamErrorEvent
+from streamweld.events import ResponseStarted, UpstreamErrorEvent
 from streamweld.events import Usage as UsageEvent
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """A payload or a member that nobody knows."""
-        self._out.emit(Unknown(event, raw))
+        self._out.unknown(event, raw)
 
     # Text
 

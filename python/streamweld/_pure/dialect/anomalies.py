@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.scanner import has_lone_surrogate, replace_lone_surrogates
+from streamweld._pure.model.output import MAX_NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,8 +44,8 @@ class Anomalies:
         self._shapes: list[Path] = []
         if payload.overflow:
             out.diagnose("numeric_overflow")
-        for path in payload.duplicates:
-            if path[: len(base)] == base and len(path) > len(base) and is_read(path[len(base) :]):
+        for path in payload.duplicates_under(base):
+            if len(path) > len(base) and is_read(path[len(base) :]):
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
     def touch(self, why: str) -> None:
@@ -53,7 +54,10 @@ class Anomalies:
 
     def shape(self, path: Path) -> None:
         """A member has a type that no gateway documents: it stays reachable as it is."""
-        self._shapes.append(path)
+        if len(self._shapes) < MAX_NOTES:
+            self._shapes.append(path)
+        else:
+            self._out.left_out += 2  # each would have been a diagnostic and an event
 
     def tell(self) -> None:
         """Say what was noticed since the last time."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamweld._pure.json.automaton import MAX_DEPTH, examine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Path = tuple[str | int, ...]
 Span = tuple[int, int]
@@ -54,22 +54,39 @@ class BigInteger:
         return hash(self.text)
 
 
+class Walked(NamedTuple):
+    """The keys of lists whose entries are decoded one by one, and of the objects that hold such lists."""
+
+    lists: frozenset[str]
+    objects: frozenset[str]
+
+
 class Payload:
     """One parsed payload. In `value`, strings keep surrogates that were escaped without their pair."""
 
-    __slots__ = ("_spans", "duplicates", "overflow", "text", "value")
+    __slots__ = ("_duplicates_of", "_spans", "duplicates", "overflow", "text", "value")
 
     def __init__(self, text: str, value: Any, overflow: bool = False, duplicates: tuple[Path, ...] = ()) -> None:
         self.text = text
         self.value = value
         self.overflow = overflow  # there is a BigInteger in it
         self.duplicates = duplicates  # the path of each repeated key, itself last; of its members the last one won
+        self._duplicates_of: dict[str | int, list[Path]] = {}  # by their first step, once they are asked for
         self._spans: dict[Path, dict[str | int, Span]] = {}  # of the containers that were asked about
 
     def raw(self, *path: str | int) -> str | None:
         """The text of the member at `path` as sent, or None. Of a repeated key it is the last, as in `value`."""
         span = self._span(path)
         return None if span is None else self.text[span[0] : span[1]]
+
+    def duplicates_under(self, base: Path) -> Iterable[Path]:
+        """The paths of the repeated keys below `base`, or at it."""
+        if not (base and self.duplicates):
+            return self.duplicates
+        if not self._duplicates_of:
+            for path in self.duplicates:
+                self._duplicates_of.setdefault(path[0], []).append(path)
+        return [path for path in self._duplicates_of.get(base[0], ()) if path[: len(base)] == base]
 
     def members(self, *path: str | int) -> dict[str, str]:
         """key -> text as sent, of every member of the object at `path` in wire order; {} if no object is there.
@@ -99,15 +116,27 @@ class Payload:
         return known
 
 
-def parse(data: bytes | str, max_depth: int | None = None, max_values: int | None = None) -> Payload:
+def parse(
+    data: bytes | str, max_depth: int | None = None, max_values: int | None = None, walked: Walked | None = None
+) -> Payload:
     """Parse one whole payload (in bytes, broken UTF-8 is replaced) or raise JsonFault.
 
     `max_depth` can only lower the cap: what the other doors would not take does not come in here. `max_values` caps its
-    commas and opening brackets, before anything is built.
+    commas and opening brackets, before anything is built, and the entries of the lists of `walked`, by their weight.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     if max_values is not None and len(text) > max_values and has_more_values(text, max_values):
         raise JsonFault("too_many", 0)
+    payload = _parse_whole(data, text, max_depth)
+    if max_values is not None and walked is not None:
+        most = max_values // _WEIGHT
+        # An entry takes two characters at least.
+        if len(text) // 2 > most and (_repeats(payload, walked) or _entries(payload.value, walked) > most):
+            raise JsonFault("too_many", 0)
+    return payload
+
+
+def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload:
     depth = MAX_DEPTH if max_depth is None else min(max_depth, MAX_DEPTH)
     try:
         value = _parse_plain(text)
@@ -117,6 +146,27 @@ def parse(data: bytes | str, max_depth: int | None = None, max_values: int | Non
     if text.count("{") + text.count("[") > depth:
         _check(data, depth)
     return Payload(text, value)
+
+
+def _repeats(payload: Payload, walked: Walked) -> bool:
+    """Whether such a list, or what holds it, stands twice: only the last one would be counted."""
+    keys = walked.lists | walked.objects
+    return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
+
+
+def _entries(value: object, walked: Walked) -> int:
+    """How many entries the lists have that are decoded one by one. `value` itself may be such a list."""
+    if isinstance(value, list):
+        return len(value) + sum([_entries(item, walked) for item in value if isinstance(item, dict)])
+    if not isinstance(value, dict):
+        return 0
+    return sum(
+        [
+            _entries(item, walked)
+            for key, item in value.items()
+            if key in (walked.lists if isinstance(item, list) else walked.objects if isinstance(item, dict) else ())
+        ]
+    )
 
 
 def has_more_values(text: str, most: int) -> bool:
@@ -386,6 +436,7 @@ _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
 # A member of a valid object, behind the one before it: its key, and its value unless it is a container or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
+_WEIGHT: Final = 32  # values that an entry of such a list counts for: decoded, it takes far more than its text
 _COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may have no end
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

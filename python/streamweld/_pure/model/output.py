@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from streamweld import errors
 from streamweld._pure.model.journal import Journal
 from streamweld._spec import CODES
-from streamweld.events import Diagnostic
+from streamweld.events import Diagnostic, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from streamweld.events import DiagnosticCode, Event
 
 RAW_HEAD = 256
+# Diagnostics and `Unknown` events that one payload may cause: its size does not bound what an event costs.
+MAX_NOTES = 1024
 _DETAIL = 256  # characters of a detail that are worth repeating: names and paths in it are the sender's
 
 
@@ -30,6 +32,8 @@ class Output:
     __slots__ = (
         "_actions",
         "_max_kept",
+        "_noted",
+        "_noted_at",
         "address",
         "announced",
         "choices",
@@ -42,6 +46,7 @@ class Output:
         "event_type",
         "events",
         "faulted",
+        "left_out",
         "mended",
         "name",
         "offset",
@@ -98,6 +103,9 @@ class Output:
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0
+        self._noted_at = 0  # the payload that caused so many notes:
+        self._noted = 0
+        self.left_out = 0  # notes beyond MAX_NOTES
 
     def emit(self, event: Event) -> None:
         if self.sink is not None:
@@ -105,8 +113,11 @@ class Output:
         elif not self.silent:
             self.events.append(event)
 
-    def check_refusal(self) -> None:
-        """End the reading where the sink wants no more. What was read so far is whole."""
+    def end_payload(self) -> None:
+        """Report how many notes of a payload were left out, and end the reading where the sink wants no more."""
+        if self.left_out:
+            self._noted, count, self.left_out = 0, self.left_out, 0
+            self.diagnose("notes_left_out", detail=str(count))
         if self.refusal is not None:
             raise self.refusal
 
@@ -163,6 +174,8 @@ class Output:
         self.mended = self.mended or known.mends is not None
         if self._actions[code] == "raise" and not self.faulted:
             raise self.fault(known.raises or "StreamError", code, detail)
+        if not self._notes():
+            return
         event = Diagnostic(cast("DiagnosticCode", code), known.severity, self.offset, self.ordinal, part, detail)
         if not self.silent and self.sink is None:
             self.events.append(event)
@@ -170,6 +183,22 @@ class Output:
             self.diagnostics.append(event)
         else:
             self.diagnostics_dropped += 1
+
+    def unknown(self, event: str | None, raw: bytes) -> None:
+        """Emit what nobody could read."""
+        if self._notes():
+            self.emit(Unknown(event, raw))
+
+    def _notes(self) -> bool:
+        """Count a diagnostic or an `Unknown` event. False: the payload has caused too many."""
+        if self._noted_at != self.ordinal:
+            self._noted_at, self._noted = self.ordinal, 0
+        fits = self._noted < MAX_NOTES
+        if fits:
+            self._noted += 1
+        else:
+            self.left_out += 1
+        return fits
 
     def fault(self, name: str, rule: str, detail: str = "", **own: Any) -> errors.StreamError:
         """The exception of that class of `streamweld.errors`, with the place. `own` are the fields of that class."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from streamweld._pure.sse.block_splitter import ARRAY_WINDOW, inside_of_array
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["ArrayBody", "ElementTooLong"]
 
 _BLANK: Final = b" \t\n\r"
-_BOM: Final = b"\xef\xbb\xbf"
-_WINDOW: Final = 4096  # bytes within which it has to become clear
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
 _STRING_END: Final = re.compile(rb'["\\]')
 _PLAIN_END: Final = re.compile(rb"[,\] \t\n\r]")
@@ -83,16 +83,11 @@ class ArrayBody:
     def decide(self, data: bytes) -> bytes | None:
         """The next bytes of the body. Gives back those to go on with, or None as long as nothing is known."""
         self._held += data
-        window = self._held[:_WINDOW]
-        if not (len(window) < len(_BOM) and _BOM.startswith(window)):
-            text = window.removeprefix(_BOM).lstrip(_BLANK)
-            inside = text[1:].lstrip(_BLANK)
-            if text and text[:1] != b"[":
-                self.is_one = False
-            elif inside:
-                self.is_one = inside[:1] == b"{"
-                self._at = len(window) - len(text) + 1 if self.is_one else 0
-        if self.is_one is None and len(window) == _WINDOW:
+        window = self._held[:ARRAY_WINDOW]
+        inside = inside_of_array(window)
+        if inside is not None:
+            self.is_one, self._at = inside > 0, inside
+        elif len(window) == ARRAY_WINDOW:
             self.is_one = False
         if self.is_one is None:
             return None

@@ -15,7 +15,7 @@ from streamweld._pure.dialect.anthropic import AnthropicDecoder
 from streamweld._pure.dialect.chat import ChatDecoder
 from streamweld._pure.dialect.gemini import GeminiDecoder
 from streamweld._pure.dialect.responses import ResponsesDecoder
-from streamweld._pure.json.scanner import Payload, replace_lone_surrogates
+from streamweld._pure.json.scanner import Payload, Walked, replace_lone_surrogates
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "DECODERS",
     "KEEP_ALIVE",
     "NAMELESS_MARKER",
+    "WALKED",
     "WRAPPED_NAMES",
     "Decoder",
     "DialectWatch",
@@ -104,6 +105,13 @@ NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("ma
 # Readers put the data of an event whose name begins so into another object.
 WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
     name: tuple(DIALECTS[name].get("wrapped_names", ())) for name in DECODERS
+}
+
+# The lists whose entries a decoder reads one by one.
+WALKED: Mapping[str, Walked] = {
+    name: Walked(frozenset(facts["lists"]), frozenset(facts["objects"]))
+    for name in DECODERS
+    if (facts := DIALECTS[name].get("walked"))
 }
 
 

@@ -246,6 +246,7 @@ class Parser:
         if self._text_calls is not None:
             self._out.faulted = True
             self._text_calls.end()
+            self._out.end_payload()
 
     # Bytes to payloads
 
@@ -326,4 +327,4 @@ class Parser:
             if self._text_calls is not None:
                 self._text_calls.end()
         finally:
-            self._out.check_refusal()
+            self._out.end_payload()

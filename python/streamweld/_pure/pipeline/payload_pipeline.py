@@ -19,6 +19,7 @@ from streamweld._pure.pipeline.detect import (
     DECODERS,
     KEEP_ALIVE,
     NAMELESS_MARKER,
+    WALKED,
     WRAPPED_NAMES,
     DialectWatch,
     HeldPayload,
@@ -110,7 +111,7 @@ class PayloadPipeline:
     @property
     def caps(self) -> Caps:
         """Of each payload."""
-        return self._max_depth, self._max_values
+        return self._max_depth, self._max_values, WALKED.get(self.dialect or "chat")
 
     @property
     def waits(self) -> bool:
@@ -198,7 +199,7 @@ class PayloadPipeline:
         try:
             self._take(data, event, offset, stray=stray)
         finally:
-            self._out.check_refusal()
+            self._out.end_payload()
 
     def _take(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
         out = self._out

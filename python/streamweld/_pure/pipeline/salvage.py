@@ -14,7 +14,9 @@ from streamweld._pure.json.scanner import JsonFault, Payload, parse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Caps = tuple["int | None", "int | None"]  # of one payload: levels of nesting, and values
+    from streamweld._pure.json.scanner import Walked
+
+Caps = tuple["int | None", "int | None", "Walked | None"]  # of one payload: levels of nesting, values, lists
 
 WHITE = b" \t\n\r\x0c"
 MARKER = b"[DONE]"

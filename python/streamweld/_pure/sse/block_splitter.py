@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Place", "Splitter", "behind_opening", "named"]
+__all__ = ["ARRAY_WINDOW", "Place", "Splitter", "behind_opening", "inside_of_array", "named"]
 
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
+ARRAY_WINDOW: Final = 4096  # bytes within which it has to become clear whether a body is an array
 _OPENING: Final = frozenset(b"{[<")  # a document outside of any field begins so, and ends so
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
@@ -36,6 +37,7 @@ class Splitter:
         "_comment",
         "_document",
         "_ended",
+        "_head",
         "_in_line",
         "_last",
         "_waits",
@@ -51,7 +53,8 @@ class Splitter:
         self._waits = False  # the block has a line that waits for its end, as all lines after that do
         self._after_cr = False
         self._ended = False  # the last byte ended a block
-        self._array: bool | None = None  # the first byte of the stream begins an array; None: there was none
+        self._head: bytes | None = b""  # of the stream, while it may be an array
+        self._array = False  # it is one, of objects
         self.merges = True  # blank lines and comments between two blocks come in one piece: nothing waits for a block
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, Place]]:
@@ -64,9 +67,8 @@ class Splitter:
             self._after_cr = self._after_cr and not start
             return
         self._after_cr = data.endswith(b"\r")
-        if self._array is None:
-            first = data.removeprefix(_BOM).lstrip(_WHITE)[:1]
-            self._array = first == b"[" if first else None
+        if self._head is not None:
+            self._look_for_array(self._head + data[:ARRAY_WINDOW])
         at = start
         idle = start  # so far there is nothing but whole comments and blank lines between two blocks
         for line in _lines(data, start):
@@ -109,7 +111,13 @@ class Splitter:
             start = idle
         self._ended = start == at and not self._begun
         if start < at:
-            yield data[start:at], "ready" if self._array else "inside"
+            yield data[start:at], "ready" if self._array or self._head is not None else "inside"
+
+    def _look_for_array(self, head: bytes) -> None:
+        """Whether the stream is an array, as far as its beginning shows that."""
+        inside = inside_of_array(head[:ARRAY_WINDOW])
+        self._array = bool(inside)
+        self._head = head if inside is None and len(head) < ARRAY_WINDOW else None
 
     def _look(self, line: bytes, *, ends: bool) -> None:
         """Whether the line, of which this is more, may be a document outside of any field."""
@@ -127,6 +135,22 @@ def _lines(data: bytes, start: int) -> Iterator[bytes]:
         end = data.find(b"\n", start + _LINES) + 1 or len(data)
         yield from data[start:end].splitlines(keepends=True)  # of bytes it splits at LF, CR and CRLF alone
         start = end
+
+
+def inside_of_array(head: bytes) -> int | None:
+    """Where the first element begins to be read, if a body that begins so is an array of objects.
+
+    0: it is not one. None: more bytes have to show it.
+    """
+    text = head.removeprefix(_BOM).lstrip(_WHITE)
+    if not text or (len(head) < len(_BOM) and _BOM.startswith(head)):
+        return None
+    if text[:1] != b"[":
+        return 0
+    inside = text[1:].lstrip(_WHITE)
+    if not inside:
+        return None
+    return len(head) - len(text) + 1 if inside[:1] == b"{" else 0
 
 
 def behind_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:

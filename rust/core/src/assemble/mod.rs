@@ -48,7 +48,6 @@ use crate::model::config::Config;
 use crate::model::delta::Completeness;
 use crate::model::delta::Fragment;
 use crate::model::delta::Message;
-use crate::model::event::Event;
 use crate::model::event::Usage;
 use crate::model::event::WireFact;
 use crate::model::fault::Class;
@@ -190,7 +189,7 @@ impl Assembler {
 
     /// A payload or a member that nobody knows.
     pub fn unknown(&mut self, out: &mut Output<'_>, event: Option<&str>, raw: &[u8]) -> Step {
-        out.emit(&Event::Unknown { event, raw });
+        out.unknown(event, raw);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::present;
 use crate::json::members::text;
+use crate::model::output::MAX_NOTES;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -73,7 +74,9 @@ impl<'p> Pointer<'p> {
 #[derive(Debug, Default)]
 pub(crate) struct Anomalies<'a> {
     /// Where, and what stands there.
-    pub(crate) shapes: Vec<(String, Raw<'a>)>,
+    shapes: Vec<(String, Raw<'a>)>,
+    /// Those that are too many to be told.
+    more_shapes: usize,
     /// A surrogate stood alone in a text that no other text can complete.
     pub(crate) lone: bool,
     /// It is read, but readers of the dialect would not read it so: the first reason.
@@ -93,7 +96,11 @@ impl<'a> Anomalies<'a> {
 
     #[cold]
     pub(crate) fn shape(&mut self, raw: Raw<'a>, at: Pointer<'_>) {
-        self.shapes.push((at.text(), raw));
+        if self.shapes.len() < MAX_NOTES {
+            self.shapes.push((at.text(), raw));
+        } else {
+            self.more_shapes += 1;
+        }
     }
 
     pub(crate) fn unless_null(&mut self, raw: Raw<'a>, at: Pointer<'_>) {
@@ -148,6 +155,8 @@ impl<'a> Anomalies<'a> {
             wire.assembler
                 .unknown(wire.out, None, raw.text.as_bytes())?;
         }
+        // Each would have been a diagnostic and an event.
+        wire.out.leave_out(2 * mem::take(&mut self.more_shapes));
         if let Some(why) = self.touched.take() {
             wire.out.touch(why);
         }

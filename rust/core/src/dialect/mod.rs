@@ -26,6 +26,8 @@ use crate::json::Raw;
 use crate::json::Scan;
 use crate::json::ScanError;
 use crate::json::amount::has_more;
+use crate::json::long_lists::Walked;
+use crate::json::long_lists::has_long_lists;
 use crate::json::members;
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -63,6 +65,16 @@ type Names = Vec<(Dialect, Vec<&'static str>)>;
 
 static KEEP_ALIVE: LazyLock<Names> = LazyLock::new(|| names("keepalive_events"));
 static WRAPPED: LazyLock<Names> = LazyLock::new(|| names("wrapped_names"));
+static WALKED: LazyLock<Vec<(Dialect, Walked)>> = LazyLock::new(|| {
+    let walked = |dialect: Dialect| {
+        let facts = spec::dialects().get(dialect.name());
+        let facts = facts.and_then(|facts| facts.get("walked"));
+        let keys = |kind| spec::words(facts.and_then(|facts| facts.get(kind)));
+        let (lists, objects) = (keys("lists").leak(), keys("objects").leak());
+        (dialect, Walked { lists, objects })
+    };
+    ALL.into_iter().map(walked).collect()
+});
 
 fn names(table: &str) -> Names {
     let names = |dialect: Dialect| {
@@ -106,6 +118,12 @@ impl Dialect {
     /// Readers put the data of an event whose name begins so into another object.
     pub(crate) fn wrapped_names(self) -> &'static [&'static str] {
         row(&WRAPPED, self)
+    }
+
+    /// The lists whose entries are decoded.
+    fn walked(self) -> Walked {
+        let found = WALKED.iter().find(|(dialect, _)| *dialect == self);
+        found.map_or_else(Walked::default, |(_, walked)| *walked)
     }
 
     /// Readers skip a `[DONE]`, unless its event has a name.
@@ -167,14 +185,34 @@ impl Reader {
             return Err(ScanError { pos: 0, problem });
         }
         let Some(dialect) = self.dialect else {
-            return members::document(text, self.max_depth).map(Read::Undecided);
+            let document = members::document(text, self.max_depth)?;
+            self.check_lists(text, Dialect::Chat)?; // it may be asked whether it is one of Chat's
+            return Ok(Read::Undecided(document));
         };
         match dialect.shapes() {
             Some(shapes) => {
                 let document = members::document(text, self.max_depth)?;
+                self.check_lists(text, dialect)?;
                 Ok(Read::Plain(document, shapes))
             }
-            None => chat::read::document(text, self.max_depth).map(Read::Chat),
+            None => {
+                if self.check_lists(text, dialect).is_err() {
+                    // Of text that is not JSON, that is the fault.
+                    members::document(text, self.max_depth)?;
+                    self.check_lists(text, dialect)?;
+                }
+                chat::read::document(text, self.max_depth).map(Read::Chat)
+            }
+        }
+    }
+
+    fn check_lists(self, text: &str, dialect: Dialect) -> Scan<()> {
+        let problem = Problem::TooMany;
+        match self.max_values {
+            Some(limit) if has_long_lists(text, dialect.walked(), limit) => {
+                Err(ScanError { pos: 0, problem })
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod automaton;
 pub(crate) mod duplicate_keys;
 pub(crate) mod escape;
 pub(crate) mod extra_fields;
+pub(crate) mod long_lists;
 pub(crate) mod members;
 pub(crate) mod number;
 pub mod partial;

@@ -14,9 +14,12 @@ use crate::model::limits::LimitName;
 use crate::model::limits::as_len;
 use crate::model::policy::Action;
 use crate::model::spec::Code;
+use std::mem;
 
 /// Characters of a detail that are worth repeating: names and paths in it are the sender's.
 const DETAIL: usize = 256;
+/// Diagnostics and `Unknown` events that one payload may cause: its size does not bound what an event costs.
+pub(crate) const MAX_NOTES: usize = 1024;
 
 fn head(detail: &str) -> &str {
     let end = detail.char_indices().nth(DETAIL).map(|(at, _)| at);
@@ -57,6 +60,11 @@ pub struct Ledger {
     said: u64,
     kept: Vec<Diagnostic>,
     dropped: u64,
+    /// The payload that caused the notes below.
+    noted_at: u64,
+    noted: usize,
+    /// Notes beyond `MAX_NOTES`.
+    left_out: usize,
     /// How many parts were numbered.
     parts: u32,
 }
@@ -272,6 +280,13 @@ impl<'a> Output<'a> {
             return Err(Fault::of_code(code, detail));
         }
         self.ledger.said += 1;
+        if self.notes() {
+            self.record(code, part, detail);
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, code: Code, part: Option<u32>, detail: &str) {
         let diagnostic = Diagnostic {
             code,
             byte_offset: self.ledger.offset,
@@ -285,7 +300,44 @@ impl<'a> Output<'a> {
         } else {
             self.ledger.dropped += 1;
         }
-        Ok(())
+    }
+
+    /// Emits what nobody could read.
+    pub(crate) fn unknown(&mut self, event: Option<&str>, raw: &[u8]) {
+        if self.notes() {
+            self.emit(&Event::Unknown { event, raw });
+        }
+    }
+
+    /// Counts a diagnostic or an `Unknown` event. False: the payload has caused too many.
+    fn notes(&mut self) -> bool {
+        let ledger = &mut *self.ledger;
+        if ledger.noted_at != ledger.ordinal {
+            (ledger.noted_at, ledger.noted) = (ledger.ordinal, 0);
+        }
+        let fits = ledger.noted < MAX_NOTES;
+        if fits {
+            ledger.noted += 1;
+        } else {
+            ledger.left_out += 1;
+        }
+        fits
+    }
+
+    /// Counts notes that were not even collected.
+    pub(crate) fn leave_out(&mut self, notes: usize) {
+        self.ledger.left_out += notes;
+    }
+
+    /// A payload, or the input, was read to its end: reports how many notes were left out.
+    #[inline]
+    pub(crate) fn tell_left_out(&mut self) -> Result<(), Fault> {
+        if self.ledger.left_out == 0 {
+            return Ok(());
+        }
+        self.ledger.noted = 0;
+        let count = mem::take(&mut self.ledger.left_out);
+        self.diagnose(Code::NOTES_LEFT_OUT, None, &count.to_string())
     }
 
     /// Likewise, of another payload than the one at hand, at its place.

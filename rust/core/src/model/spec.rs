@@ -170,6 +170,7 @@ codes! {
     SEQUENCE_UNTRUSTED = "sequence_untrusted",
     MESSAGE_REPEATED = "message_repeated",
     OTHER_DIALECT = "other_dialect",
+    NOTES_LEFT_OUT = "notes_left_out",
     NOT_CARRIED = "not_carried",
     REWRITTEN = "rewritten",
     TEXT_CALL_SEEN = "text_call_seen",

@@ -135,7 +135,9 @@ impl PayloadPipeline {
         out.at(place.0, place.1);
         let result = self.finish_input(out, rest, input);
         let result = result.and_then(|()| self.conclude(out, rest, input));
-        out.taken(result).map_err(|fault| put(fault, place))
+        let told = out.tell_left_out();
+        out.taken(told.and(result))
+            .map_err(|fault| put(fault, place))
     }
 
     fn conclude(&mut self, out: &mut Output<'_>, rest: UnfinishedInput, input: InputEnd) -> Step {

@@ -126,7 +126,8 @@ impl Parser {
         };
         let mut out = Output::new(&self.config, &mut self.ledger, sink);
         stage.end(&mut out);
-        out.taken(Ok(()))
+        let told = out.tell_left_out();
+        out.taken(told)
     }
 
     fn take(&mut self, input: &[u8], sink: &mut dyn Sink) -> Step {
@@ -246,6 +247,18 @@ impl Parser {
     /// How many of these bytes, which come next, belong to array elements that end in them.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
+    }
+
+    /// Returns the fault that so many more bytes are. Nothing is taken any more after it.
+    pub(crate) fn count(&mut self, more: usize) -> Step {
+        let limit = self.config.limits.max_stream_bytes;
+        match limit.filter(|limit| self.total + more as u64 > *limit) {
+            Some(limit) => {
+                self.over = true;
+                Err(self.too_long(limit))
+            }
+            None => Ok(()),
+        }
     }
 
     fn too_long(&self, limit: u64) -> Fault {

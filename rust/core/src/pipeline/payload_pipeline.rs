@@ -141,7 +141,8 @@ impl PayloadPipeline {
     pub(crate) fn read(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {
         arrival.show(out);
         let result = self.take(out, arrival);
-        out.taken(result)
+        let told = out.tell_left_out();
+        out.taken(told.and(result))
     }
 
     fn take(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {

@@ -77,9 +77,11 @@ impl Repairer {
             Body::Array => {
                 self.read_unread(read, Parser::elements_in)?;
                 if self.hand.block.touched {
-                    self.catch_up(read)?;
+                    return self.catch_up(read);
                 }
-                Ok(())
+                // They are not read before their element ends, and count all the same.
+                let unread = self.size(read) - self.seen;
+                self.parser.count(unread)
             }
             Body::Undecided => self.read_unread(read, |parser, unread| {
                 let all = is_ready || parser.may_open_array(unread);

@@ -6,7 +6,7 @@ identity but what only the text can tell: R1g, AM3 and A8 at an overflow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from streamweld._pure.assemble.choice import LEGACY_INDEX
 from streamweld._pure.assemble.part import call_events
@@ -159,13 +159,36 @@ def push_text(choice: Choice, call: Call, text: str, index: int | None, *, heade
 
 def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
     """Bytes for a call: append, repair, or settle where they belong instead."""
+    siblings: list[Call] = []
+    # Each call may leave bytes for another one, as many times as there are values in the piece.
+    spill = _give_one(choice, call, piece, index, header=header, identified=identified)
+    while spill is not None:
+        if spill.is_sibling:
+            siblings.append(spill.call)
+        known = spill.is_sibling
+        spill = _give_one(choice, spill.call, spill.piece, index, header=known, identified=known)
+    for sibling in reversed(siblings):
+        choice.track(sibling)
+
+
+class _Spill(NamedTuple):
+    """Bytes that belong to another call."""
+
+    call: Call
+    piece: bytes
+    is_sibling: bool  # it was made for them
+
+
+def _give_one(
+    choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool
+) -> _Spill | None:
     shared = choice.shared
     fork = call.fork
     if fork is not None:
         fork.add(index, piece)
         if fork.divides() and not call.text.accepts(piece):
             divide(choice, call, fork)
-            return
+            return None
     if call.merge is not None:
         before = call.merge.size
         call.settle_merge()
@@ -179,8 +202,7 @@ def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header:
     if push.change is Change.OVERFLOW:
         call_events.publish(choice, call)
         choice.track(call)
-        _overflow(choice, call, push.spill, index, identified=identified or header)
-        return
+        return _overflow(choice, call, push.spill, index, identified=identified or header)
     if push.code is not None:
         shared.out.diagnose(push.code, call.part)
     if push.change is Change.REPLACED:
@@ -189,6 +211,7 @@ def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header:
         call.tentative = False
     call_events.publish(choice, call)
     choice.track(call)
+    return None
 
 
 def _count(choice: Choice, call: Call, before: int) -> None:
@@ -408,33 +431,31 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
     shared.count_arguments(before, call.merge.size)
 
 
-def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> None:
+def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
     """A8: text behind a whole value, without a header of its own."""
     text = call.text
     if not text.overflow:
         if index in call.announced_again or text.shadow_has_header:
             # R1g, R1e: it was announced a second time, and these are the second call's arguments.
             text.shadow_has_header = False
-            _give_sibling(choice, call, spill, index, keep_id=True)
-            return
+            return _Spill(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
         other = None if identified else choice.accepting(spill, other_than=call)
         if other is not None:
             note = guess(choice, other)
             if note is not None:
                 _say_guess(choice, other, note)
             choice.bind(other, index)
-            give(choice, other, spill, index, header=False, identified=False)
-            return
+            return _Spill(other, spill, is_sibling=False)
         if choice.shared.settings.switches.on_overflow == "split":
-            _give_sibling(choice, call, spill, index, keep_id=False)
-            return
+            return _Spill(_new_sibling(choice, call, index, keep_id=False), spill, is_sibling=True)
         choice.shared.out.diagnose("args_overflow", call.part)
     size = text.size
     text.overflow += spill
     _count(choice, call, size)
+    return None
 
 
-def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *, keep_id: bool) -> None:
+def _new_sibling(choice: Choice, call: Call, index: int | None, *, keep_id: bool) -> Call:
     if call.id is not None:
         choice.remember(call, call.id)
     elif index is not None:
@@ -444,5 +465,4 @@ def _give_sibling(choice: Choice, call: Call, spill: bytes, index: int | None, *
         choice.own(other, call.id)
         other.last_id, other.first = call.id, call
         choice.by_id[call.id] = other
-    give(choice, other, spill, index, header=True, identified=True)
-    choice.track(other)
+    return other

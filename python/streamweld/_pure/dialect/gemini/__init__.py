@@ -93,7 +93,7 @@ class GeminiDecoder:
             notes = Anomalies(self._out, self._assembler, payload, (), is_read)
             self._error(read_error(payload, (), value), payload.text, notes)
         else:
-            self._unknown(payload, event)
+            self._unknown(payload, (), event)
 
     def marker(self) -> None:
         """`[DONE]`, which some gateways send: the end where every candidate has said why it ends, else nothing."""
@@ -124,9 +124,9 @@ class GeminiDecoder:
         if used:
             self._chunk(payload, chunk, chunk_path, notes, recovered=recovered)
         elif error is None:
-            self._unknown(payload, event)
+            self._unknown(payload, path, event)
         if error is not None:
-            self._error(error, payload.text, notes)
+            self._error(error, _raw(payload, path), notes)
 
     def _chunk(
         self, payload: Payload, chunk: Mapping[str, Any], path: Path, notes: Anomalies, *, recovered: bool
@@ -218,8 +218,13 @@ class GeminiDecoder:
             notes.tell()
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
-    def _unknown(self, payload: Payload, event: str) -> None:
-        self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+    def _unknown(self, payload: Payload, path: Path, event: str) -> None:
+        self._assembler.unknown(None if event == "message" else event, _raw(payload, path).encode())
+
+
+def _raw(payload: Payload, path: Path) -> str:
+    """The text of a document: of the whole payload, or of one in a list."""
+    return (payload.raw(*path) or "null") if path else payload.text
 
 
 def _ends(value: Mapping[str, Any]) -> bool:

@@ -356,9 +356,10 @@ impl Decoder for Gemini {
             Document::Other(raw) => *raw,
         };
         if let Some(chunks) = chunks(raw) {
-            return chunks
-                .iter()
-                .try_for_each(|chunk| self.document(wire, chunk, payload));
+            return chunks.iter().try_for_each(|chunk| {
+                let text = chunk.raw.text;
+                self.document(wire, chunk, Payload { text, ..payload })
+            });
         }
         if payload.event == Some("error") {
             tell_wide_integer(wire, raw)?;

@@ -20,6 +20,7 @@ WHITE: Final = " \t\r\n"
 _MOST_NAME: Final = 256
 _NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 _NAME: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|]*""")
+_WORD: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|:]*""")
 _OUTSIDE: Final = {'"': re.compile(r'["{}\[\]]'), "\"'": re.compile(r"""["'{}\[\]()]""")}
 _INSIDE: Final = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
 
@@ -86,8 +87,15 @@ class Cursor:
 
     def name(self) -> Steps[str]:
         """Read a name: everything up to white space, a quotation mark, a bracket or a separator."""
+        return self._run(_NAME)
+
+    def word(self) -> Steps[str]:
+        """Read a name without colons."""
+        return self._run(_WORD)
+
+    def _run(self, pattern: re.Pattern[str]) -> Steps[str]:
         while True:
-            found = _NAME.match(self.buffer, self.at)
+            found = pattern.match(self.buffer, self.at)
             end = self.at if found is None else found.end()
             if end - self.at > _MOST_NAME:
                 raise Malformed

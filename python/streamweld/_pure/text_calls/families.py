@@ -65,7 +65,9 @@ class Settings:
         for family in families:
             for opener in family.openers:
                 self.by_marker.setdefault(opener, []).append(family)
-        silent = {opener for family in families if family.tier == "markerless" for opener in family.openers}
+        silent = {
+            opener for opener, opened in self.by_marker.items() if all(family.tier == "markerless" for family in opened)
+        }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
         self.fresh = Markers(self.by_marker) if silent else self.markers  # while nothing was said yet
         closers = [family.data["maybe_close"] for family in families if "maybe_close" in family.data]

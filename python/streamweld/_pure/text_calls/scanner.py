@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -38,6 +37,7 @@ class Block:
         "calls",
         "end",
         "family",
+        "has_matched",
         "line",
         "marker",
         "parsings",
@@ -46,15 +46,14 @@ class Block:
         "pieces",
         "size",
         "start",
-        "trail",
     )
 
     def __init__(self, start: int, marker: str, families: list[Family], *, after_prose: bool) -> None:
         self.start = start
         self.marker = marker
         self.end = start + len(marker)
-        self.trail = self.end  # after the white space and the end-of-turn tokens that follow
         self.after_prose = after_prose
+        self.has_matched = False  # a family that does not read it any more had read more than a name
         self.line = 0
         self.part = 0
         self.part_start = 0
@@ -89,6 +88,7 @@ class Scanner:
         "_fresh",
         "_layout",
         "_max_block",
+        "_max_calls",
         "_part",
         "_part_start",
         "_refuse",
@@ -105,11 +105,13 @@ class Scanner:
         settings: Settings,
         tools: Mapping[str, Tool] | None,
         max_block: int | None,
+        max_calls: int | None,
         refuse: Callable[[Block, str], None],
     ) -> None:
         self._settings = settings
         self._tools = tools
         self._max_block = max_block
+        self._max_calls = max_calls
         self._refuse = refuse
         self._layout = Layout(settings)
         self._unread: list[str] = []  # text that the layout has not read
@@ -247,7 +249,9 @@ class Scanner:
             parsing.feed(chunk)
             if parsing.calls is None and not parsing.failed:
                 live.append((parsing, unread))
-            elif not parsing.failed:
+            elif parsing.failed:
+                block.has_matched = block.has_matched or parsing.has_matched
+            else:
                 end = block.start + len(block.marker) - unread + parsing.end
                 if ended is None or end < ended[0]:
                     ended = end, parsing
@@ -264,7 +268,7 @@ class Scanner:
             if self._max_block is not None and block.size > self._max_block:
                 self._give_up(block, "limit")
             return None
-        if block.after_prose and not any(parsing.has_matched for parsing, _ in block.parsings):
+        if block.after_prose and not block.has_matched:
             # Somebody wrote about the marker.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
@@ -281,13 +285,17 @@ class Scanner:
 
     def _closed(self, block: Block, parsing: Parsing, end: int) -> None:
         """The block is whole."""
-        block.family, block.end, block.trail = parsing.family, end, end
+        block.family, block.end = parsing.family, end
         block.parsings = []
         self._block, self._fresh = None, False
         if self._max_block is not None and block.size > self._max_block:
             self._give_up(block, "limit")
             return
         reason = self._judge(block, parsing.calls or [])
+        calls = sum(len(one.calls) for one in [*self.pending, block])
+        if reason is None and self._max_calls is not None and calls > self._max_calls:
+            self._give_up(block, "limit")
+            return
         if reason is None:
             self._state = _State.AFTER
             self.pending.append(block)
@@ -311,7 +319,7 @@ class Scanner:
                 arguments = arguments_text(call, tool)
             except BadValue:
                 return "bad_value"
-            if block.family.tier == "markerless" and tool is not None and not tool.takes(list(json.loads(arguments))):
+            if block.family.tier == "markerless" and tool is not None and not tool.takes(arguments):
                 return "bad_arguments"
             block.calls.append((call.name, arguments))
         return None
@@ -324,8 +332,6 @@ class Scanner:
             end = len(work) if found is None else found.start()
             self._layout.feed(work[at:end])
             at = end
-            if self.pending:
-                self.pending[-1].trail = self.total - (len(work) - at)
             if found is None:
                 return None
             rest = work[at : at + max(settings.markers.longest, settings.trailing.longest)]

@@ -52,4 +52,3 @@ class Parsing:
         except StopIteration as done:
             self.calls = done.value
             self.end = self._cursor.place
-            self.failed = not self.calls

@@ -35,8 +35,10 @@ class Block:
     __slots__ = (
         "after_prose",
         "calls",
+        "closer",
         "end",
         "family",
+        "gap",
         "has_matched",
         "line",
         "marker",
@@ -54,6 +56,8 @@ class Block:
         self.end = start + len(marker)
         self.after_prose = after_prose
         self.has_matched = False  # a family that does not read it any more had read more than a name
+        self.closer = ""  # what may still close it
+        self.gap = ""  # the white space before that
         self.line = 0
         self.part = 0
         self.part_start = 0
@@ -72,6 +76,13 @@ class Block:
     def text(self) -> str:
         """The block as written."""
         return "".join(self.pieces)
+
+    def close_late(self) -> None:
+        """The closer, which may be missing, is there."""
+        closed = self.gap + self.closer
+        self.pieces.append(closed)
+        self.end += len(closed)
+        self.closer = ""
 
     @property
     def span(self) -> str:
@@ -208,13 +219,13 @@ class Scanner:
             start = found.start()
             if self._open(found[0], len(work) - start):
                 return work, found.end()
-            at = start + 1
+            at = found.end() if found[0] in settings.nesting else start + 1
 
     def _may_begin(self, text: str) -> bool:
-        """Whether a marker that begins with the text may stand here."""
+        """Whether a marker that begins with the text may stand here, or hides another one."""
         place = self._read_layout().place()
         return any(
-            self._allowed(family, place)
+            marker in self._settings.nesting or self._allowed(family, place)
             for marker, families in self._settings.by_marker.items()
             if marker.startswith(text)
             for family in families
@@ -297,6 +308,7 @@ class Scanner:
             self._give_up(block, "limit")
             return
         if reason is None:
+            block.closer = block.family.maybe_close
             self._state = _State.AFTER
             self.pending.append(block)
             self._layout.end_block()
@@ -325,22 +337,30 @@ class Scanner:
         return None
 
     def _after_block(self, work: str, at: int) -> tuple[str, int] | None:
-        """White space, end-of-turn tokens and further blocks may follow a block."""
-        settings = self._settings
+        """White space, its closer, end-of-turn tokens and further blocks may follow a block."""
+        settings, block = self._settings, self.pending[-1]
         while True:
             found = _NOT_WHITE.search(work, at)
             end = len(work) if found is None else found.start()
             self._layout.feed(work[at:end])
+            block.gap += work[at:end] if block.closer else ""
             at = end
             if found is None:
                 return None
-            rest = work[at : at + max(settings.markers.longest, settings.trailing.longest)]
-            if rest in settings.markers.prefixes or rest in settings.trailing.prefixes:
+            longest = max(settings.markers.longest, settings.trailing.longest, len(block.closer))
+            rest = work[at : at + longest]
+            is_open = rest in settings.markers.prefixes or rest in settings.trailing.prefixes
+            if is_open or (rest != block.closer and block.closer.startswith(rest)):
                 self._carry = work[at:]
                 return None
             marker = settings.markers.find.match(work, at)
             if marker is not None and self._open(marker[0], len(work) - at):
                 return work, marker.end()
+            if block.closer and work.startswith(block.closer, at):
+                at += len(block.closer)
+                block.close_late()
+                continue
+            block.closer = ""
             token = settings.trailing.find.match(work, at)
             if token is None:
                 self._follow()
@@ -353,7 +373,9 @@ class Scanner:
         if not self.pending:
             return
         if self._settings.after == "end":
+            # The answer shows calls; one that follows may be shown as well.
             self.refuse_pending("text_follows")
+            self._state = _State.REST
         else:
             line = self._layout.line if self._layout.is_line_open else None
             kept: list[Block] = []

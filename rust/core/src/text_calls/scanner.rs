@@ -1,5 +1,6 @@
 //! The text of one choice to blocks: finds markers, reads blocks, judges them, and tells how far the text is free.
 
+use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
@@ -51,6 +52,8 @@ pub(crate) struct Block {
     after_prose: bool,
     /// The line on which it began.
     line: usize,
+    /// What may still close it.
+    closer: Option<String>,
 }
 
 /// A block under way.
@@ -147,37 +150,33 @@ impl Scanner {
         if self.is_fresh(settings) {
             return false;
         }
+        // One look at the bytes: most rows have neither a first byte of a marker nor a line end.
         let bytes = texts.as_bytes();
-        let has_first = match settings.firsts.as_slice() {
-            [] => false,
-            [one] => memchr::memchr(*one, bytes).is_some(),
-            [one, two] => memchr::memchr2(*one, *two, bytes).is_some(),
-            [one, two, three] => memchr::memchr3(*one, *two, *three, bytes).is_some(),
-            firsts => bytes.iter().any(|byte| firsts.contains(byte)),
+        let has_any = match settings.firsts.as_slice() {
+            [] => memchr::memchr(b'\n', bytes).is_some(),
+            [one] => memchr::memchr2(*one, b'\n', bytes).is_some(),
+            [one, two] => memchr::memchr3(*one, *two, b'\n', bytes).is_some(),
+            _ => true,
         };
-        !has_first && !self.begins_line_with(texts, settings)
-    }
-
-    /// Something that counts as a line of the text begins like a marker that starts a line.
-    fn begins_line_with(&self, texts: &str, settings: &Settings) -> bool {
-        if settings.line_firsts.is_empty() {
+        if begins_with(texts, &settings.line_firsts) && self.begins_line(self.text.len(), settings)
+        {
             return false;
         }
-        let begins = |line: &str| {
-            let line = line.trim_start_matches(is_blank);
-            let first = line.bytes().next();
-            first.is_some_and(|first| settings.line_firsts.contains(&first))
-        };
-        if begins(texts) {
-            // Backwards over white space only: the text may be long, and without any line end.
-            let mut before = self.text.bytes().rev();
-            let last = before.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
-            if last.is_none_or(|byte| settings.line_ends.contains(&byte)) {
-                return true;
-            }
-        }
-        memchr::memchr_iter(b'\n', texts.as_bytes())
-            .any(|at| begins(texts.get(at + 1..).unwrap_or_default()))
+        !has_any
+            || !(bytes.iter().any(|byte| settings.firsts.contains(byte))
+                || memchr::memchr_iter(b'\n', bytes).any(|at| {
+                    let line = texts.get(at + 1..).unwrap_or_default();
+                    begins_with(line, &settings.line_firsts)
+                }))
+    }
+
+    /// Only white space stands before the place on its line, or what counts as the beginning of one.
+    fn begins_line(&self, place: usize, settings: &Settings) -> bool {
+        // Backwards over white space only: the text may be long, and without any line end.
+        let before = self.text.as_bytes().get(..place).unwrap_or_default();
+        let mut before = before.iter().rev();
+        let last = before.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+        last.is_none_or(|byte| settings.line_ends.contains(byte))
     }
 
     /// Takes pieces of which `is_plain` is true.
@@ -206,10 +205,7 @@ impl Scanner {
                     return Some(place);
                 }
                 At::Rest => break,
-                At::Text => {
-                    let next = self.text.get(place..).and_then(|rest| rest.chars().next());
-                    self.searched = place + next.map_or(1, char::len_utf8);
-                }
+                At::Text(length) => self.searched = place + length,
             }
         }
         // A run of backticks is read once, when it has ended.
@@ -234,6 +230,7 @@ impl Scanner {
     /// What begins at that place. A longer marker may begin like a shorter one: of two, the longer one is looked for.
     fn marker_at(&mut self, place: usize, settings: &Settings, over: bool) -> At {
         let rest = self.text.get(place..).unwrap_or_default();
+        let text = At::Text(rest.chars().next().map_or(1, char::len_utf8));
         let is_fresh = self.is_fresh(settings);
         let mut markers = settings.markers.iter();
         let is_looked_for = |marker: &&Marker| is_fresh || !marker.is_bare;
@@ -249,7 +246,13 @@ impl Scanner {
             .filter(is_looked_for)
             .any(waits);
         if whole.is_none() && !is_prefix {
-            return At::Text;
+            return text;
+        }
+        // Letters begin words: the layout is not read for each of them.
+        let first = rest.bytes().next().unwrap_or_default();
+        let is_word = self.pending.is_empty() && settings.line_firsts.contains(&first);
+        if is_word && !self.begins_line(place, settings) {
+            return text;
         }
         let stand = self.layout.stand(&self.text, place, &settings.words);
         let is_empty = self.layout.is_empty;
@@ -262,16 +265,22 @@ impl Scanner {
                 None => false,
             }
         };
-        let may_wait = |marker: &Marker| waits(marker) && marker.families.iter().any(may);
+        let may_wait = |marker: &Marker| {
+            waits(marker) && (marker.is_nesting || marker.families.iter().any(may))
+        };
         if is_prefix && markers.any(may_wait) {
             return if over { At::Rest } else { At::Prefix };
         }
         let Some(marker) = whole else {
-            return At::Text;
+            return text;
         };
         let families: Vec<usize> = marker.families.iter().copied().filter(may).collect();
         let Some(first) = families.first().copied() else {
-            return At::Text;
+            return if marker.is_nesting {
+                At::Text(marker.text.len())
+            } else {
+                text
+            };
         };
         let end = place + marker.text.len();
         let readings = families.into_iter().filter_map(|at| {
@@ -298,15 +307,19 @@ impl Scanner {
             let place = self.searched + rest.len() - text.len();
             self.searched = place;
             let begins = |word: &str| word.len() > text.len() && word.starts_with(text);
+            let closer = self.pending.last().and_then(|block| block.closer.clone());
             let mut markers = settings.markers.iter().filter(|marker| !marker.is_bare);
             let mut ends = settings.end_of_turn.iter();
-            let is_open = markers.any(|marker| begins(&marker.text)) || ends.any(|end| begins(end));
+            let is_open = markers.any(|marker| begins(&marker.text))
+                || ends.any(|end| begins(end))
+                || closer.as_deref().is_some_and(begins);
             if text.is_empty() || (is_open && !over) {
                 self.state = State::After;
                 return Some(place);
             }
             let end = settings.end_of_turn.iter();
             let end = end.map(String::as_str).find(|end| text.starts_with(end));
+            let closer = closer.filter(|closer| text.starts_with(closer.as_str()));
             if is_open {
                 self.text_follows(place, settings);
                 self.searched = self.text.len();
@@ -315,6 +328,13 @@ impl Scanner {
             if let At::Marker(open) = self.marker_at(place, settings, true) {
                 self.state = State::Block(open);
                 return None;
+            }
+            if let Some(closer) = closer {
+                self.close_late(place + closer.len(), place, settings);
+                continue;
+            }
+            if let Some(block) = self.pending.last_mut() {
+                block.closer = None;
             }
             let Some(end) = end else {
                 self.text_follows(place, settings);
@@ -326,11 +346,27 @@ impl Scanner {
         }
     }
 
+    /// The closer of the last block, which may be missing, is there.
+    fn close_late(&mut self, end: usize, place: usize, settings: &Settings) {
+        self.searched = end;
+        self.layout.skip(&self.text, place, end, &settings.words);
+        let characters = self.characters(end);
+        if let Some(block) = self.pending.last_mut() {
+            let start = block.span.start;
+            block.span.end = end;
+            let [first, _] = block.span.characters;
+            block.span.characters = [first, characters];
+            block.raw = self.text.get(start..end).unwrap_or_default().to_owned();
+            block.closer = None;
+        }
+    }
+
     /// Text that is no call begins there: what it makes of the pending blocks.
     fn text_follows(&mut self, place: usize, settings: &Settings) {
         self.layout.advance(&self.text, place, &settings.words);
         let is_on_line = self.layout.is_line_open(&self.text, place);
         let line = self.layout.line;
+        let had_pending = !self.pending.is_empty();
         for block in std::mem::take(&mut self.pending) {
             let is_kept = settings.after == After::Anywhere
                 && !block.after_prose
@@ -341,6 +377,10 @@ impl Scanner {
                 let refused = (block.span, block.part, Refusal::TextFollows);
                 self.refused.push(refused);
             }
+        }
+        if settings.after == After::End && had_pending {
+            // The answer shows calls; one that follows may be shown as well.
+            self.state = State::Off;
         }
         if is_on_line {
             self.layout.end_refused(&self.text, place, place);
@@ -463,6 +503,11 @@ impl Scanner {
             let span = self.span(settings, family, open.start, open.start + open.marker);
             return self.give_up(span, Refusal::Limit, settings);
         }
+        let closer = settings.families.get(family);
+        let closer = closer.and_then(|family| match &family.close {
+            Close::Maybe(literal) => Some(literal.clone()),
+            Close::Body | Close::Literal(_) => None,
+        });
         self.layout.end_block(&self.text, open.start, end);
         self.state = State::After;
         self.pending.push(Block {
@@ -476,8 +521,15 @@ impl Scanner {
             calls,
             after_prose: open.after_prose,
             line: open.line,
+            closer,
         });
     }
+}
+
+/// The first byte that is not white space is one of these.
+fn begins_with(text: &str, firsts: &[u8]) -> bool {
+    let first = text.trim_start_matches(is_blank).bytes().next();
+    first.is_some_and(|first| firsts.contains(&first))
 }
 
 /// Name and arguments of each call, or why there is none: a block is promoted whole, or not at all.
@@ -504,7 +556,8 @@ enum At {
     Prefix,
     /// What might have become one, and the part has ended.
     Rest,
-    Text,
+    /// That many bytes.
+    Text(usize),
 }
 
 impl Family {

@@ -1,6 +1,5 @@
 //! What a policy says about text-form tool calls, read from `config["text_calls"]`.
 
-use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
@@ -28,6 +27,8 @@ pub(crate) struct Marker {
     pub families: Vec<usize>,
     /// It opens only what has no marker: it is looked for while nothing was said.
     pub is_bare: bool,
+    /// Another marker stands inside of it, and opens nothing there.
+    pub is_nesting: bool,
 }
 
 /// Everything that a scanner reads.
@@ -46,7 +47,7 @@ pub(crate) struct Settings {
     pub line_firsts: Vec<u8>,
     /// The last bytes of what stands before the beginning of a line, or counts as that.
     pub line_ends: Vec<u8>,
-    /// What may follow a block: ends of turn, and closers that may be missing. Longest first.
+    /// What may follow a block. Longest first.
     pub end_of_turn: Vec<String>,
     pub words: Words,
     /// Reasoning is read too.
@@ -75,11 +76,18 @@ impl Settings {
                         text: open.clone(),
                         families: vec![place],
                         is_bare,
+                        is_nesting: false,
                     }),
                 }
             }
         }
         markers.sort_by_key(|marker| std::cmp::Reverse(marker.text.len()));
+        let loud = markers.iter().filter(|marker| !marker.is_bare);
+        let loud: Vec<String> = loud.map(|marker| marker.text.clone()).collect();
+        for marker in markers.iter_mut().filter(|marker| !marker.is_bare) {
+            let mut others = loud.iter().filter(|other| **other != marker.text);
+            marker.is_nesting = others.any(|other| marker.text.contains(other.as_str()));
+        }
         let firsts_of = |tiers: &[Tier]| {
             let such = families
                 .iter()
@@ -94,10 +102,6 @@ impl Settings {
         let mut line_firsts = firsts_of(&[Tier::Tag]);
         line_firsts.retain(|byte| !firsts.contains(byte));
         let mut end_of_turn = entry.words("end_of_turn");
-        end_of_turn.extend(families.iter().filter_map(|family| match &family.close {
-            Close::Maybe(literal) => Some(literal.clone()),
-            Close::Body | Close::Literal(_) => None,
-        }));
         end_of_turn.sort_by_key(|literal| std::cmp::Reverse(literal.len()));
         let pairs = members.get("reasoning_tags").and_then(Value::as_array);
         let pairs = pairs.into_iter().flatten().filter_map(|pair| {

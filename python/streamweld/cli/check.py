@@ -247,7 +247,7 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         number += 1
         streams.update({violation.rule for violation in report.violations})
         if report.codes:
-            counts = Counter(violation.severity for violation in [*report.violations, *report.leaks])
+            counts = Counter(finding.severity for finding in report.findings if finding.kind != "error")
             told = [str(counts[level]) for level in levels]
             rows.append((report.file, report.dialect or "unknown", *told, ", ".join(report.codes)))
     shared = folder([row[0] for row in rows]) if rows else ""

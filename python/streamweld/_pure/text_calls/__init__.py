@@ -32,8 +32,8 @@ stands inside of it. At the end of the part, what may be the beginning of a mark
 opens a block: every family with this marker parses in parallel, and the first that ends decides. A family stops at the
 first character that its grammar does not allow. If none is left, the block is `malformed`: text to the end of the
 choice, because its end is unknown; only a `token` marker after prose, after which no family matched more than white
-space and a name, is a mention, and the search goes on after it. Ends of JSON and Python values are where brackets of any
-kind balance outside of strings; they are validated there (duplicate keys, depth 128; Python and braces 64), before the
+space and a name and no object or list begins, is a mention, and the search goes on after it. Ends of JSON and Python values are where brackets of
+any kind balance outside of strings; they are validated there (duplicate keys, depth 128; Python and braces 64), before the
 closer is read. Values that end at a literal are checked when it was read. A name has 256 characters at most. A block
 that its part or choice ends is `cut`: text to the end of the choice.
 
@@ -43,9 +43,9 @@ no block of another family.
 Once whole, a block is judged: each name is a tool's exactly (`unknown_name`, `never`), each value fits its schema
 (`bad_value`), markerless arguments fit it wholly (`bad_arguments`). A block that passes is pending. White space and
 `end_of_turn` literals may follow it, and further blocks. Anything else, also a refused block, is text: with
-`after="end"` all pending blocks are refused (`text_follows`), and what follows is text to the end of the choice, because
-the answer shows calls; with `anywhere` only those after prose on their
-line, and all those that began on the line on which the text follows.
+`after="end"` all pending blocks are refused (`text_follows`), and what follows is text to the end of the choice,
+because the answer shows calls; with `anywhere` only those after prose on their line, and all those that began on the
+line on which the text follows.
 More calls than `max_tool_calls`, or a block longer than `max_arguments_bytes`, is `limit`: text to the end.
 
 Holding and releasing (`stage`), mode `promote`

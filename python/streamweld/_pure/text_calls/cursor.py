@@ -46,6 +46,11 @@ class Cursor:
         self.at = 0
 
     @property
+    def sees_bracket(self) -> bool:
+        """An object or a list begins here."""
+        return self.buffer.startswith(("{", "["), self.at)
+
+    @property
     def place(self) -> int:
         """How many characters were read."""
         return self.passed + self.at

@@ -55,7 +55,18 @@ class Markers:
 class Settings:
     """What the stage was made with."""
 
-    __slots__ = ("after", "by_marker", "fresh", "markers", "mode", "nesting", "quoting", "reasoning", "reasoning_tags", "trailing")
+    __slots__ = (
+        "after",
+        "by_marker",
+        "fresh",
+        "markers",
+        "mode",
+        "nesting",
+        "quoting",
+        "reasoning",
+        "reasoning_tags",
+        "trailing",
+    )
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.mode: Literal["report", "promote"] = raw["mode"]

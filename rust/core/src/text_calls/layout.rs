@@ -116,7 +116,10 @@ impl Words {
             !rest.is_empty()
                 && match closer {
                     Some(closer) => begins(&closer.text),
-                    None => self.tags.iter().any(|tag| begins(&tag.text) || is_name(tag)),
+                    None => self
+                        .tags
+                        .iter()
+                        .any(|tag| begins(&tag.text) || is_name(tag)),
                 }
         };
         let run = if closer.is_none() {

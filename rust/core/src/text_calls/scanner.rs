@@ -234,17 +234,13 @@ impl Scanner {
         let is_fresh = self.is_fresh(settings);
         let mut markers = settings.markers.iter();
         let is_looked_for = |marker: &&Marker| is_fresh || !marker.is_bare;
-        let waits = |marker: &Marker| {
-            marker.text.len() > rest.len() && marker.text.starts_with(rest)
-        };
+        let waits =
+            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
         let whole = markers
             .clone()
             .filter(is_looked_for)
             .find(|marker| rest.starts_with(marker.text.as_str()));
-        let is_prefix = markers
-            .clone()
-            .filter(is_looked_for)
-            .any(waits);
+        let is_prefix = markers.clone().filter(is_looked_for).any(waits);
         if whole.is_none() && !is_prefix {
             return text;
         }
@@ -407,7 +403,8 @@ impl Scanner {
                 }
                 Err(Stop::Cut) => true,
                 Err(Stop::Broken) => {
-                    *has_matched |= reading.has_matched;
+                    let is_value = reading.rest(&self.text).starts_with(['{', '[']);
+                    *has_matched |= reading.has_matched || is_value;
                     false
                 }
             }

@@ -40,8 +40,8 @@ class Parsing:
 
     @property
     def has_matched(self) -> bool:
-        """Something after the marker was of this family."""
-        return self._cursor.matched
+        """Something after the marker was of this family, or an object or a list begins there."""
+        return self._cursor.matched or self._cursor.sees_bracket
 
     def feed(self, text: str) -> None:
         self._cursor.feed(text)

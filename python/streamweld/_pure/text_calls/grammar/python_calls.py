@@ -28,8 +28,17 @@ _NUMBER: Final = re.compile(r"([+-]?)([0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?(?![0-
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _WORDS: Final = {"True": "true", "true": "true", "False": "false", "false": "false", "None": "null", "null": "null"}
 _ESCAPES: Final = {
-    **{"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"},
-    **{"\\": "\\", "'": "'", '"': '"', "\n": ""},
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "a": "\a",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "\n": "",
 }
 _OCTAL: Final = re.compile(r"[0-7]{1,3}")
 _HEX: Final = {"x": 2, "u": 4, "U": 8}

@@ -32,10 +32,10 @@ stands inside of it. At the end of the part, what may be the beginning of a mark
 opens a block: every family with this marker parses in parallel, and the first that ends decides. A family stops at the
 first character that its grammar does not allow. If none is left, the block is `malformed`: text to the end of the
 choice, because its end is unknown; only a `token` marker after prose, after which no family matched more than white
-space and a name and no object or list begins, is a mention, and the search goes on after it. Ends of JSON and Python values are where brackets of
-any kind balance outside of strings; they are validated there (duplicate keys, depth 128; Python and braces 64), before the
-closer is read. Values that end at a literal are checked when it was read. A name has 256 characters at most. A block
-that its part or choice ends is `cut`: text to the end of the choice.
+space and a name and no object or list begins, is a mention, and the search goes on after it. Ends of JSON and Python
+values are where brackets of any kind balance outside of strings; they are validated there (duplicate keys, depth 128;
+Python and braces 64), before the closer is read. Values that end at a literal are checked when it was read. A name has
+256 characters at most. A block that its part or choice ends is `cut`: text to the end of the choice.
 
 A closer that may be missing (`maybe_close`) belongs to the block if it follows directly, white space aside; it closes
 no block of another family.

@@ -73,7 +73,7 @@ def test_the_same_in_both_backends(seed: int) -> None:
         body = stream(pieces, finish=finish, reasoning=text_of(rnd) if rnd.random() < 0.2 else "")
         options = options_of(rnd)
         native, pure = (read(reader, [body], options) for reader in ("native", "pure"))
-        assert native.told == pure.told, (pieces, options)
+        assert native.told() == pure.told(), (pieces, options)
         assert native.response == pure.response, (pieces, options)
         promoted += len([call for call in pure.response.tool_calls if call.origin == "text"])
     assert promoted > COUNT // 40

@@ -3,7 +3,7 @@
 //!
 //! Reads each file as one stream (of Chat, unless told) in reads of a size, without building events, and prints ns an
 //! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the envelope cache. `-t` promotes text
-//! calls by the settings in that file (`benches/text_call_cost.py` writes it).
+//! calls by the settings in that file: what `settings_text` of `_pure/text_calls/table.py` returns.
 
 use std::time::Instant;
 

@@ -37,6 +37,7 @@ def test_check_as_json(backend: str, checked: dict[str, Path]) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     clean, finding, info, unknown = in_lines(done.stdout)
     assert clean == {
+        "diagnostics": [],
         "file": str(checked["clean"]),
         "bytes": checked["clean"].stat().st_size,
         "dialect": "ai-sdk-ui",

@@ -73,6 +73,25 @@ QUOTED: dict[str, Callable[[str], str]] = {
     "name with a blank": lambda call: call.replace("run_shell", "run_shell x"),
     "in a string of an unknown call": lambda call: call.replace("run_shell", "other") + "\n.",
     "twice, then prose": lambda call: f"{call}\n{call}\nThose are two.",
+    "lazy quotation": lambda call: f"> The page says:\n{call}",
+    "after a list marker and a closer": lambda call: f"- </think>{call}",
+    "after a quotation mark and a closer": lambda call: f"> </think>{call}",
+    "a fence in code before a fence": lambda call: f"    ```\n```\n{call}\n",
+    "a longer fence": lambda call: f"`````\n````\n{call}\n",
+    "a fence that an info string does not close": lambda call: f"```\n``` x\n{call}\n",
+    "fence with carriage returns": lambda call: f"```\r\n{call}\r\n",
+    "numbers with arrows": lambda call: "\n".join([f"{n:>5}→{line}" for n, line in enumerate(call.split("\n"), 1)]),
+    "bold": lambda call: f"**{call}**",
+    "open guillemet": lambda call: f"It wrote «{call}",
+    "open parenthesis": lambda call: f"It wrote ({call}",
+    "open document": lambda call: f'<document index="1">\n{call}',
+    "capital element": lambda call: f"<PRE>\n{call}",
+    "two with prose between": lambda call: f"{call}\nThen:\n{call}",
+    "then half a marker": lambda call: call + "\n<",
+    "then half an end of turn": lambda call: call + "<|im_en",
+    "zero-width space in the name": lambda call: call.replace("run_shell", "run_\u200bshell"),
+    "another alphabet in the name": lambda call: call.replace("run_shell", "run_sh\u0435ll"),
+    "namespace": lambda call: call.replace("run_shell", "functions.functions.run_shell"),
     "in a refused block": lambda call: f"<tool_call>\nhere: {call}\n</tool_call>",
     "after half a block": lambda call: f'<tool_call>\n{{"name": "run_shell", "arguments": {{\n{call}',
 }
@@ -107,7 +126,7 @@ def test_no_quotation_is_promoted(reader: str) -> None:
     """Each text comes out as it went in, with all families on, markerless ones included."""
     rnd = random.Random(1)
     texts = [*negatives(), *(("confused", text) for text in confused(300))]
-    assert len(texts) > 2_000
+    assert len(texts) > 3_000
     if not FULL:
         texts = rnd.sample(texts, 1_000)
     families = [*FAMILIES["families"], *FAMILIES["switched"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,10 @@ from streamweld.cli.findings import (
     write_sarif,
 )
 from streamweld.cli.names import DialectChoice, files_argument
-from streamweld.errors import UnknownDialect
+from streamweld.errors import StreamError, UnknownDialect
+from streamweld.options import Policy
 from streamweld.report.finding import Finding, Lines
+from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 
     from streamweld._spec import Severity
     from streamweld.check import CheckDialect, Violation
+    from streamweld.events import Diagnostic
 
 __all__ = ["check"]
 
@@ -61,6 +65,7 @@ class Report:
     size: int
     dialect: str | None
     violations: list[Violation]
+    leaks: list[Diagnostic]
     dropped: int
     unknown: UnknownDialect | None
     lines: Lines
@@ -68,8 +73,9 @@ class Report:
 
     @property
     def codes(self) -> list[str]:
-        """The rules of severity warning or error, each once; and that the dialect is none that is known."""
+        """The rules of severity warning or error, leaked calls, and an unknown dialect, each once."""
         broken = [violation.rule for violation in self.violations if violation.severity != "info"]
+        broken += [leak.code for leak in self.leaks]
         if self.unknown is not None:
             broken.append(self.unknown.rule)
         return list(dict.fromkeys(broken))
@@ -77,6 +83,7 @@ class Report:
     @property
     def findings(self) -> list[Finding]:
         found = [Finding.of_violation(violation, self.lines) for violation in self.violations]
+        found += [Finding.of_diagnostic(leak, self.lines) for leak in self.leaks]
         return found if self.unknown is None else [*found, Finding.of_error(self.unknown, self.lines)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,14 +100,37 @@ class Report:
                 }
                 for violation in self.violations
             ],
+            "diagnostics": [leak.to_dict() for leak in self.leaks],
             "violations_dropped": self.dropped,
             "error": None if self.unknown is None else self.unknown.to_dict(),
             "hint": self.hint or None,
         }
 
 
+class _Leaks:
+    """Tool calls that a model wrote into its text. No rule of a dialect forbids them, and none of them runs."""
+
+    def __init__(self, dialect: CheckDialect) -> None:
+        self._parser = StreamParser(policy=Policy("salvage", text_calls="report"), dialect=dialect)
+        self._is_over = False
+
+    def feed(self, piece: bytes) -> None:
+        if not self._is_over:
+            try:
+                self._parser.feed(piece)
+            except StreamError:
+                self._is_over = True
+
+    def close(self) -> list[Diagnostic]:
+        if not self._is_over:
+            with suppress(StreamError):
+                self._parser.close()
+        return [one for one in self._parser.response.diagnostics if one.code == "text_call_seen"]
+
+
 def _report(dialect: CheckDialect, selection: Selection, file: str, source: BinaryIO) -> Report:
     checker = Checker(dialect)
+    leaks = _Leaks(dialect)
     lines = Lines()
     found: list[Violation] = []
     size = 0
@@ -111,13 +141,15 @@ def _report(dialect: CheckDialect, selection: Selection, file: str, source: Bina
             size += len(piece)
             head = head or piece[:HEAD_BYTES]
             lines.feed(piece)
+            leaks.feed(piece)
             found += checker.feed(piece)
         found += checker.close()
     except UnknownDialect as error:
         unknown = error if selection.keeps(error.rule) else None
     kept = sorted((one for one in found if selection.keeps(one.rule)), key=lambda one: one.where)
     hint = input_hint(head) if checker.dialect is None or dialect != "auto" else ""
-    return Report(file, size, checker.dialect, kept, checker.dropped, unknown, lines, hint)
+    leaked = [leak for leak in leaks.close() if selection.keeps(leak.code)]
+    return Report(file, size, checker.dialect, kept, leaked, checker.dropped, unknown, lines, hint)
 
 
 @click.command(short_help="Check recorded streams against the rules of their own dialect.")
@@ -148,8 +180,10 @@ def check(
     sent: what inspect repairs or reads over counts, and so does a body that is JSON lines or an array instead of an
     event stream.
 
-    Exit codes: 0 all clean, 1 findings (a violation of severity warning or error, or an unknown dialect), 2 usage,
-    3 a file could not be read.
+    Tool calls that a model wrote into its text are shown as text_call_seen.
+
+    Exit codes: 0 all clean, 1 findings (a violation of severity warning or error, a tool call in the text, or an
+    unknown dialect), 2 usage, 3 a file could not be read.
     """
     unreadable: list[str] = []
     read = partial(_report, dialect, Selection.of(select, ignore))
@@ -190,8 +224,9 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
         out.print(str(report.unknown), soft_wrap=True)
     if report.hint:
         out.print(report.hint, soft_wrap=True)
-    if report.violations:
-        found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
+    found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
+    found += [Finding.of_diagnostic(leak, report.lines) for leak in report.leaks]
+    if found:
         out.print(finding_table(found, most=None if every else _ROWS))
         for name, count in Counter(violation.rule for violation in report.violations).items():
             if not every and count > _ROWS:
@@ -212,7 +247,7 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         number += 1
         streams.update({violation.rule for violation in report.violations})
         if report.codes:
-            counts = Counter(violation.severity for violation in report.violations)
+            counts = Counter(finding.severity for finding in report.findings if finding.kind != "error")
             told = [str(counts[level]) for level in levels]
             rows.append((report.file, report.dialect or "unknown", *told, ", ".join(report.codes)))
     shared = folder([row[0] for row in rows]) if rows else ""

@@ -1,7 +1,9 @@
-//! Times the core alone: `cargo run --release --example feed -- FILE… [-d DIALECT] [-n ROUNDS] [-r READ_SIZE] [--scan]`.
+//! Times the core alone: `cargo run --release --example feed -- FILE… [-d DIALECT] [-n ROUNDS] [-r READ_SIZE] [--scan]
+//! [-t SETTINGS]`.
 //!
 //! Reads each file as one stream (of Chat, unless told) in reads of a size, without building events, and prints ns an
-//! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the envelope cache.
+//! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the envelope cache. `-t` promotes text
+//! calls by the settings in that file: what `settings_text` of `_pure/text_calls/table.py` returns.
 
 use std::time::Instant;
 
@@ -32,11 +34,18 @@ fn main() {
     let mut files = Vec::new();
     let (mut rounds, mut size, mut caching) = (50, 16_384, true);
     let mut dialect = Dialect::Chat;
+    let mut config = Config::default();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         if arg == "-d" {
             let name = args.next().unwrap_or_default();
             dialect = Dialect::from_name(&name).unwrap_or(dialect);
+            continue;
+        }
+        if arg == "-t" {
+            let settings = args.next().map(std::fs::read_to_string);
+            config.text_calls = settings.and_then(Result::ok).map(Into::into);
+            config.text_call_tools = Some([("f".to_owned(), None)].into_iter().collect());
             continue;
         }
         let mut number = || args.next().and_then(|value| value.parse().ok());
@@ -61,7 +70,7 @@ fn main() {
         let mut seen = Count::default();
         for _ in 0..rounds {
             let started = Instant::now();
-            let mut parser = Parser::with_caching(Some(dialect), Config::default(), caching);
+            let mut parser = Parser::with_caching(Some(dialect), config.clone(), caching);
             seen = Count::default();
             for read in body.chunks(size) {
                 if parser.feed(read, &mut seen).is_err() {

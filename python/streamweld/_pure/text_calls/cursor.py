@@ -20,6 +20,7 @@ WHITE: Final = " \t\r\n"
 _MOST_NAME: Final = 256
 _NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 _NAME: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|]*""")
+_WORD: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|:]*""")
 _OUTSIDE: Final = {'"': re.compile(r'["{}\[\]]'), "\"'": re.compile(r"""["'{}\[\]()]""")}
 _INSIDE: Final = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
 
@@ -43,6 +44,11 @@ class Cursor:
         self.passed += self.at
         self.buffer = self.buffer[self.at :] + text
         self.at = 0
+
+    @property
+    def sees_bracket(self) -> bool:
+        """An object or a list begins here."""
+        return self.buffer.startswith(("{", "["), self.at)
 
     @property
     def place(self) -> int:
@@ -86,8 +92,15 @@ class Cursor:
 
     def name(self) -> Steps[str]:
         """Read a name: everything up to white space, a quotation mark, a bracket or a separator."""
+        return self._run(_NAME)
+
+    def word(self) -> Steps[str]:
+        """Read a name without colons."""
+        return self._run(_WORD)
+
+    def _run(self, pattern: re.Pattern[str]) -> Steps[str]:
         while True:
-            found = _NAME.match(self.buffer, self.at)
+            found = pattern.match(self.buffer, self.at)
             end = self.at if found is None else found.end()
             if end - self.at > _MOST_NAME:
                 raise Malformed

@@ -19,7 +19,7 @@ _NEVER: Final = re.compile(r"(?!)")
 class Family:
     """One form of text call. `data` holds what its shape reads."""
 
-    __slots__ = ("data", "name", "openers", "shape", "tier", "unread")
+    __slots__ = ("data", "maybe_close", "name", "openers", "shape", "tier", "unread")
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.name: str = data["family"]
@@ -27,6 +27,7 @@ class Family:
         self.shape: str = data["shape"]
         self.openers: list[str] = list(data["open"])
         self.unread: int = data.get("unread", 0)
+        self.maybe_close: str = data.get("maybe_close", "")  # a closer that may be missing
         self.data = data
 
 
@@ -54,7 +55,18 @@ class Markers:
 class Settings:
     """What the stage was made with."""
 
-    __slots__ = ("after", "by_marker", "fresh", "markers", "mode", "quoting", "reasoning", "reasoning_tags", "trailing")
+    __slots__ = (
+        "after",
+        "by_marker",
+        "fresh",
+        "markers",
+        "mode",
+        "nesting",
+        "quoting",
+        "reasoning",
+        "reasoning_tags",
+        "trailing",
+    )
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.mode: Literal["report", "promote"] = raw["mode"]
@@ -65,11 +77,15 @@ class Settings:
         for family in families:
             for opener in family.openers:
                 self.by_marker.setdefault(opener, []).append(family)
-        silent = {opener for family in families if family.tier == "markerless" for opener in family.openers}
+        silent = {
+            opener for opener, opened in self.by_marker.items() if all(family.tier == "markerless" for family in opened)
+        }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
         self.fresh = Markers(self.by_marker) if silent else self.markers  # while nothing was said yet
-        closers = [family.data["maybe_close"] for family in families if "maybe_close" in family.data]
-        self.trailing = Markers([*raw["end_of_turn"], *closers])
+        # A marker inside of one of these opens nothing, wherever that stands.
+        loud = [opener for opener in self.by_marker if opener not in silent]
+        self.nesting = frozenset(one for one in loud for other in loud if other in one[1:])
+        self.trailing = Markers(raw["end_of_turn"])
         self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
         self.quoting: list[str] = list(raw["quoting"])
 

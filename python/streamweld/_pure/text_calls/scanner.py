@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -36,8 +35,11 @@ class Block:
     __slots__ = (
         "after_prose",
         "calls",
+        "closer",
         "end",
         "family",
+        "gap",
+        "has_matched",
         "line",
         "marker",
         "parsings",
@@ -46,15 +48,16 @@ class Block:
         "pieces",
         "size",
         "start",
-        "trail",
     )
 
     def __init__(self, start: int, marker: str, families: list[Family], *, after_prose: bool) -> None:
         self.start = start
         self.marker = marker
         self.end = start + len(marker)
-        self.trail = self.end  # after the white space and the end-of-turn tokens that follow
         self.after_prose = after_prose
+        self.has_matched = False  # a family that does not read it any more had read more than a name
+        self.closer = ""  # what may still close it
+        self.gap = ""  # the white space before that
         self.line = 0
         self.part = 0
         self.part_start = 0
@@ -74,6 +77,13 @@ class Block:
         """The block as written."""
         return "".join(self.pieces)
 
+    def close_late(self) -> None:
+        """The closer, which may be missing, is there."""
+        closed = self.gap + self.closer
+        self.pieces.append(closed)
+        self.end += len(closed)
+        self.closer = ""
+
     @property
     def span(self) -> str:
         """Its place in the text of its part; of a block without an end, that of its marker."""
@@ -89,6 +99,7 @@ class Scanner:
         "_fresh",
         "_layout",
         "_max_block",
+        "_max_calls",
         "_part",
         "_part_start",
         "_refuse",
@@ -105,11 +116,13 @@ class Scanner:
         settings: Settings,
         tools: Mapping[str, Tool] | None,
         max_block: int | None,
+        max_calls: int | None,
         refuse: Callable[[Block, str], None],
     ) -> None:
         self._settings = settings
         self._tools = tools
         self._max_block = max_block
+        self._max_calls = max_calls
         self._refuse = refuse
         self._layout = Layout(settings)
         self._unread: list[str] = []  # text that the layout has not read
@@ -206,13 +219,13 @@ class Scanner:
             start = found.start()
             if self._open(found[0], len(work) - start):
                 return work, found.end()
-            at = start + 1
+            at = found.end() if found[0] in settings.nesting else start + 1
 
     def _may_begin(self, text: str) -> bool:
-        """Whether a marker that begins with the text may stand here."""
+        """Whether a marker that begins with the text may stand here, or hides another one."""
         place = self._read_layout().place()
         return any(
-            self._allowed(family, place)
+            marker in self._settings.nesting or self._allowed(family, place)
             for marker, families in self._settings.by_marker.items()
             if marker.startswith(text)
             for family in families
@@ -247,7 +260,9 @@ class Scanner:
             parsing.feed(chunk)
             if parsing.calls is None and not parsing.failed:
                 live.append((parsing, unread))
-            elif not parsing.failed:
+            elif parsing.failed:
+                block.has_matched = block.has_matched or parsing.has_matched
+            else:
                 end = block.start + len(block.marker) - unread + parsing.end
                 if ended is None or end < ended[0]:
                     ended = end, parsing
@@ -264,7 +279,7 @@ class Scanner:
             if self._max_block is not None and block.size > self._max_block:
                 self._give_up(block, "limit")
             return None
-        if block.after_prose and not any(parsing.has_matched for parsing, _ in block.parsings):
+        if block.after_prose and not block.has_matched:
             # Somebody wrote about the marker.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
@@ -281,14 +296,19 @@ class Scanner:
 
     def _closed(self, block: Block, parsing: Parsing, end: int) -> None:
         """The block is whole."""
-        block.family, block.end, block.trail = parsing.family, end, end
+        block.family, block.end = parsing.family, end
         block.parsings = []
         self._block, self._fresh = None, False
         if self._max_block is not None and block.size > self._max_block:
             self._give_up(block, "limit")
             return
         reason = self._judge(block, parsing.calls or [])
+        calls = sum(len(one.calls) for one in [*self.pending, block])
+        if reason is None and self._max_calls is not None and calls > self._max_calls:
+            self._give_up(block, "limit")
+            return
         if reason is None:
+            block.closer = block.family.maybe_close
             self._state = _State.AFTER
             self.pending.append(block)
             self._layout.end_block()
@@ -311,30 +331,36 @@ class Scanner:
                 arguments = arguments_text(call, tool)
             except BadValue:
                 return "bad_value"
-            if block.family.tier == "markerless" and tool is not None and not tool.takes(list(json.loads(arguments))):
+            if block.family.tier == "markerless" and tool is not None and not tool.takes(arguments):
                 return "bad_arguments"
             block.calls.append((call.name, arguments))
         return None
 
     def _after_block(self, work: str, at: int) -> tuple[str, int] | None:
-        """White space, end-of-turn tokens and further blocks may follow a block."""
-        settings = self._settings
+        """White space, its closer, end-of-turn tokens and further blocks may follow a block."""
+        settings, block = self._settings, self.pending[-1]
         while True:
             found = _NOT_WHITE.search(work, at)
             end = len(work) if found is None else found.start()
             self._layout.feed(work[at:end])
+            block.gap += work[at:end] if block.closer else ""
             at = end
-            if self.pending:
-                self.pending[-1].trail = self.total - (len(work) - at)
             if found is None:
                 return None
-            rest = work[at : at + max(settings.markers.longest, settings.trailing.longest)]
-            if rest in settings.markers.prefixes or rest in settings.trailing.prefixes:
+            longest = max(settings.markers.longest, settings.trailing.longest, len(block.closer))
+            rest = work[at : at + longest]
+            is_open = rest in settings.markers.prefixes or rest in settings.trailing.prefixes
+            if is_open or (rest != block.closer and block.closer.startswith(rest)):
                 self._carry = work[at:]
                 return None
             marker = settings.markers.find.match(work, at)
             if marker is not None and self._open(marker[0], len(work) - at):
                 return work, marker.end()
+            if block.closer and work.startswith(block.closer, at):
+                at += len(block.closer)
+                block.close_late()
+                continue
+            block.closer = ""
             token = settings.trailing.find.match(work, at)
             if token is None:
                 self._follow()
@@ -347,7 +373,9 @@ class Scanner:
         if not self.pending:
             return
         if self._settings.after == "end":
+            # The answer shows calls; one that follows may be shown as well.
             self.refuse_pending("text_follows")
+            self._state = _State.REST
         else:
             line = self._layout.line if self._layout.is_line_open else None
             kept: list[Block] = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
 from streamweld._pure.model.output import Output
+from streamweld._pure.text_calls.cursor import WHITE
 from streamweld._pure.text_calls.families import load_settings
 from streamweld._pure.text_calls.scanner import Scanner
 from streamweld._pure.text_calls.values import Tool
@@ -168,7 +169,7 @@ class TextCallStage:
     # For a choice
 
     def scanner(self, choice: _ChoiceText) -> Scanner:
-        return Scanner(self.settings, self._tools, self._max_block, choice.refuse)
+        return Scanner(self.settings, self._tools, self._max_block, self._max_calls, choice.refuse)
 
     def diagnose(self, code: str, part: int, block: Block, reason: str = "") -> None:
         self._out.diagnose(code, part, f"{block.family.name} {block.span} {reason}".rstrip())
@@ -298,7 +299,7 @@ class _ChoiceText:
             self._stage.pass_on(event)
             return
         if part.solid is None and not part.shown:
-            blank = len(event.text) - len(event.text.lstrip())
+            blank = len(event.text) - len(event.text.lstrip(WHITE))
             part.solid = start + blank if blank < len(event.text) else None
         self._queue.append(_Piece(part, event, start))
         self._release()
@@ -436,37 +437,77 @@ class _ChoiceText:
     def _promote_part(self, part: _Part, pieces: list[_Piece], blocks: list[Block]) -> None:
         """One part: its text up to the first block, the calls, the text after each."""
         done = part.done
-        whole = "" if done is None else done.text
-        first = blocks[0].start - part.start if blocks else len(whole)
-        before = whole[:first]
-        made: list[Event] = []
-        # An item that the wire opened by name cannot vanish: a repair has passed its opening on.
-        carries = part.opening.item_id is not None or (done is not None and _carries(done))
-        if before.strip():
-            self._show(part)
-        later = [text for text in _texts_after(whole, part.start, blocks) if text.strip()]
-        if part.shown or (carries and not later):
-            self._show(part)
-            for piece in pieces:
-                self._emit_until(piece, part.start + first)
-            if done is not None:
-                closed = _remade(done, text=before) if blocks else done
-                if later:
-                    closed = _bare(closed)
-                made.append(closed)
-                self._stage.pass_on(closed)
-        texts = _texts_after(whole, part.start, blocks)
-        for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+        if done is None:
+            return
+        ends = [block.start - part.start for block in blocks] + [len(done.text)]
+        # A part without a block stands after one of another part.
+        begin = 0 if blocks or part.shown else self._after_ends(done.text, 0)
+        made = [self._first(part, pieces, done, begin, ends[0])]
+        for block, end in zip(blocks, ends[1:], strict=True):
             made += self._calls(block)
-            if text.strip() and done is not None:
-                is_last = not any(one.strip() for one in texts[number + 1 :])
-                made.append(self._continue(part, done, text, is_last=is_last))
-        if blocks:
-            self._rewritten[part.number] = made
+            made.append(self._later(part, pieces, done, self._after_ends(done.text, block.end - part.start), end))
+        self._rewritten[part.number] = [event for event in made if event is not None]
 
-    def _emit_until(self, piece: _Piece, end: int) -> None:
-        if piece.start < end:
-            self._emit_piece(piece, min(len(piece.text), end - piece.start))
+    def _first(
+        self, part: _Part, pieces: list[_Piece], done: TextDone | ReasoningDone, begin: int, end: int
+    ) -> Event | None:
+        """The text of a part before its first block."""
+        text = done.text[begin:end]
+        is_empty = not text.strip(WHITE)
+        # An item that the wire opened by name cannot vanish: a repair has passed its opening on.
+        carries = part.opening.item_id is not None or _carries(done)
+        if is_empty and not carries and not part.shown:
+            return None
+        if is_empty and not part.shown:
+            text = ""
+        self._show(part)
+        if not is_empty:
+            self._emit_range(part, pieces, part.number, begin, end)
+        closed = done if text == done.text else _remade(done, text=text)
+        self._stage.pass_on(closed)
+        return closed
+
+    def _later(
+        self, part: _Part, pieces: list[_Piece], done: TextDone | ReasoningDone, begin: int, end: int
+    ) -> Event | None:
+        """The text of a part after a block, as a part of its own."""
+        text = done.text[begin:end]
+        if not text.strip(WHITE):
+            return None
+        number = self._stage.next_part()
+        opening = part.opening
+        if isinstance(opening, TextStarted):
+            self._stage.pass_on(TextStarted(number, None, choice=self._index), (None, None, None))
+        else:
+            self._stage.pass_on(ReasoningStarted(number, opening.kind, None, choice=self._index), (None, None, None))
+        self._emit_range(part, pieces, number, begin, end)
+        closed = _bare(done, number, text)
+        self._stage.pass_on(closed)
+        return closed
+
+    def _emit_range(self, part: _Part, pieces: list[_Piece], number: int, begin: int, end: int) -> None:
+        """Release a range of the text of a part, each piece by itself."""
+        for piece in pieces:
+            start = piece.start - part.start
+            text = piece.text[max(begin - start, 0) : max(end - start, 0)]
+            if not text:
+                continue
+            if piece.event is not None and text == piece.text and number == part.number:
+                self._stage.pass_on(piece.event)
+                continue
+            kind = TextDelta if isinstance(part.opening, TextStarted) else ReasoningDelta
+            metadata, piece.metadata = piece.metadata, None
+            self._stage.pass_on(kind(number, text, choice=self._index, provider_metadata=metadata))
+
+    def _after_ends(self, text: str, at: int) -> int:
+        """After the white space and the ends of turn that follow a block."""
+        while True:
+            rest = text[at:]
+            at += len(rest) - len(rest.lstrip(WHITE))
+            token = self._stage.settings.trailing.find.match(text, at)
+            if token is None:
+                return at
+            at = token.end()
 
     def _calls(self, block: Block) -> list[Event]:
         made: list[Event] = []
@@ -478,29 +519,9 @@ class _ChoiceText:
             made.append(self._stage.call(self._index, name, arguments, block))
         return made
 
-    def _continue(self, part: _Part, done: TextDone | ReasoningDone, text: str, *, is_last: bool) -> Event:
-        """Text after a block, in a part of its own."""
-        number = self._stage.next_part()
-        opening = part.opening
-        if isinstance(opening, TextStarted):
-            self._stage.pass_on(TextStarted(number, None, choice=self._index), (None, None, None))
-            self._stage.pass_on(TextDelta(number, text, choice=self._index))
-        else:
-            self._stage.pass_on(ReasoningStarted(number, opening.kind, None, choice=self._index), (None, None, None))
-            self._stage.pass_on(ReasoningDelta(number, text, choice=self._index))
-        closed = _remade(done if is_last else _bare(done), part=number, text=text)
-        self._stage.pass_on(closed)
-        return closed
-
 
 def _part_of(event: Event) -> int:
     return getattr(event, "part", -1)
-
-
-def _texts_after(whole: str, start: int, blocks: list[Block]) -> list[str]:
-    """The text between each block and the next, or the end."""
-    ends = [block.start - start for block in blocks[1:]] + [len(whole)]
-    return [whole[block.trail - start : end] for block, end in zip(blocks, ends, strict=True)]
 
 
 def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | ReasoningDone:
@@ -508,11 +529,12 @@ def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | Reaso
     return type(event)(**(values | changed))
 
 
-def _bare(event: TextDone | ReasoningDone) -> TextDone | ReasoningDone:
-    """The close of a text after which more of it follows in another part."""
+def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone | ReasoningDone:
+    """The close of text that continues a part."""
     if isinstance(event, TextDone):
-        return _remade(event, annotations=(), provider_metadata=None)
-    return _remade(event, signature=None, encrypted_content=None, provider_metadata=None)
+        return _remade(event, part=number, text=text, annotations=(), provider_metadata=None)
+    bare = {"item_id": None, "signature": None, "encrypted_content": None, "provider_metadata": None}
+    return _remade(event, part=number, text=text, **bare)
 
 
 def _carries(event: TextDone | ReasoningDone) -> bool:

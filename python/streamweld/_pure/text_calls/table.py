@@ -109,6 +109,8 @@ def _checked(family: dict[str, Any]) -> dict[str, Any]:
     for key in needs.get(family["shape"], ()):
         if key not in family:
             raise UsageError(f"family {name!r}: the shape {family['shape']!r} needs {key!r}")
+    if family["shape"] == "key_value" and not family.keys() & {"close", "call"}:
+        raise UsageError(f"family {name!r}: the shape 'key_value' needs 'close' or 'call'")
     return family
 
 

@@ -15,13 +15,13 @@ from streamweld._pure.json.scanner import parse as parse_json
 from streamweld._pure.text_calls.cursor import WHITE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
 
 __all__ = ["BadValue", "Tool", "arguments_text"]
 
-_DEPTH: Final = 16
+_MAX_SCHEMAS: Final = 256  # that are followed for one parameter: references may form a circle
 _NAMES: Final = {
     "string": ("string", "str", "text", "varchar", "char", "enum"),
     "integer": ("integer", "int", "long", "short", "bigint"),
@@ -54,22 +54,30 @@ class Tool:
         """The types that a parameter may have; empty if the schema does not restrict it."""
         if self._schema is None:
             return set()
-        found: list[object] = []
-        _find(self._schema, key, self._schema, found, 0)
+        rest = [_MAX_SCHEMAS]
+        found = [one["properties"][key] for one in _visit(self._schema, self._schema, rest) if _describes(one, key)]
         types: set[str] = set()
         for one in found:
-            types |= _types(one, self._schema, 0)
+            for schema in _visit(one, self._schema, rest):
+                types |= _declared(schema)
         return types
 
-    def takes(self, keys: Sequence[str]) -> bool:
-        """Whether the schema has all of these parameters, and requires no other."""
+    def takes(self, arguments: str) -> bool:
+        """Whether the object has all that is required, nothing unknown, and values of the right types."""
         if self._schema is None:
             return False
-        properties = self._schema.get("properties")
-        required = self._schema.get("required", [])
-        known = set(cast("dict[str, object]", properties)) if isinstance(properties, dict) else set[str]()
-        wanted = set(cast("list[str]", required)) if isinstance(required, list) else set[str]()
-        return set(keys) <= known and wanted <= set(keys)
+        members = cast("dict[str, object]", json.loads(arguments))
+        required = self._schema.get("required")
+        wanted = cast("list[object]", required) if isinstance(required, list) else []
+        if not all(key in members for key in wanted if isinstance(key, str)):
+            return False
+        for key, value in members.items():
+            kind = _type_of(value)
+            kinds = {kind, "number"} if kind == "integer" else {kind}
+            types = self.types(key)
+            if not _described(self._schema, key) or (types and not types & kinds):
+                return False
+        return True
 
 
 def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
@@ -116,8 +124,10 @@ def _typed(text: str, types: set[str]) -> str:
 
 
 def _plain_number(found: re.Match[str]) -> str:
-    """A number as JSON spells it: no plus sign, no zeros in front."""
-    return found[1].removeprefix("+") + (found[2].lstrip("0") or "0") + found[3]
+    """A number as JSON spells it: no plus sign, no zeros in front, no negative zero."""
+    digits = found[2].lstrip("0") or "0"
+    sign = "" if digits + found[3] == "0" else found[1].removeprefix("+")
+    return sign + digits + found[3]
 
 
 def _json_text(text: str, kind: type) -> str:
@@ -130,60 +140,54 @@ def _json_text(text: str, kind: type) -> str:
     return text.strip(WHITE)
 
 
-def _followed(schema: object, root: Mapping[str, Any]) -> object:
-    """What a local `$ref` refers to."""
-    for _ in range(_DEPTH):
-        if not isinstance(schema, dict):
-            return schema
-        reference = cast("dict[str, object]", schema).get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            return cast("dict[str, object]", schema)
-        place: object = root
-        for step in reference[1:].split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            place = cast("dict[str, object]", place).get(name) if isinstance(place, dict) else None
-        schema = place
-    return None
+def _visit(schema: object, root: Mapping[str, Any], rest: list[int]) -> Iterator[dict[str, Any]]:
+    """The schema, what it refers to, and its alternatives."""
+    waiting = [schema]
+    while waiting and rest[0]:
+        rest[0] -= 1
+        one = waiting.pop()
+        if not isinstance(one, dict):
+            continue
+        members = cast("dict[str, Any]", one)
+        yield members
+        reference = members.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#"):
+            waiting.append(_pointed(reference[1:], root))
+        for word in ("anyOf", "oneOf", "allOf"):
+            listed = members.get(word)
+            if isinstance(listed, list):
+                waiting += cast("list[object]", listed)
 
 
-def _alternatives(schema: Mapping[str, object]) -> list[object]:
-    found: list[object] = []
-    for word in ("anyOf", "oneOf", "allOf"):
-        listed = schema.get(word)
-        if isinstance(listed, list):
-            found += cast("list[object]", listed)
-    return found
+def _pointed(pointer: str, root: Mapping[str, Any]) -> object:
+    """What a JSON pointer refers to."""
+    place: object = root
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        place = cast("dict[str, object]", place).get(name) if isinstance(place, dict) else None
+    return place
 
 
-def _find(schema: object, key: str, root: Mapping[str, Any], found: list[object], depth: int) -> None:
-    schema = _followed(schema, root)
-    if not isinstance(schema, dict) or depth > _DEPTH:
-        return
-    members = cast("dict[str, object]", schema)
-    properties = members.get("properties")
-    if isinstance(properties, dict) and key in properties:
-        found.append(cast("dict[str, object]", properties)[key])
-    for one in _alternatives(members):
-        _find(one, key, root, found, depth + 1)
+def _describes(schema: Mapping[str, Any], key: str) -> bool:
+    properties = schema.get("properties")
+    return isinstance(properties, dict) and key in properties
 
 
-def _types(schema: object, root: Mapping[str, Any], depth: int) -> set[str]:
-    schema = _followed(schema, root)
-    if not isinstance(schema, dict) or depth > _DEPTH:
-        return set()
-    members = cast("dict[str, object]", schema)
+def _described(root: Mapping[str, Any], key: str) -> bool:
+    return any(_describes(one, key) for one in _visit(root, root, [_MAX_SCHEMAS]))
+
+
+def _declared(members: Mapping[str, Any]) -> set[str]:
+    """The types that one schema names itself."""
     types: set[str] = set()
     word = members.get("type")
     for one in cast("list[object]", word) if isinstance(word, list) else [word]:
         if isinstance(one, str):
             types.add(_TYPES.get(one.lower(), "string"))
-    listed = members.get("enum")
-    values = cast("list[object]", listed) if isinstance(listed, list) and not types else []
-    if "const" in members and not types:
-        values = [*values, members["const"]]
-    types |= {_type_of(value) for value in values}
-    for one in _alternatives(members):
-        types |= _types(one, root, depth + 1)
+    if not types:
+        listed = members.get("enum")
+        values = [*cast("list[object]", listed)] if isinstance(listed, list) else []
+        types = {_type_of(value) for value in [*values, *([members["const"]] if "const" in members else [])]}
     if types and members.get("nullable") is True:
         types.add("null")
     return types

@@ -192,6 +192,12 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Whether that many more parts may be numbered.
+    pub fn has_room(&self, parts: usize) -> bool {
+        let limit = self.config.limits.max_parts;
+        limit.is_none_or(|limit| u64::from(self.ledger.parts) + parts as u64 <= limit)
+    }
+
     /// Moves on to the payload at that place.
     #[inline]
     pub fn at(&mut self, offset: u64, ordinal: u64) {

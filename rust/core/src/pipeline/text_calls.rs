@@ -2,6 +2,8 @@
 //!
 //! A filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` defines what it does.
 
+use crate::assemble::part::canonical_json::canonical;
+use crate::assemble::part::canonical_json::is_whole;
 use crate::model::config::Config;
 use crate::model::delta::Channel;
 use crate::model::event::Delta;
@@ -20,12 +22,10 @@ use crate::text_calls::scanner::Block;
 use crate::text_calls::scanner::Context;
 use crate::text_calls::scanner::Scanner;
 use crate::text_calls::scanner::Span;
-use crate::text_calls::settings::After;
 use crate::text_calls::settings::Mode;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -63,6 +63,8 @@ pub(crate) struct TextCalls {
     max_calls: usize,
     max_bytes: usize,
     seed: String,
+    /// Calls of the stream, in either form.
+    calls: usize,
     /// Call ids of this stream and of earlier turns.
     ids: HashSet<String>,
     choices: BTreeMap<i32, Choice>,
@@ -81,7 +83,7 @@ struct Choice {
     current: Option<u32>,
     count: usize,
     /// Name and arguments of its calls that were sent as calls.
-    calls: Vec<(String, Value)>,
+    calls: HashSet<(String, String)>,
     /// What became of its parts, by their numbers.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
@@ -160,6 +162,7 @@ impl TextCalls {
             max_calls: as_len(config.limits.max_tool_calls),
             max_bytes: as_len(config.limits.max_arguments_bytes),
             seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
+            calls: 0,
             ids: config.known_call_ids.iter().cloned().collect(),
             choices: BTreeMap::new(),
             singles: 0,
@@ -224,7 +227,7 @@ impl TextCalls {
         self.singles = self.singles.saturating_sub(1);
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(delta.choice);
-        choice.turn_to(delta.part, context.settings);
+        choice.turn_to(delta.part, &context);
         let before = choice.scanner.text.len();
         choice.scanner.text.push_str(delta.text);
         let free = choice.scanner.advance(&context, false);
@@ -266,7 +269,7 @@ impl TextCalls {
 
     fn started(&mut self, channel: Channel, index: i32, part: u32, opened: Start) {
         let (choice, context) = self.at(index);
-        choice.turn_to(part, context.settings);
+        choice.turn_to(part, &context);
         let place = choice.count;
         choice.parts.push_back(Part {
             place,
@@ -342,10 +345,16 @@ impl TextCalls {
             return;
         };
         let promotes = self.settings.mode == Mode::Promote;
-        let (choice, _) = self.at(index);
+        let (choice, context) = self.at(index);
+        choice.scanner.advance(&context, true);
+        let wanted = choice.scanner.pending.iter();
+        let wanted: usize = wanted.map(|block| block.calls.len()).sum();
         if !matches!(reason, "stop" | "tool_calls" | "other") {
             choice.refuse_pending(Refusal::Finish);
+        } else if wanted > 0 && !self.has_room(out, wanted) {
+            self.at(index).0.refuse_pending(Refusal::Limit);
         }
+        let (choice, _) = self.at(index);
         choice.tell(out);
         if !promotes {
             for block in mem::take(&mut choice.scanner.pending) {
@@ -370,6 +379,11 @@ impl TextCalls {
         });
     }
 
+    /// Whether the limits allow that many more calls.
+    fn has_room(&self, out: &Output<'_>, calls: usize) -> bool {
+        self.calls + calls <= self.max_calls && out.has_room(2 * calls)
+    }
+
     /// The pending blocks of a choice become calls.
     fn promote(&mut self, out: &mut Output<'_>, index: i32) {
         let (choice, _) = self.at(index);
@@ -378,54 +392,47 @@ impl TextCalls {
             return;
         }
         let parts = mem::take(&mut choice.parts);
-        let mut calls = mem::take(&mut choice.calls);
+        let structured = mem::take(&mut choice.calls);
         let mut blocks = blocks.into_iter().peekable();
         for mut part in parts {
             let mut shown = Vec::new();
-            let mut start = 0;
-            let mut is_first = true;
-            let mut had_block = false;
+            let mut start = None;
             while let Some(block) = blocks.next_if(|block| block.span.part == part.place) {
-                had_block = true;
-                let done = self.segment(out, index, &mut part, start..block.span.start, is_first);
-                shown.extend(done);
-                is_first = false;
-                start = block.span.end;
-                for promoted in self.calls_of(out, index, &part, block, &mut calls) {
+                let range = start..Some(block.span.start);
+                shown.extend(self.segment(out, index, &mut part, range));
+                start = Some(block.span.end);
+                for promoted in self.calls_of(out, index, &part, block, &structured) {
                     shown.push(Shown::Call(promoted));
                 }
             }
-            let end = part.length;
-            if !had_block {
-                // Text behind blocks of an earlier part: white space, and ends of turn.
-                let done = self.segment(out, index, &mut part, 0..0, true);
-                shown.extend(done);
-            } else if self.settings.after == After::Anywhere {
-                shown.extend(self.segment(out, index, &mut part, start..end, false));
-            }
+            shown.extend(self.segment(out, index, &mut part, start..None));
             let number = part.part;
             self.at(index).0.shown.insert(number, shown);
         }
-        self.at(index).0.calls = calls;
+        self.at(index).0.calls = structured;
     }
 
-    /// The text of a part before, between or behind its blocks, as a part of its own.
+    /// Text of a part as a part of its own: from the block before it, if there is one, up to the block after it.
     fn segment(
         &mut self,
         out: &mut Output<'_>,
         index: i32,
         part: &mut Part,
-        range: std::ops::Range<usize>,
-        is_first: bool,
+        between: std::ops::Range<Option<usize>>,
     ) -> Option<Shown> {
         let mut done = part.done.clone()?;
-        let text = done.text.get(range.clone()).unwrap_or_default();
-        let text = if is_first {
-            text
-        } else {
-            self.without_ends(text)
+        let is_first = between.start.is_none();
+        let was_shown = is_first && part.opened.is_none();
+        let end = between.end.unwrap_or(done.text.len());
+        let text = done.text.get(between.start.unwrap_or(0)..end);
+        let text = text.unwrap_or_default();
+        // A part without a block stands behind one of another part.
+        let text = match (is_first, between.end) {
+            (true, Some(_)) => text,
+            (true, None) if was_shown => text,
+            _ => self.without_ends(text),
         };
-        let range = range.end - text.len()..range.end;
+        let range = end - text.len()..end;
         let text = text.to_owned();
         let is_empty = text.chars().all(is_blank);
         let carries = is_first
@@ -434,7 +441,6 @@ impl TextCalls {
                 || done.signature.is_some()
                 || done.encrypted_content.is_some()
                 || done.metadata.is_some());
-        let was_shown = is_first && part.opened.is_none();
         if is_empty && !carries && !was_shown {
             return None;
         }
@@ -447,11 +453,19 @@ impl TextCalls {
                     return None;
                 }
             };
-            (done.annotations, done.metadata) = (None, None);
+            done = Done {
+                text: String::new(),
+                kind: done.kind,
+                item_id: None,
+                annotations: None,
+                signature: None,
+                encrypted_content: None,
+                metadata: None,
+            };
             out.sign(NO_ADDRESS);
             part.opened = Some(Start {
                 kind: done.kind,
-                item_id: done.item_id.clone(),
+                item_id: None,
                 metadata: None,
             });
         }
@@ -484,13 +498,11 @@ impl TextCalls {
         index: i32,
         part: &Part,
         block: Block,
-        structured: &mut [(String, Value)],
+        structured: &HashSet<(String, String)>,
     ) -> Vec<Promoted> {
         let mut promoted = Vec::new();
         for (name, arguments) in block.calls {
-            let value: Option<Value> = serde_json::from_str(&arguments).ok();
-            let mut known = structured.iter();
-            if known.any(|(other, known)| *other == name && Some(known) == value.as_ref()) {
+            if structured.contains(&(name.clone(), canonical(&arguments))) {
                 diagnose(
                     out,
                     Code::TEXT_CALL_DUPLICATE,
@@ -534,6 +546,7 @@ impl TextCalls {
                 metadata: None,
             }));
             out.emit(&call.event(index));
+            self.calls += 1;
             self.at(index).0.has_promoted = true;
             promoted.push(call);
         }
@@ -565,11 +578,12 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 
 impl Choice {
     /// The part whose text comes next.
-    fn turn_to(&mut self, part: u32, settings: &Settings) {
+    fn turn_to(&mut self, part: u32, context: &Context<'_>) {
         if self.current != Some(part) {
+            self.scanner.advance(context, true);
             self.current = Some(part);
             self.count += 1;
-            self.scanner.start_part(self.count, part, settings);
+            self.scanner.start_part(self.count, part, context.settings);
         }
     }
 
@@ -834,8 +848,10 @@ impl EventFilter for TextCalls {
                 } else {
                     arguments
                 };
-                if let Ok(value) = serde_json::from_str(text) {
-                    self.at(choice).0.calls.push((name.to_owned(), value));
+                self.calls += 1;
+                if is_whole(text.as_bytes()) {
+                    let call = (name.to_owned(), canonical(text));
+                    self.at(choice).0.calls.insert(call);
                 }
                 out.emit(event);
             }

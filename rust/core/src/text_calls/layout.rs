@@ -1,238 +1,601 @@
 //! Where a call may stand: the lines, fences, inline code, quoting elements and reasoning tags before a place of the text.
 //!
-//! Blocks are passed over, so that a fence in an argument hides nothing.
+//! Blocks are passed over, so that a fence in an argument hides nothing. A fence that is indented by four columns or more
+//! is a fence in a list and code elsewhere. Both readings are kept, and a call may stand only where neither has an open
+//! fence. In doubt the answer is no: a call that stays text can be read.
 
-use crate::text_calls::family::Tier;
 use crate::text_calls::reading::is_blank;
 
 /// Characters of a line by which its kind is known.
-const HEAD: usize = 40;
+const HEAD: usize = 256;
 /// A line that is indented so far is code.
 const CODE_INDENT: usize = 4;
 /// The least indent of the lines that belong to a list item.
 const ITEM_INDENT: usize = 2;
+/// The least length of a fence.
+const FENCE: usize = 3;
+
+/// A word that changes what text means, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tag {
+    text: String,
+    kind: TagKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TagKind {
+    Opener(Closer),
+    /// `<name`, which must end there.
+    Element(Closer),
+    ReasoningCloser,
+}
+
+/// What ends reasoning, a quoting element, or a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Closer {
+    text: String,
+    is_reasoning: bool,
+}
 
 /// The words of the table that change what text means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// What opens reasoning in a text, and what closes it.
-    pub reasoning: Vec<[String; 2]>,
-    /// Elements that quote.
-    pub quoting: Vec<String>,
+    /// Longest first.
+    tags: Vec<Tag>,
+    /// With which bytes they begin, and the bytes of Markdown.
+    firsts: Vec<u8>,
+    longest: usize,
 }
 
-/// Fenced code: its character and the length of its fence.
+impl Words {
+    /// `reasoning`: what opens reasoning in a text, and what closes it. `quoting`: elements that quote.
+    pub fn new(reasoning: &[[String; 2]], quoting: &[String]) -> Words {
+        let closer = |text: &str, is_reasoning| Closer {
+            text: text.to_ascii_lowercase(),
+            is_reasoning,
+        };
+        let mut tags = Vec::new();
+        let mut add = |text: &str, kind: TagKind| {
+            let text = text.to_ascii_lowercase();
+            if !tags.iter().any(|tag: &Tag| tag.text == text) {
+                tags.push(Tag { text, kind });
+            }
+        };
+        for [open, close] in reasoning {
+            add(open, TagKind::Opener(closer(close, true)));
+        }
+        for [_, close] in reasoning {
+            add(close, TagKind::ReasoningCloser);
+        }
+        for name in quoting {
+            let close = closer(&format!("</{name}>"), false);
+            add(&format!("<{name}"), TagKind::Element(close));
+        }
+        add("<!--", TagKind::Opener(closer("-->", false)));
+        tags.sort_by(|one, other| {
+            let by_length = other.text.len().cmp(&one.text.len());
+            by_length.then_with(|| one.text.cmp(&other.text))
+        });
+        let mut firsts: Vec<u8> = b"`~|".to_vec();
+        firsts.extend(tags.iter().filter_map(|tag| tag.text.bytes().next()));
+        firsts.sort_unstable();
+        firsts.dedup();
+        Words {
+            longest: tags.first().map_or(0, |tag| tag.text.len() + 1),
+            tags,
+            firsts,
+        }
+    }
+
+    /// The tag with which the text begins.
+    fn tag(&self, text: &str) -> Option<&Tag> {
+        self.tags.iter().find(|tag| {
+            let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
+                return false;
+            };
+            let is_name = matches!(tag.kind, TagKind::Element(_));
+            let ends = |c: char| matches!(c, ' ' | '\t' | '\r' | '/' | '>');
+            head.eq_ignore_ascii_case(&tag.text)
+                && (!is_name || tail.chars().next().is_none_or(ends))
+        })
+    }
+
+    /// Where the end of the text begins that may be the beginning of a tag or of a run; else its length.
+    fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
+        let longest = closer.map_or(self.longest, |closer| closer.text.len());
+        let from = (text.len() + 1).saturating_sub(longest).max(at);
+        let may_go_on = |place: &usize| {
+            let rest = text.get(*place..).unwrap_or_default();
+            let begins = |word: &str| {
+                let head = word.get(..rest.len()).filter(|_| rest.len() < word.len());
+                head.is_some_and(|head| head.eq_ignore_ascii_case(rest))
+            };
+            let is_name = |tag: &Tag| {
+                matches!(tag.kind, TagKind::Element(_)) && rest.eq_ignore_ascii_case(&tag.text)
+            };
+            !rest.is_empty()
+                && match closer {
+                    Some(closer) => begins(&closer.text),
+                    None => self
+                        .tags
+                        .iter()
+                        .any(|tag| begins(&tag.text) || is_name(tag)),
+                }
+        };
+        let run = if closer.is_none() {
+            text.trim_end_matches(['`', '~']).len().max(at)
+        } else {
+            text.len()
+        };
+        (from..text.len()).find(may_go_on).unwrap_or(run)
+    }
+
+    /// The next mark that begins in the range, and where.
+    fn next_mark<'w>(&'w self, piece: &str, at: usize, end: usize) -> Option<(usize, Mark<'w>)> {
+        let bytes = piece.as_bytes().get(..end)?;
+        let mut at = at;
+        loop {
+            let rest = bytes.get(at..)?;
+            at += rest.iter().position(|byte| self.firsts.contains(byte))?;
+            let run = |mark: u8| {
+                let rest = bytes.get(at..).unwrap_or_default();
+                rest.iter().take_while(|byte| **byte == mark).count()
+            };
+            match bytes.get(at)? {
+                b'`' => return Some((at, Mark::Ticks(run(b'`')))),
+                b'~' => match run(b'~') {
+                    length if length >= FENCE => return Some((at, Mark::Tildes(length))),
+                    length => at += length,
+                },
+                // The bar of a special token separates no columns.
+                b'|' => {
+                    let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+                    if before != Some(&b'<') && bytes.get(at + 1) != Some(&b'>') {
+                        return Some((at, Mark::Pipe));
+                    }
+                    at += 1;
+                }
+                _ => {
+                    let rest = piece.get(at..end).unwrap_or_default();
+                    if let Some(tag) = self.tag(rest) {
+                        return Some((at, Mark::Tag(tag)));
+                    }
+                    at += 1;
+                }
+            }
+        }
+    }
+}
+
+/// What counts in a line.
+enum Mark<'w> {
+    Ticks(usize),
+    Tildes(usize),
+    Pipe,
+    Tag(&'w Tag),
+}
+
+impl Mark<'_> {
+    fn length(&self) -> usize {
+        match self {
+            Mark::Ticks(length) | Mark::Tildes(length) => *length,
+            Mark::Pipe => 1,
+            Mark::Tag(tag) => tag.text.len(),
+        }
+    }
+}
+
+/// What a place allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stand {
+    Nowhere,
+    /// Only white space before it on its line, the end of the reasoning, or a block.
+    Start,
+    /// Special tokens may follow.
+    AfterProse,
+}
+
+/// What stands before the place on its line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Before {
+    /// White space at most.
+    #[default]
+    Nothing,
+    /// A block or the end of the reasoning, and then white space at most.
+    Block,
+    Prose,
+}
+
+/// Fenced code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fence {
     mark: u8,
     length: usize,
+    indent: usize,
 }
 
-/// What the text so far leaves open.
-#[derive(Clone, Debug, Default)]
+/// The state of the text up to a place.
+#[derive(Debug)]
 pub(crate) struct Layout {
-    /// Of the line, and of what was looked at in it.
-    line: usize,
+    /// All before it was read.
     at: usize,
-    fence: Option<Fence>,
-    /// Backticks that opened inline code; 0 outside of it.
-    code: usize,
-    /// The place of the open element and of the open reasoning in their lists.
-    element: Option<usize>,
-    reasoning: Option<usize>,
+    /// Of any indentation; of less than four columns.
+    fences: [Option<Fence>; 2],
+    /// What ends the reasoning or the quoting element that is open.
+    closer: Option<Closer>,
+    /// The length of the backtick run that opened inline code; 0 outside of it.
+    run: usize,
+    in_list: bool,
     in_diff: bool,
-    in_item: bool,
-    /// What counts as the line begins behind a block.
-    is_behind_block: bool,
-    /// The line has text before the place, other than a reasoning closer or a block.
-    has_prose: bool,
+    in_quotation: bool,
+    /// Nothing was said yet, reasoning tags aside.
+    pub is_empty: bool,
+    /// How many lines ended.
+    pub line: usize,
+    // Of the line.
+    head: String,
+    head_length: usize,
+    before: Before,
+    /// What is a fence if the line has no other backtick.
+    candidate: Option<Fence>,
+    has_pipe: bool,
+    last: Option<char>,
+}
+
+impl Default for Layout {
+    fn default() -> Layout {
+        Layout {
+            at: 0,
+            fences: [None, None],
+            closer: None,
+            run: 0,
+            in_list: false,
+            in_diff: false,
+            in_quotation: false,
+            is_empty: true,
+            line: 0,
+            head: String::new(),
+            head_length: 0,
+            before: Before::Nothing,
+            candidate: None,
+            has_pipe: false,
+            last: None,
+        }
+    }
 }
 
 impl Layout {
+    fn begin_line(&mut self) {
+        self.head.clear();
+        self.head_length = 0;
+        self.before = Before::Nothing;
+        self.candidate = None;
+        self.has_pipe = false;
+        self.last = None;
+    }
+
+    /// Reads on to the place, and tells what may stand there.
+    pub fn stand(&mut self, text: &str, place: usize, words: &Words) -> Stand {
+        self.advance(text, place, words);
+        let tail = text.get(self.at..place).unwrap_or_default();
+        let is_fenced = self.fences.iter().any(Option::is_some) || self.candidate.is_some();
+        if is_fenced || self.closer.is_some() || self.run > 0 {
+            return Stand::Nowhere;
+        }
+        let before = if tail.is_empty() {
+            self.before
+        } else {
+            Before::Prose
+        };
+        if before == Before::Block {
+            return Stand::Start;
+        }
+        if self.is_quoting_line() {
+            return Stand::Nowhere;
+        }
+        if before == Before::Nothing {
+            return Stand::Start;
+        }
+        let last = tail.chars().next_back().or(self.last);
+        if self.has_pipe || last.is_none_or(is_quoting) {
+            return Stand::Nowhere;
+        }
+        Stand::AfterProse
+    }
+
+    /// A block ended on this line before the place that was read up to, and only white space follows.
+    pub fn is_line_open(&self, text: &str, place: usize) -> bool {
+        self.before == Before::Block && text.get(self.at..place).is_none_or(str::is_empty)
+    }
+
+    /// A block from there to there may be a call.
+    pub fn end_block(&mut self, text: &str, start: usize, end: usize) {
+        self.settle(text, start);
+        self.at = end;
+        self.before = Before::Block;
+        self.is_empty = false;
+    }
+
+    /// A block from there to there is text, or the text after one goes on.
+    pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
+        self.settle(text, start);
+        self.at = end;
+        self.is_empty = false;
+        self.before = Before::Prose;
+        self.last = Some('>');
+    }
+
+    /// Reads on to `start`, and leaves out what is between there and `end`.
+    pub fn skip(&mut self, text: &str, start: usize, end: usize, words: &Words) {
+        self.advance(text, start, words);
+        self.at = end;
+    }
+
     /// Another part begins, and with it a line.
     pub fn start_part(&mut self, text: &str, words: &Words) {
         self.advance(text, text.len(), words);
-        self.end_line(text, text.len());
-        self.line = 0;
+        self.settle(text, text.len());
+        if !self.head.is_empty() || self.before != Before::Nothing {
+            self.end_line();
+        }
         self.at = 0;
     }
 
-    /// A block ends there: nothing in it counts.
-    pub fn pass_block(&mut self, end: usize) {
-        self.line = end;
+    /// What might have been the beginning of a tag is text.
+    fn settle(&mut self, text: &str, end: usize) {
+        self.say(text.get(self.at..end).unwrap_or_default());
         self.at = end;
-        self.is_behind_block = true;
-        self.has_prose = false;
     }
 
-    /// Whether a marker may stand at that place.
-    pub fn permits(&mut self, text: &str, place: usize, tier: Tier, words: &Words) -> bool {
-        self.advance(text, place, words);
-        let is_quoted = self.fence.is_some() || self.code > 0 || self.element.is_some();
-        if is_quoted || self.reasoning.is_some() {
-            return false;
-        }
-        let head = self.head(text, place);
-        let (indent, rest) = split_indent(head);
-        let is_diff = self.in_diff && head.starts_with([' ', '+', '-', '\\']);
-        let is_item = is_list_item(rest) || (self.in_item && indent >= ITEM_INDENT);
-        let is_code = indent >= CODE_INDENT && !self.is_behind_block;
-        if is_code || is_diff || is_item {
-            return false;
-        }
-        if !self.has_prose {
-            return true;
-        }
-        if tier == Tier::Tag || is_quoted_line(rest) {
-            return false;
-        }
-        let before = text.get(..place).and_then(|text| text.chars().next_back());
-        !before.is_some_and(|c| {
-            matches!(
-                c,
-                '"' | '\'' | '`' | '“' | '”' | '„' | '‘' | '’' | '«' | '‹' | '(' | '[' | '{'
-            )
-        })
+    /// The line is a quotation, a list item, a table row, code, numbered, or of a diff.
+    fn is_quoting_line(&self) -> bool {
+        let (indent, rest) = split_indent(&self.head);
+        let rest = rest.trim_start_matches(is_blank);
+        indent >= CODE_INDENT
+            || self.in_quotation
+            || (self.in_list && indent >= ITEM_INDENT)
+            || (self.in_diff && !self.head.is_empty())
+            || rest.starts_with(['>', '|', '+', '-'])
+            || rest.starts_with("@@")
+            || is_list_item(rest)
+            || is_numbered(rest)
     }
 
-    /// The place is in prose on its line. Only asked right after `permits`.
-    pub fn follows_prose(&self) -> bool {
-        self.has_prose
+    /// Reads on to `end`, or to the beginning of a tag that reaches there.
+    pub fn advance(&mut self, text: &str, end: usize, words: &Words) {
+        while let Some(rest) = text.get(self.at..end) {
+            let Some(length) = memchr::memchr(b'\n', rest.as_bytes()) else {
+                self.at += self.piece(rest, true, words);
+                return;
+            };
+            self.piece(rest.get(..length).unwrap_or_default(), false, words);
+            self.end_line();
+            self.at += length + 1;
+        }
     }
 
-    fn head<'t>(&self, text: &'t str, end: usize) -> &'t str {
-        let line = text.get(self.line..end).unwrap_or_default();
-        let cut = line
-            .char_indices()
-            .nth(HEAD)
-            .map_or(line.len(), |(at, _)| at);
-        line.get(..cut).unwrap_or_default()
-    }
-
-    fn advance(&mut self, text: &str, end: usize, words: &Words) {
-        let bytes = text.as_bytes();
-        while self.at < end {
-            let byte = bytes.get(self.at).copied().unwrap_or_default();
-            match byte {
-                b'\n' => {
-                    self.end_line(text, self.at);
-                    self.at += 1;
-                    self.line = self.at;
-                    continue;
-                }
-                b'`' => {
-                    let rest = bytes.get(self.at..).unwrap_or_default();
-                    let run = rest.iter().take_while(|byte| **byte == b'`').count();
-                    self.has_prose = true;
-                    if self.fence.is_none() {
-                        self.code = match self.code {
-                            0 => run,
-                            open if open == run => 0,
-                            open => open,
-                        };
-                    }
-                    self.at += run;
-                    continue;
-                }
-                b'<' | b'[' if self.fence.is_none() && self.code == 0 => {
-                    if let Some(length) = self.tag(text.get(self.at..).unwrap_or_default(), words) {
-                        self.at += length;
-                        continue;
-                    }
-                    self.has_prose = true;
-                }
-                b'-' if self.element == Some(words.quoting.len()) => {
-                    if text
-                        .get(self.at..)
-                        .is_some_and(|rest| rest.starts_with("-->"))
-                    {
-                        self.element = None;
-                    }
-                    self.has_prose = true;
-                }
-                b' ' | b'\t' | b'\r' => {}
-                _ => self.has_prose = true,
+    /// More of one line, that goes on if it is open. Returns how much was read: the rest may begin a tag.
+    fn piece(&mut self, piece: &str, is_open: bool, words: &Words) -> usize {
+        if self.fences.iter().all(Option::is_some) {
+            self.note_head(piece);
+            return piece.len();
+        }
+        let mut at = 0;
+        loop {
+            let end = if is_open {
+                words.settled(piece, at, self.closer.as_ref())
+            } else {
+                piece.len()
+            };
+            let text = piece.get(at..end).unwrap_or_default();
+            if let Some(closer) = &self.closer {
+                let Some(found) = find_ignoring_case(text, &closer.text) else {
+                    return end;
+                };
+                at += found + closer.text.len();
+                self.close();
+                continue;
             }
-            self.at += 1;
+            let Some((found, mark)) = words.next_mark(piece, at, end) else {
+                self.say(text);
+                return end;
+            };
+            self.say(piece.get(at..found).unwrap_or_default());
+            at = found + mark.length();
+            self.mark(&mark, piece.get(found..at).unwrap_or_default());
         }
     }
 
-    /// A reasoning tag or a quoting element with which the text begins: how long what was read of it is.
-    fn tag(&mut self, rest: &str, words: &Words) -> Option<usize> {
-        for (place, [open, close]) in words.reasoning.iter().enumerate() {
-            if rest.starts_with(close.as_str()) && self.reasoning.is_none_or(|open| open == place) {
-                self.reasoning = None;
-                self.has_prose = false;
-                return Some(close.len());
+    fn mark(&mut self, mark: &Mark<'_>, text: &str) {
+        match mark {
+            Mark::Ticks(length) => self.ticks(*length),
+            Mark::Tildes(length) => {
+                if self.before == Before::Nothing {
+                    self.candidate = Some(self.fence(b'~', *length));
+                }
             }
-            if self.reasoning.is_none() && rest.starts_with(open.as_str()) {
-                self.reasoning = Some(place);
-                self.has_prose = true;
-                return Some(open.len());
+            Mark::Pipe => self.has_pipe = true,
+            Mark::Tag(tag) if self.candidate.is_none() && self.run == 0 => match &tag.kind {
+                TagKind::ReasoningCloser => return self.close_reasoning(text),
+                TagKind::Opener(closer) | TagKind::Element(closer) => {
+                    self.closer = Some(closer.clone());
+                    if closer.is_reasoning {
+                        return;
+                    }
+                }
+            },
+            Mark::Tag(_) => {}
+        }
+        self.say(text);
+    }
+
+    fn fence(&self, mark: u8, length: usize) -> Fence {
+        let (indent, _) = split_indent(&self.head);
+        Fence {
+            mark,
+            length,
+            indent,
+        }
+    }
+
+    /// A run of backticks: a fence, if it begins its line and the line has no other; else inline code.
+    fn ticks(&mut self, length: usize) {
+        if self.before == Before::Nothing && length >= FENCE {
+            self.candidate = Some(self.fence(b'`', length));
+            return;
+        }
+        match self.candidate {
+            Some(candidate) if candidate.mark == b'~' => return,
+            Some(candidate) => {
+                self.run = candidate.length;
+                self.candidate = None;
             }
+            None => {}
         }
-        // A comment is the element behind the last of the list.
-        let comment = words.quoting.len();
-        if self.element.is_none() && rest.starts_with("<!--") {
-            self.element = Some(comment);
-            self.has_prose = true;
-            return Some(4);
+        if self.run == 0 {
+            self.run = length;
+        } else if self.run == length {
+            self.run = 0;
         }
-        let (name, closes) = match rest.strip_prefix("</") {
-            Some(name) => (name, true),
-            None => (rest.strip_prefix('<')?, false),
+    }
+
+    /// The reasoning or the quoting element ends.
+    fn close(&mut self) {
+        let Some(closer) = self.closer.take() else {
+            return;
         };
-        let is = |word: &String| {
-            let (head, tail) = name.split_at_checked(word.len()).unwrap_or_default();
-            let ends = tail.starts_with(|c: char| is_blank(c) || matches!(c, '>' | '/'));
-            ends && head.eq_ignore_ascii_case(word)
-        };
-        let place = words.quoting.iter().position(is)?;
-        match self.element {
-            None if !closes => self.element = Some(place),
-            Some(open) if closes && open == place => self.element = None,
-            _ => {}
+        if closer.is_reasoning {
+            self.close_reasoning(&closer.text);
+        } else {
+            self.say(&closer.text);
         }
-        self.has_prose = true;
-        Some(1)
     }
 
-    /// The line ends there: what it opens or closes.
-    fn end_line(&mut self, text: &str, end: usize) {
-        let line = text.get(self.line..end).unwrap_or_default();
-        self.has_prose = false;
-        self.is_behind_block = false;
-        let (indent, rest) = split_indent(line);
-        let mark = rest
-            .bytes()
-            .next()
-            .filter(|mark| matches!(mark, b'`' | b'~'));
-        let length = rest.bytes().take_while(|byte| Some(*byte) == mark).count();
-        let info = rest.get(length..).unwrap_or_default();
-        if let Some(fence) = self.fence {
-            let closes = mark == Some(fence.mark) && length >= fence.length;
-            if closes && info.chars().all(is_blank) {
-                self.fence = None;
+    fn close_reasoning(&mut self, text: &str) {
+        if self.is_quoting_line() {
+            self.say(text);
+        } else {
+            self.begin_line();
+            self.before = Before::Block;
+        }
+    }
+}
+
+impl Layout {
+    fn say(&mut self, text: &str) {
+        let Some(last) = text.chars().next_back() else {
+            return;
+        };
+        self.note_head(text);
+        if !text.chars().all(is_blank) {
+            self.before = Before::Prose;
+            self.is_empty = false;
+        }
+        self.last = Some(last);
+    }
+
+    fn note_head(&mut self, text: &str) {
+        if self.head_length < HEAD {
+            let more = text.chars().take(HEAD - self.head_length);
+            let before = self.head.len();
+            self.head.extend(more);
+            let more = self.head.get(before..).unwrap_or_default();
+            self.head_length += more.chars().count();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let candidate = self.candidate.filter(|_| self.closer.is_none());
+        let is_fenced = self.fences.iter().all(Option::is_some);
+        if !is_fenced && self.closer.is_none() && candidate.is_none() {
+            self.note_line();
+        }
+        for strict in [false, true] {
+            let fence = self.fences.get(usize::from(strict)).copied().flatten();
+            let next = match fence {
+                Some(fence) if self.closes(fence) => None,
+                Some(fence) => Some(fence),
+                None => candidate.filter(|candidate| !strict || candidate.indent < CODE_INDENT),
+            };
+            if fence.is_none() && next.is_some() {
+                self.run = 0;
+            }
+            if let Some(slot) = self.fences.get_mut(usize::from(strict)) {
+                *slot = next;
+            }
+        }
+        self.line += 1;
+        self.begin_line();
+    }
+
+    fn closes(&self, fence: Fence) -> bool {
+        let (indent, _) = split_indent(&self.head);
+        let content = self.head.trim_matches(is_blank);
+        let is_only = content.bytes().all(|byte| byte == fence.mark);
+        let is_whole = self.head_length < HEAD && content.len() >= fence.length;
+        is_whole && is_only && indent < fence.indent + CODE_INDENT
+    }
+
+    /// What a line that ended means for the next ones.
+    fn note_line(&mut self) {
+        let content = self.head.trim_matches(is_blank);
+        if content.is_empty() {
+            if self.before == Before::Nothing {
+                // Inline code does not reach over a blank line.
+                self.run = 0;
+                self.in_quotation = false;
             }
             return;
         }
-        if let Some(mark) =
-            mark.filter(|mark| length >= 3 && !(*mark == b'`' && info.contains('`')))
-        {
-            self.fence = Some(Fence { mark, length });
-            self.code = 0;
-            return;
+        // The text after a quotation belongs to it, up to a blank line.
+        self.in_quotation |= content.starts_with('>');
+        let (indent, _) = split_indent(&self.head);
+        if is_list_item(content) {
+            self.in_list = true;
+        } else if indent == 0 {
+            self.in_list = false;
         }
-        if rest.chars().all(is_blank) {
-            self.code = 0;
-            return;
+        let starts = |words: &[&str]| words.iter().any(|word| self.head.starts_with(word));
+        if starts(&["@@", "diff --git ", "--- ", "+++ "]) {
+            self.in_diff = true;
+        } else if !starts(&[" ", "+", "-", "@", "\\", "index ", "diff "]) {
+            self.in_diff = false;
         }
-        self.in_item = is_list_item(rest) || (self.in_item && indent >= ITEM_INDENT);
-        let starts_diff = ["@@ ", "diff --git ", "--- ", "+++ "];
-        let goes_on = line.starts_with([' ', '+', '-', '\\', '@']) || line.starts_with("index ");
-        self.in_diff =
-            starts_diff.iter().any(|start| line.starts_with(start)) || (self.in_diff && goes_on);
     }
+}
+
+/// Where the word, which is in lower case, stands in the text.
+fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
+    let first = word.bytes().next()?;
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes()).find(|at| {
+        let here = text.as_bytes().get(*at..*at + word.len());
+        here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
+    })
+}
+
+/// Quotation marks, opening brackets and emphasis.
+fn is_quoting(character: char) -> bool {
+    matches!(
+        character,
+        '"' | '\''
+            | '('
+            | '['
+            | '{'
+            | '`'
+            | '*'
+            | '_'
+            | '~'
+            | '|'
+            | '«'
+            | '»'
+            | '“'
+            | '”'
+            | '‘'
+            | '’'
+            | '„'
+            | '‹'
+            | '›'
+    )
 }
 
 /// The columns before the text of a line, and that text.
@@ -249,26 +612,22 @@ fn split_indent(line: &str) -> (usize, &str) {
     (columns, rest)
 }
 
-fn is_list_item(rest: &str) -> bool {
-    let behind = match rest.strip_prefix(['-', '*', '+', '•']) {
-        Some(behind) => behind,
-        None => {
-            let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            let digits = rest.len() - behind.len();
-            match behind.strip_prefix(['.', ')']) {
-                Some(behind) if (1..=9).contains(&digits) => behind,
-                _ => return false,
-            }
-        }
-    };
-    behind.starts_with([' ', '\t'])
+fn without_digits(text: &str) -> Option<&str> {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    (rest.len() < text.len()).then_some(rest)
 }
 
-/// A quotation, a table row, a line of a diff, or one with a number before it.
-fn is_quoted_line(rest: &str) -> bool {
-    if rest.starts_with(['>', '|', '+', '-']) {
-        return true;
-    }
-    let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    behind.len() < rest.len() && behind.starts_with(['\t', '|', ':', '→'])
+fn is_list_item(rest: &str) -> bool {
+    let after = rest.strip_prefix(['-', '*', '+', '•', '‣', '◦']);
+    let after = after.or_else(|| without_digits(rest)?.strip_prefix(['.', ')']));
+    after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))
+}
+
+/// A line with its number before it.
+fn is_numbered(rest: &str) -> bool {
+    let is_gap = |c: char| matches!(c, ' ' | '\r');
+    without_digits(rest).is_some_and(|after| {
+        after.starts_with(['.', ')', ':', '|', '\t', '→'])
+            || after.chars().take(2).filter(|c| is_gap(*c)).count() == 2
+    })
 }

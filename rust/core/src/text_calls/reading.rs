@@ -3,7 +3,9 @@
 //! A grammar takes small steps. A step that the text cuts changes nothing but how far a value was scanned, and is tried
 //! again when there is more.
 
+use crate::json::Kind;
 use crate::json::MAX_DEPTH;
+use crate::json::Scanner;
 use crate::json::Status;
 use crate::json::automaton::check;
 use std::collections::HashSet;
@@ -64,6 +66,7 @@ pub(crate) enum Place {
     Object,
     AfterValue,
     Members,
+    Opener,
     Key,
     Attribute,
     AfterCall,
@@ -86,6 +89,10 @@ pub(crate) struct Reading {
     pub at: usize,
     pub place: Place,
     scan: Scan,
+    /// How many of several literals were read.
+    step: usize,
+    /// Something other than white space and a name was read: any word of a sentence is a name.
+    pub has_matched: bool,
     pub calls: Vec<Found>,
     /// Of the call under way.
     pub name: String,
@@ -94,10 +101,21 @@ pub(crate) struct Reading {
     pub members: Vec<(String, Value)>,
     /// The keys of these.
     pub keys: HashSet<String>,
+    /// The value under way as JSON, and the lists and objects that are open in it.
+    pub json: String,
+    pub nested: Vec<Nested>,
     /// A call has just ended.
     pub is_between: bool,
     /// One more may follow it.
     pub may_repeat: bool,
+}
+
+/// A list or an object whose end is not there yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nested {
+    /// None: it is a list.
+    pub keys: Option<HashSet<String>>,
+    pub is_empty: bool,
 }
 
 pub(crate) fn is_blank(character: char) -> bool {
@@ -126,6 +144,12 @@ impl Reading {
         self.at += rest.len() - rest.trim_start_matches(is_blank).len();
     }
 
+    /// The next character that is not white space.
+    pub fn next(&mut self, text: &str) -> Parse<char> {
+        self.skip_blank(text);
+        self.peek(text)
+    }
+
     /// The calls that are whole, and the one under way as one more.
     pub fn end_call(&mut self) {
         let arguments = Arguments::Parameters(std::mem::take(&mut self.members));
@@ -142,6 +166,7 @@ impl Reading {
         let rest = self.rest(text);
         if rest.starts_with(literal) {
             self.at += literal.len();
+            self.has_matched |= !literal.is_empty();
             return Ok(true);
         }
         if literal.starts_with(rest) {
@@ -159,89 +184,93 @@ impl Reading {
         }
     }
 
-    /// Moves behind the literals, with white space before and between them. All of them or none.
+    /// Moves behind the literal, with white space before it.
+    pub fn expect_next(&mut self, text: &str, literal: &str) -> Parse<()> {
+        self.next(text)?;
+        self.expect(text, literal)
+    }
+
+    /// Moves behind the literals, with white space before each. Those that were read are not read again after a cut.
     pub fn expect_all(&mut self, text: &str, literals: &[String]) -> Parse<()> {
-        let mut ahead = Reading::new(self.at);
-        for literal in literals {
-            ahead.skip_blank(text);
-            ahead.expect(text, literal)?;
+        while let Some(literal) = literals.get(self.step) {
+            self.expect_next(text, literal)?;
+            self.step += 1;
         }
-        self.at = ahead.at;
+        self.step = 0;
         Ok(())
     }
 
-    /// The longest run of such characters, of which at least one must come. A run at the end of the text may go on.
+    /// A run of such characters, of which at least one must come, and no more than names have. A run at the end of the
+    /// text may go on.
     pub fn run<'t>(&mut self, text: &'t str, such: impl Fn(char) -> bool) -> Parse<&'t str> {
         let rest = self.rest(text);
         let tail = rest.get(self.scan.length..).unwrap_or_default();
-        let Some(end) = tail.find(|character| !such(character)) else {
-            self.scan.length = rest.len();
+        let found = tail.find(|character| !such(character));
+        let end = self.scan.length + found.unwrap_or(tail.len());
+        let run = rest.get(..end).unwrap_or_default();
+        if end > MAX_NAME && run.chars().count() > MAX_NAME {
+            return Err(Stop::Broken);
+        }
+        if found.is_none() {
+            self.scan.length = end;
             return Err(Stop::Cut);
-        };
-        let end = self.scan.length + end;
+        }
         self.scan = Scan::default();
         if end == 0 {
             return Err(Stop::Broken);
         }
         self.at += end;
-        rest.get(..end).ok_or(Stop::Broken)
+        Ok(run)
     }
 
-    /// The text up to the literal, and moves behind that. `never`: what must not stand in it.
-    pub fn until<'t>(
-        &mut self,
-        text: &'t str,
-        literal: &str,
-        never: Option<&str>,
-    ) -> Parse<&'t str> {
+    /// A name: everything up to white space, a quotation mark, a bracket or a separator.
+    pub fn name<'t>(&mut self, text: &'t str) -> Parse<&'t str> {
+        self.run(text, in_name)
+    }
+
+    /// The text up to the literal, and moves behind that.
+    pub fn until<'t>(&mut self, text: &'t str, literal: &str) -> Parse<&'t str> {
         let rest = self.rest(text);
         let from = self.scan.length;
         let tail = rest.as_bytes().get(from..).unwrap_or_default();
-        let end = memchr::memmem::find(tail, literal.as_bytes());
-        let value = tail.get(..end.unwrap_or(tail.len())).unwrap_or_default();
-        if never.is_some_and(|never| memchr::memmem::find(value, never.as_bytes()).is_some()) {
-            return Err(Stop::Broken);
-        }
-        let Some(end) = end else {
-            let most = literal.len().max(never.map_or(0, str::len)) - 1;
-            self.scan.length = from.max(rest.len().saturating_sub(most));
+        let Some(end) = memchr::memmem::find(tail, literal.as_bytes()) else {
+            self.scan.length = from.max((rest.len() + 1).saturating_sub(literal.len()));
             return Err(Stop::Cut);
         };
         let end = from + end;
         self.scan = Scan::default();
         self.at += end + literal.len();
+        self.has_matched = true;
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// The value that begins with a bracket, up to where brackets of that kind balance outside of strings. `quotes`: what
-    /// strings begin and end with.
-    pub fn balanced<'t>(&mut self, text: &'t str, quotes: &[u8]) -> Parse<&'t str> {
+    /// The value that begins with a bracket, up to where its brackets balance outside of strings.
+    pub fn balanced<'t>(&mut self, text: &'t str, syntax: Syntax) -> Parse<&'t str> {
         let rest = self.rest(text);
         let mut scan = self.scan;
         let from = scan.length;
-        let (open, close) = match rest.as_bytes().first() {
-            Some(b'{') => (b'{', b'}'),
-            Some(b'[') => (b'[', b']'),
-            _ => (b'(', b')'),
-        };
         for byte in rest.as_bytes().get(from..).unwrap_or_default() {
             scan.length += 1;
-            match scan.quote {
-                Some(_) if scan.escaped => scan.escaped = false,
-                Some(_) if *byte == b'\\' => scan.escaped = true,
-                Some(quote) if quote == *byte => scan.quote = None,
-                Some(_) => {}
-                None if quotes.contains(byte) => scan.quote = Some(*byte),
-                None if *byte == open => scan.depth += 1,
-                None if *byte == close => {
+            match (scan.quote, *byte) {
+                (Some(_), _) if scan.escaped => scan.escaped = false,
+                (Some(_), b'\\') => scan.escaped = true,
+                (Some(quote), byte) if quote == byte => scan.quote = None,
+                (Some(_), _) => {}
+                (None, b'"') => scan.quote = Some(b'"'),
+                (None, b'\'') if syntax == Syntax::Python => scan.quote = Some(b'\''),
+                (None, b'{' | b'[') => scan.depth += 1,
+                (None, b'(') if syntax == Syntax::Python => scan.depth += 1,
+                (None, b'}' | b']') => scan.depth = scan.depth.saturating_sub(1),
+                (None, b')') if syntax == Syntax::Python => {
                     scan.depth = scan.depth.saturating_sub(1);
-                    if scan.depth == 0 {
-                        self.scan = Scan::default();
-                        self.at += scan.length;
-                        return rest.get(..scan.length).ok_or(Stop::Broken);
-                    }
                 }
-                None => {}
+                (None, _) => {}
+            }
+            if scan.depth == 0 && scan.quote.is_none() {
+                self.scan = Scan::default();
+                self.at += scan.length;
+                self.has_matched = true;
+                return rest.get(..scan.length).ok_or(Stop::Broken);
             }
         }
         self.scan = scan;
@@ -249,19 +278,87 @@ impl Reading {
     }
 
     /// A JSON object or array: what is between its brackets is checked.
-    pub fn json<'t>(&mut self, text: &'t str, openers: &[char]) -> Parse<&'t str> {
-        if !openers.contains(&self.peek(text)?) {
+    pub fn json<'t>(&mut self, text: &'t str, opener: char) -> Parse<&'t str> {
+        if self.next(text)? != opener {
             return Err(Stop::Broken);
         }
-        let raw = self.balanced(text, b"\"")?;
+        let raw = self.balanced(text, Syntax::Json)?;
         match check(raw.as_bytes(), MAX_DEPTH) {
             Status::Complete => Ok(raw),
             Status::Prefix | Status::Broken { .. } => Err(Stop::Broken),
         }
     }
+
+    /// A JSON object for the arguments of the call under way, which has each key once.
+    pub fn object(&mut self, text: &str) -> Parse<()> {
+        let raw = self.json(text, '{')?;
+        if !has_unique_keys(raw) {
+            return Err(Stop::Broken);
+        }
+        self.end_call_with(Arguments::Object(raw.to_owned()));
+        Ok(())
+    }
 }
+
+/// In which language a bracketed value is written: JSON has no single quotes and no parentheses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Json,
+    Python,
+}
+
+/// The most characters of a name.
+const MAX_NAME: usize = 256;
 
 /// What a name may hold: what no markup and no call syntax uses.
 pub(crate) fn in_name(character: char) -> bool {
-    character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | ':' | '/')
+    !matches!(
+        character,
+        '\0'..=' '
+            | '<'
+            | '>'
+            | '"'
+            | '\''
+            | '`'
+            | '{'
+            | '}'
+            | '['
+            | ']'
+            | '('
+            | ')'
+            | ','
+            | ';'
+            | '='
+            | '|'
+    )
+}
+
+/// No object in the JSON text has one key twice.
+pub(crate) fn has_unique_keys(json: &str) -> bool {
+    unique(&mut Scanner::again(json)) == Some(true)
+}
+
+/// As deep as the text was checked to be, and no deeper.
+fn unique(scanner: &mut Scanner<'_>) -> Option<bool> {
+    match scanner.kind().ok()? {
+        Kind::Object => {
+            let mut keys = HashSet::new();
+            scanner.enter_object().ok()?;
+            while let Some(key) = scanner.next_key().ok()? {
+                if !keys.insert(key.name().into_owned()) || !unique(scanner)? {
+                    return Some(false);
+                }
+            }
+        }
+        Kind::Array => {
+            scanner.enter_array().ok()?;
+            while scanner.next_item().ok()? {
+                if !unique(scanner)? {
+                    return Some(false);
+                }
+            }
+        }
+        _ => drop(scanner.skip().ok()?),
+    }
+    Some(true)
 }

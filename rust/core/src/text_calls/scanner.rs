@@ -1,12 +1,14 @@
 //! The text of one choice to blocks: finds markers, reads blocks, judges them, and tells how far the text is free.
 
+use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
+use crate::text_calls::layout::Stand;
+use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
-use crate::text_calls::reading::in_name;
 use crate::text_calls::reading::is_blank;
 use crate::text_calls::settings::After;
 use crate::text_calls::settings::Marker;
@@ -15,7 +17,6 @@ use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
 use crate::text_calls::values::arguments;
 use std::collections::HashMap;
-use std::collections::HashSet;
 
 /// What a scanner works with beside the text.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,10 @@ pub(crate) struct Block {
     /// The block as it was written.
     pub raw: String,
     after_prose: bool,
-    is_bare: bool,
+    /// The line on which it began.
+    line: usize,
+    /// What may still close it.
+    closer: Option<String>,
 }
 
 /// A block under way.
@@ -58,21 +62,24 @@ struct Open {
     start: usize,
     marker: usize,
     after_prose: bool,
-    is_bare: bool,
+    line: usize,
     /// The first family of the marker, by which a block without an end is called.
     family: usize,
-    /// How far the families came that do not read it any more.
-    reached: usize,
+    /// A family that does not read it any more had read more than a name.
+    has_matched: bool,
     /// By place of the family.
     readings: Vec<(usize, Reading)>,
 }
 
 #[derive(Debug, Default)]
 enum State {
+    /// Outside of blocks.
     #[default]
     Text,
     Block(Open),
-    /// Nothing is looked for any more.
+    /// Nothing but white space and ends of turn since the last block.
+    After,
+    /// Text to the end of the choice.
     Off,
 }
 
@@ -89,12 +96,8 @@ pub(crate) struct Scanner {
     /// Before it no marker begins that was not looked at.
     searched: usize,
     pub pending: Vec<Block>,
-    /// Nothing but white space and ends of turn came behind the last of them.
-    follows: bool,
     /// With the number of the part.
     pub refused: Vec<(Span, u32, Refusal)>,
-    /// Text other than reasoning came: what has no marker can no longer begin.
-    has_text: bool,
     /// Bytes of the part and the characters in them.
     counted: [usize; 2],
 }
@@ -119,6 +122,7 @@ impl Scanner {
                     Some(self.text.len())
                 }
                 State::Block(open) => self.read(open, context, over),
+                State::After => self.follow(context, over),
                 State::Text => self.search(context, over),
             };
             if let Some(held) = held {
@@ -137,79 +141,77 @@ impl Scanner {
     }
 
     /// Nothing is held, and these pieces change nothing about that: no marker can begin in them.
-    pub fn is_plain(&mut self, texts: &str, settings: &Settings) -> bool {
+    pub fn is_plain(&self, texts: &str, settings: &Settings) -> bool {
         match self.state {
             State::Off => return true,
-            State::Block(_) => return false,
-            State::Text if !self.pending.is_empty() || self.searched < self.text.len() => {
-                return false;
-            }
-            State::Text => {}
+            State::Text if self.pending.is_empty() && self.searched == self.text.len() => {}
+            _ => return false,
         }
-        if !self.has_text && !settings.bare.is_empty() {
+        if self.is_fresh(settings) {
             return false;
         }
-        settings.firsts.iter().all(|first| {
-            if first.is_ascii_alphanumeric() {
-                self.line_starts_without(texts, *first)
-            } else {
-                memchr::memchr(*first, texts.as_bytes()).is_none()
-            }
-        })
+        // One look at the bytes: most rows have neither a first byte of a marker nor a line end.
+        let bytes = texts.as_bytes();
+        let has_any = match settings.firsts.as_slice() {
+            [] => memchr::memchr(b'\n', bytes).is_some(),
+            [one] => memchr::memchr2(*one, b'\n', bytes).is_some(),
+            [one, two] => memchr::memchr3(*one, *two, b'\n', bytes).is_some(),
+            _ => true,
+        };
+        if begins_with(texts, &settings.line_firsts) && self.begins_line(self.text.len(), settings)
+        {
+            return false;
+        }
+        !has_any
+            || !(bytes.iter().any(|byte| settings.firsts.contains(byte))
+                || memchr::memchr_iter(b'\n', bytes).any(|at| {
+                    let line = texts.get(at + 1..).unwrap_or_default();
+                    begins_with(line, &settings.line_firsts)
+                }))
     }
 
-    /// No line of the text begins with that byte.
-    fn line_starts_without(&self, texts: &str, first: u8) -> bool {
-        let starts = |line: &str| {
-            let line = line.trim_start_matches(is_blank);
-            line.bytes().next() == Some(first)
-        };
-        let bytes = texts.as_bytes();
+    /// Only white space stands before the place on its line, or what counts as the beginning of one.
+    fn begins_line(&self, place: usize, settings: &Settings) -> bool {
         // Backwards over white space only: the text may be long, and without any line end.
-        let mut before = self.text.bytes().rev();
+        let before = self.text.as_bytes().get(..place).unwrap_or_default();
+        let mut before = before.iter().rev();
         let last = before.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
-        let is_start = last.is_none_or(|byte| byte == b'\n');
-        !(is_start && starts(texts))
-            && memchr::memchr_iter(b'\n', bytes)
-                .all(|at| !starts(texts.get(at + 1..).unwrap_or_default()))
+        last.is_none_or(|byte| settings.line_ends.contains(byte))
     }
 
     /// Takes pieces of which `is_plain` is true.
     pub fn take_plain(&mut self, texts: &str) {
         self.text.push_str(texts);
         self.searched = self.text.len();
-        self.has_text |= !texts.chars().all(is_blank);
+    }
+
+    /// What has no marker may still begin: nothing was said yet, as far as the layout has read.
+    fn is_fresh(&self, settings: &Settings) -> bool {
+        settings.has_bare && self.layout.is_empty
     }
 
     // Text
 
     fn search(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
-        if self.follows && !self.pending.is_empty() {
-            return self.follow(context, over);
-        }
-        if !self.has_text && !settings.bare.is_empty() {
-            match self.begin(settings, over) {
-                Begin::Wait(held) => return Some(held),
-                Begin::Opened => return None,
-                Begin::Text => self.has_text = true,
-            }
-        }
         while let Some(place) = self.next_place(settings) {
             match self.marker_at(place, settings, over) {
-                At::Marker(marker) => {
-                    self.open(place, marker, settings);
+                At::Marker(open) => {
+                    self.state = State::Block(open);
                     return None;
                 }
                 At::Prefix => {
                     self.searched = place;
                     return Some(place);
                 }
-                At::Text => {
-                    let next = self.text.get(place..).and_then(|rest| rest.chars().next());
-                    self.searched = place + next.map_or(1, char::len_utf8);
-                }
+                At::Rest => break,
+                At::Text(length) => self.searched = place + length,
             }
+        }
+        // A run of backticks is read once, when it has ended.
+        if self.is_fresh(settings) && !self.text.ends_with(['`', '~']) {
+            self.layout
+                .advance(&self.text, self.text.len(), &settings.words);
         }
         self.searched = self.text.len();
         Some(self.text.len())
@@ -218,120 +220,78 @@ impl Scanner {
     /// The next place at which a marker may begin.
     fn next_place(&self, settings: &Settings) -> Option<usize> {
         let rest = self.text.as_bytes().get(self.searched..)?;
-        let found = match settings.firsts.as_slice() {
-            [one] => memchr::memchr(*one, rest),
-            [one, two] => memchr::memchr2(*one, *two, rest),
-            [one, two, three] => memchr::memchr3(*one, *two, *three, rest),
-            firsts => rest.iter().position(|byte| firsts.contains(byte)),
-        };
+        let is_fresh = self.is_fresh(settings);
+        let found = rest
+            .iter()
+            .position(|byte| settings.is_first(*byte, is_fresh));
         found.map(|at| self.searched + at)
     }
 
-    /// What begins at that place.
+    /// What begins at that place. A longer marker may begin like a shorter one: of two, the longer one is looked for.
     fn marker_at(&mut self, place: usize, settings: &Settings, over: bool) -> At {
         let rest = self.text.get(place..).unwrap_or_default();
-        let mut permitted = [None; 2];
-        for (at, marker) in settings.markers.iter().enumerate() {
-            let is_whole = rest.starts_with(marker.text.as_str());
-            let is_prefix = !over && !is_whole && marker.text.starts_with(rest);
-            if !(is_whole || is_prefix) {
-                continue;
-            }
-            let slot = usize::from(marker.tier == Tier::Tag);
-            let known = permitted.get(slot).copied().flatten();
-            let may = known.unwrap_or_else(|| {
-                self.layout
-                    .permits(&self.text, place, marker.tier, &settings.words)
-            });
-            if let Some(slot) = permitted.get_mut(slot) {
-                *slot = Some(may);
-            }
-            match (may, is_whole) {
-                (true, true) => return At::Marker(at),
-                (true, false) => return At::Prefix,
-                (false, _) => {}
-            }
+        let text = At::Text(rest.chars().next().map_or(1, char::len_utf8));
+        let is_fresh = self.is_fresh(settings);
+        let mut markers = settings.markers.iter();
+        let is_looked_for = |marker: &&Marker| is_fresh || !marker.is_bare;
+        let waits =
+            |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
+        let whole = markers
+            .clone()
+            .filter(is_looked_for)
+            .find(|marker| rest.starts_with(marker.text.as_str()));
+        let is_prefix = markers.clone().filter(is_looked_for).any(waits);
+        if whole.is_none() && !is_prefix {
+            return text;
         }
-        At::Text
-    }
-
-    fn open(&mut self, place: usize, marker: usize, settings: &Settings) {
-        if let Some(marker) = settings.markers.get(marker) {
-            self.open_with(place, marker, settings);
+        // Letters begin words: the layout is not read for each of them.
+        let first = rest.bytes().next().unwrap_or_default();
+        let is_word = self.pending.is_empty() && settings.line_firsts.contains(&first);
+        if is_word && !self.begins_line(place, settings) {
+            return text;
         }
-    }
-
-    fn open_with(&mut self, place: usize, marker: &Marker, settings: &Settings) {
+        let stand = self.layout.stand(&self.text, place, &settings.words);
+        let is_empty = self.layout.is_empty;
+        let may = |at: &usize| {
+            let tier = settings.families.get(*at).map(|family| family.tier);
+            match tier {
+                Some(Tier::Token) => stand != Stand::Nowhere,
+                Some(Tier::Tag) => stand == Stand::Start,
+                Some(Tier::Markerless) => stand == Stand::Start && is_empty,
+                None => false,
+            }
+        };
+        let may_wait = |marker: &Marker| {
+            waits(marker) && (marker.is_nesting || marker.families.iter().any(may))
+        };
+        if is_prefix && markers.any(may_wait) {
+            return if over { At::Rest } else { At::Prefix };
+        }
+        let Some(marker) = whole else {
+            return text;
+        };
+        let families: Vec<usize> = marker.families.iter().copied().filter(may).collect();
+        let Some(first) = families.first().copied() else {
+            return if marker.is_nesting {
+                At::Text(marker.text.len())
+            } else {
+                text
+            };
+        };
         let end = place + marker.text.len();
-        let body = |family: &Family| end.saturating_sub(family.unread);
-        let readings = marker.families.iter().filter_map(|at| {
-            let family = settings.families.get(*at)?;
-            Some((*at, Reading::new(body(family))))
+        let readings = families.into_iter().filter_map(|at| {
+            let unread = settings.families.get(at)?.unread;
+            Some((at, Reading::new(end.saturating_sub(unread))))
         });
-        self.has_text = true;
-        self.state = State::Block(Open {
+        At::Marker(Open {
             start: place,
             marker: marker.text.len(),
-            after_prose: self.layout.follows_prose(),
-            is_bare: marker.tier == Tier::Markerless,
-            family: marker.families.first().copied().unwrap_or_default(),
-            reached: 0,
+            after_prose: stand == Stand::AfterProse,
+            line: self.layout.line,
+            family: first,
+            has_matched: false,
             readings: readings.collect(),
-        });
-    }
-
-    /// The first text of the answer: what has no marker may begin there.
-    fn begin(&mut self, settings: &Settings, over: bool) -> Begin {
-        loop {
-            let rest = self.text.get(self.searched..).unwrap_or_default();
-            let text = rest.trim_start_matches(is_blank);
-            let place = self.searched + rest.len() - text.len();
-            if text.is_empty() {
-                self.searched = place;
-                return Begin::Wait(place);
-            }
-            let mut tags = settings.words.reasoning.iter();
-            if let Some([open, close]) = tags.find(|[open, _]| text.starts_with(open.as_str())) {
-                let Some(end) = text
-                    .get(open.len()..)
-                    .and_then(|text| text.find(close.as_str()))
-                else {
-                    return if over {
-                        Begin::Text
-                    } else {
-                        Begin::Wait(self.text.len())
-                    };
-                };
-                self.searched = place + open.len() + end + close.len();
-                continue;
-            }
-            let mut tags = settings.words.reasoning.iter();
-            if !over && tags.any(|[open, _]| open.starts_with(text)) {
-                return Begin::Wait(place);
-            }
-            match self.marker_at(place, settings, over) {
-                At::Marker(marker) => {
-                    self.open(place, marker, settings);
-                    return Begin::Opened;
-                }
-                At::Prefix => return Begin::Wait(place),
-                At::Text => {}
-            }
-            let text = self.text.get(place..).unwrap_or_default();
-            let mut bare: Vec<&Marker> = settings.bare.iter().collect();
-            bare.retain(|marker| text.starts_with(marker.text.as_str()));
-            let Some(marker) = bare.first().copied() else {
-                return Begin::Text;
-            };
-            if !self
-                .layout
-                .permits(&self.text, place, Tier::Tag, &settings.words)
-            {
-                return Begin::Text;
-            }
-            self.open_with(place, marker, settings);
-            return Begin::Opened;
-        }
+        })
     }
 
     /// Behind a block: white space, ends of turn and further blocks; anything else shows that it was a quotation.
@@ -342,36 +302,84 @@ impl Scanner {
             let text = rest.trim_start_matches(is_blank);
             let place = self.searched + rest.len() - text.len();
             self.searched = place;
-            if text.is_empty() {
+            let begins = |word: &str| word.len() > text.len() && word.starts_with(text);
+            let closer = self.pending.last().and_then(|block| block.closer.clone());
+            let mut markers = settings.markers.iter().filter(|marker| !marker.is_bare);
+            let mut ends = settings.end_of_turn.iter();
+            let is_open = markers.any(|marker| begins(&marker.text))
+                || ends.any(|end| begins(end))
+                || closer.as_deref().is_some_and(begins);
+            if text.is_empty() || (is_open && !over) {
+                self.state = State::After;
                 return Some(place);
             }
-            let mut ends = settings.end_of_turn.iter();
-            if let Some(end) = ends.find(|end| text.starts_with(end.as_str())) {
-                self.searched = place + end.len();
-                self.layout.pass_block(self.searched);
+            let end = settings.end_of_turn.iter();
+            let end = end.map(String::as_str).find(|end| text.starts_with(end));
+            let closer = closer.filter(|closer| text.starts_with(closer.as_str()));
+            if is_open {
+                self.text_follows(place, settings);
+                self.searched = self.text.len();
+                return Some(self.text.len());
+            }
+            if let At::Marker(open) = self.marker_at(place, settings, true) {
+                self.state = State::Block(open);
+                return None;
+            }
+            if let Some(closer) = closer {
+                self.close_late(place + closer.len(), place, settings);
                 continue;
             }
-            let mut ends = settings.end_of_turn.iter();
-            let may_end = !over && ends.any(|end| end.starts_with(text));
-            match self.marker_at(place, settings, over) {
-                At::Marker(marker) => {
-                    self.open(place, marker, settings);
-                    return None;
-                }
-                At::Prefix => return Some(place),
-                At::Text if may_end => return Some(place),
-                At::Text => {
-                    self.text_follows_before(place, settings);
-                    return None;
-                }
+            if let Some(block) = self.pending.last_mut() {
+                block.closer = None;
             }
+            let Some(end) = end else {
+                self.text_follows(place, settings);
+                return None;
+            };
+            self.searched = place + end.len();
+            self.layout
+                .skip(&self.text, place, self.searched, &settings.words);
         }
     }
 
-    fn text_follows(&mut self) {
+    /// The closer of the last block, which may be missing, is there.
+    fn close_late(&mut self, end: usize, place: usize, settings: &Settings) {
+        self.searched = end;
+        self.layout.skip(&self.text, place, end, &settings.words);
+        let characters = self.characters(end);
+        if let Some(block) = self.pending.last_mut() {
+            let start = block.span.start;
+            block.span.end = end;
+            let [first, _] = block.span.characters;
+            block.span.characters = [first, characters];
+            block.raw = self.text.get(start..end).unwrap_or_default().to_owned();
+            block.closer = None;
+        }
+    }
+
+    /// Text that is no call begins there: what it makes of the pending blocks.
+    fn text_follows(&mut self, place: usize, settings: &Settings) {
+        self.layout.advance(&self.text, place, &settings.words);
+        let is_on_line = self.layout.is_line_open(&self.text, place);
+        let line = self.layout.line;
+        let had_pending = !self.pending.is_empty();
         for block in std::mem::take(&mut self.pending) {
-            self.refused
-                .push((block.span, block.part, Refusal::TextFollows));
+            let is_kept = settings.after == After::Anywhere
+                && !block.after_prose
+                && !(is_on_line && block.line == line);
+            if is_kept {
+                self.pending.push(block);
+            } else {
+                let refused = (block.span, block.part, Refusal::TextFollows);
+                self.refused.push(refused);
+            }
+        }
+        if settings.after == After::End && had_pending {
+            // The answer shows calls; one that follows may be shown as well.
+            self.state = State::Off;
+        }
+        if is_on_line {
+            self.layout.end_refused(&self.text, place, place);
         }
     }
 
@@ -380,9 +388,8 @@ impl Scanner {
     fn read(&mut self, mut open: Open, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         let too_long = self.text.len() - open.start > context.max_bytes;
-        let first = open.family;
         let mut whole: Option<(usize, usize, Reading)> = None;
-        let mut reached = 0;
+        let has_matched = &mut open.has_matched;
         open.readings.retain_mut(|(at, reading)| {
             let Some(family) = settings.families.get(*at) else {
                 return false;
@@ -396,48 +403,38 @@ impl Scanner {
                 }
                 Err(Stop::Cut) => true,
                 Err(Stop::Broken) => {
-                    reached = reached.max(reading.at);
+                    let is_value = reading.rest(&self.text).starts_with(['{', '[']);
+                    *has_matched |= reading.has_matched || is_value;
                     false
                 }
             }
         });
-        open.reached = open.reached.max(reached);
-        let reached = open.reached;
         if let Some((end, family, reading)) = whole {
-            let span = self.span(settings, family, open.start, end);
-            self.layout.pass_block(end);
             self.searched = end;
-            if end - open.start > context.max_bytes {
-                return self.give_up(span, Refusal::Limit, settings);
-            }
-            self.judge(span, reading, &open, context);
+            self.judge(&open, family, end, reading, context);
             return None;
         }
-        let behind = open.start + open.marker;
-        if open.readings.is_empty() {
-            let matched = self.text.get(behind..reached).unwrap_or_default();
-            let is_name = matched.chars().all(|c| is_blank(c) || in_name(c));
-            if open.after_prose && is_name {
-                self.searched = behind;
-                return None;
+        let (first, start) = (open.family, open.start);
+        let after = start + open.marker;
+        let refusal = if !open.readings.is_empty() {
+            if too_long {
+                Refusal::Limit
+            } else if over {
+                Refusal::Cut
+            } else {
+                self.state = State::Block(open);
+                return Some(start);
             }
-            let span = self.span(settings, first, open.start, behind);
-            return self.give_up(span, Refusal::Malformed, settings);
-        }
-        if too_long {
-            let span = self.span(settings, first, open.start, behind);
-            return self.give_up(span, Refusal::Limit, settings);
-        }
-        if over {
-            let span = self.span(settings, first, open.start, behind);
-            self.searched = self.text.len();
-            self.text_follows_before(span.start, settings);
-            self.refused.push((span, self.number, Refusal::Cut));
+        } else if open.after_prose && !open.has_matched {
+            // Somebody wrote about the marker.
+            self.searched = after;
             return None;
-        }
-        let held = open.start;
-        self.state = State::Block(open);
-        Some(held)
+        } else {
+            Refusal::Malformed
+        };
+        let span = self.span(settings, first, start, after);
+        self.give_up(span, refusal, settings);
+        None
     }
 
     fn span(&mut self, settings: &Settings, family: usize, start: usize, end: usize) -> Span {
@@ -463,117 +460,101 @@ impl Scanner {
         characters
     }
 
-    fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) -> Option<usize> {
-        self.text_follows_before(span.start, settings);
+    /// The block has no end that is known: everything after it is text.
+    fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) {
+        self.text_follows(span.start, settings);
         self.refused.push((span, self.number, why));
         self.state = State::Off;
-        None
     }
 
-    /// Text that is no block begins there.
-    fn text_follows_before(&mut self, place: usize, settings: &Settings) {
-        if settings.after == After::End {
-            self.text_follows();
-        } else if self.follows {
-            let last = self
-                .pending
-                .last()
-                .filter(|block| block.span.part == self.part);
-            let gap = last.and_then(|block| self.text.get(block.span.end..place));
-            let gap = gap.unwrap_or("\n").to_owned();
-            self.text_follows_in_line(&gap);
+    /// The block is whole: what becomes of it.
+    fn judge(
+        &mut self,
+        open: &Open,
+        family: usize,
+        end: usize,
+        reading: Reading,
+        context: &Context<'_>,
+    ) {
+        let settings = context.settings;
+        if end - open.start > context.max_bytes {
+            let span = self.span(settings, family, open.start, open.start + open.marker);
+            return self.give_up(span, Refusal::Limit, settings);
         }
-        self.follows = false;
-    }
-
-    fn judge(&mut self, span: Span, reading: Reading, open: &Open, context: &Context<'_>) {
-        let raw = self
-            .text
-            .get(span.start..span.end)
-            .unwrap_or_default()
-            .to_owned();
-        let mut calls = Vec::with_capacity(reading.calls.len());
-        let mut refusal = None;
-        for found in reading.calls {
-            let tool = context.tools.and_then(|tools| tools.get(&found.name));
-            if context.tools.is_some() && tool.is_none() {
-                refusal = Some(Refusal::UnknownName);
-                break;
+        let is_bare = settings
+            .families
+            .get(family)
+            .is_some_and(|family| family.tier == Tier::Markerless);
+        let calls = calls_of(reading.calls, is_bare, context);
+        let span = self.span(settings, family, open.start, end);
+        let calls = match calls {
+            Ok(calls) => calls,
+            Err(why) => {
+                self.text_follows(open.start, settings);
+                self.layout.end_refused(&self.text, open.start, end);
+                return self.refused.push((span, self.number, why));
             }
-            match arguments(&found, tool, open.is_bare && context.tools.is_some()) {
-                Ok(arguments) => calls.push((found.name, arguments)),
-                Err(why) => {
-                    refusal = Some(why);
-                    break;
-                }
-            }
-        }
+        };
         let known: usize = self.pending.iter().map(|block| block.calls.len()).sum();
-        match refusal {
-            Some(why) => {
-                self.text_follows_before(span.start, context.settings);
-                self.refused.push((span, self.number, why));
-            }
-            None if known + calls.len() > context.max_calls => {
-                self.text_follows_before(span.start, context.settings);
-                self.refused.push((span, self.number, Refusal::Limit));
-                self.state = State::Off;
-            }
-            None => {
-                self.follows = true;
-                self.pending.push(Block {
-                    span,
-                    part: self.number,
-                    calls,
-                    raw,
-                    after_prose: open.after_prose,
-                    is_bare: open.is_bare,
-                });
-            }
+        if known + calls.len() > context.max_calls {
+            let span = self.span(settings, family, open.start, open.start + open.marker);
+            return self.give_up(span, Refusal::Limit, settings);
         }
-    }
-
-    /// Text that is no block follows the last one: blocks that stand in a line of prose are quotations, and what has no
-    /// marker is the whole answer.
-    fn text_follows_in_line(&mut self, gap: &str) {
-        let mut is_on_line = !gap.contains('\n');
-        let mut next: Option<(usize, usize)> = None;
-        let mut refused = HashSet::new();
-        for (place, block) in self.pending.iter().enumerate().rev() {
-            if let Some((part, start)) = next {
-                let gap = self.text.get(block.span.end..start).unwrap_or("\n");
-                is_on_line &= part == block.span.part && part == self.part && !gap.contains('\n');
-            }
-            next = Some((block.span.part, block.span.start));
-            if block.after_prose || block.is_bare || is_on_line {
-                refused.insert(place);
-            }
-        }
-        let blocks = std::mem::take(&mut self.pending).into_iter().enumerate();
-        for (place, block) in blocks {
-            if refused.contains(&place) {
-                self.refused
-                    .push((block.span, block.part, Refusal::TextFollows));
-            } else {
-                self.pending.push(block);
-            }
-        }
+        let closer = settings.families.get(family);
+        let closer = closer.and_then(|family| match &family.close {
+            Close::Maybe(literal) => Some(literal.clone()),
+            Close::Body | Close::Literal(_) => None,
+        });
+        self.layout.end_block(&self.text, open.start, end);
+        self.state = State::After;
+        self.pending.push(Block {
+            raw: self
+                .text
+                .get(open.start..end)
+                .unwrap_or_default()
+                .to_owned(),
+            span,
+            part: self.number,
+            calls,
+            after_prose: open.after_prose,
+            line: open.line,
+            closer,
+        });
     }
 }
 
-/// What may begin without a marker.
-enum Begin {
-    Wait(usize),
-    Opened,
-    Text,
+/// The first byte that is not white space is one of these.
+fn begins_with(text: &str, firsts: &[u8]) -> bool {
+    let first = text.trim_start_matches(is_blank).bytes().next();
+    first.is_some_and(|first| firsts.contains(&first))
+}
+
+/// Name and arguments of each call, or why there is none: a block is promoted whole, or not at all.
+fn calls_of(
+    found: Vec<Found>,
+    is_bare: bool,
+    context: &Context<'_>,
+) -> Result<Vec<(String, String)>, Refusal> {
+    let judged = found.into_iter().map(|found| {
+        let tool = context.tools.and_then(|tools| tools.get(&found.name));
+        if context.tools.is_some() && tool.is_none() {
+            return Err(Refusal::UnknownName);
+        }
+        let arguments = arguments(&found, tool, is_bare && tool.is_some())?;
+        Ok((found.name, arguments))
+    });
+    judged.collect()
 }
 
 /// What begins at a place.
 enum At {
-    /// By its place in the list.
-    Marker(usize),
+    Marker(Open),
+    /// What may become one.
     Prefix,
-    Text,
+    /// What might have become one, and the part has ended.
+    Rest,
+    /// That many bytes.
+    Text(usize),
 }
 
 impl Family {

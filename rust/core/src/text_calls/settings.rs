@@ -1,6 +1,5 @@
 //! What a policy says about text-form tool calls, read from `config["text_calls"]`.
 
-use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
@@ -25,8 +24,11 @@ pub(crate) enum After {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Marker {
     pub text: String,
-    pub tier: Tier,
     pub families: Vec<usize>,
+    /// It opens only what has no marker: it is looked for while nothing was said.
+    pub is_bare: bool,
+    /// Another marker stands inside of it, and opens nothing there.
+    pub is_nesting: bool,
 }
 
 /// Everything that a scanner reads.
@@ -37,11 +39,15 @@ pub(crate) struct Settings {
     pub families: Vec<Family>,
     /// Longest first.
     pub markers: Vec<Marker>,
-    /// Openers of blocks without a marker.
-    pub bare: Vec<Marker>,
-    /// With which bytes markers begin.
+    /// Some markers are bare.
+    pub has_bare: bool,
+    /// With which bytes markers begin that may follow prose.
     pub firsts: Vec<u8>,
-    /// What may follow a block: ends of turn, and closers that may be missing.
+    /// With which bytes only such markers begin that start a line.
+    pub line_firsts: Vec<u8>,
+    /// The last bytes of what stands before the beginning of a line, or counts as that.
+    pub line_ends: Vec<u8>,
+    /// What may follow a block. Longest first.
     pub end_of_turn: Vec<String>,
     pub words: Words,
     /// Reasoning is read too.
@@ -57,40 +63,54 @@ impl Settings {
         let families = members.get("families")?.as_array()?.iter();
         let families = families.filter_map(Value::as_object).map(Family::read);
         let families: Vec<Family> = families.collect::<Option<_>>()?;
-        let mut all: Vec<Marker> = Vec::new();
+        let mut markers: Vec<Marker> = Vec::new();
         for (place, family) in families.iter().enumerate() {
+            let is_bare = family.tier == Tier::Markerless;
             for open in &family.open {
-                let same = |known: &&mut Marker| known.text == *open && known.tier == family.tier;
-                match all.iter_mut().find(same) {
-                    Some(known) => known.families.push(place),
-                    None => all.push(Marker {
+                match markers.iter_mut().find(|known| known.text == *open) {
+                    Some(known) => {
+                        known.families.push(place);
+                        known.is_bare &= is_bare;
+                    }
+                    None => markers.push(Marker {
                         text: open.clone(),
-                        tier: family.tier,
                         families: vec![place],
+                        is_bare,
+                        is_nesting: false,
                     }),
                 }
             }
         }
-        let (bare, mut markers): (Vec<_>, Vec<_>) = all
-            .into_iter()
-            .partition(|marker| marker.tier == Tier::Markerless);
         markers.sort_by_key(|marker| std::cmp::Reverse(marker.text.len()));
-        let mut firsts: Vec<u8> = markers
-            .iter()
-            .filter_map(|marker| marker.text.bytes().next())
-            .collect();
-        firsts.sort_unstable();
-        firsts.dedup();
+        let loud = markers.iter().filter(|marker| !marker.is_bare);
+        let loud: Vec<String> = loud.map(|marker| marker.text.clone()).collect();
+        for marker in markers.iter_mut().filter(|marker| !marker.is_bare) {
+            let mut others = loud.iter().filter(|other| **other != marker.text);
+            marker.is_nesting = others.any(|other| marker.text.contains(other.as_str()));
+        }
+        let firsts_of = |tiers: &[Tier]| {
+            let such = families
+                .iter()
+                .filter(|family| tiers.contains(&family.tier));
+            let opens = such.flat_map(|family| &family.open);
+            let mut firsts: Vec<u8> = opens.filter_map(|open| open.bytes().next()).collect();
+            firsts.sort_unstable();
+            firsts.dedup();
+            firsts
+        };
+        let firsts = firsts_of(&[Tier::Token]);
+        let mut line_firsts = firsts_of(&[Tier::Tag]);
+        line_firsts.retain(|byte| !firsts.contains(byte));
         let mut end_of_turn = entry.words("end_of_turn");
-        end_of_turn.extend(families.iter().filter_map(|family| match &family.close {
-            Close::Maybe(literal) => Some(literal.clone()),
-            Close::Body | Close::Literal(_) => None,
-        }));
+        end_of_turn.sort_by_key(|literal| std::cmp::Reverse(literal.len()));
         let pairs = members.get("reasoning_tags").and_then(Value::as_array);
         let pairs = pairs.into_iter().flatten().filter_map(|pair| {
             let word = |at: usize| Some(pair.get(at)?.as_str()?.to_owned());
             Some([word(0)?, word(1)?])
         });
+        let pairs: Vec<[String; 2]> = pairs.collect();
+        let mut line_ends = vec![b'\n'];
+        line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
         Some(Settings {
             mode: match entry.word("mode")?.as_str() {
                 "report" => Mode::Report,
@@ -101,16 +121,27 @@ impl Settings {
                 "anywhere" => After::Anywhere,
                 _ => After::End,
             },
-            words: Words {
-                reasoning: pairs.collect(),
-                quoting: entry.words("quoting"),
-            },
+            words: Words::new(&pairs, &entry.words("quoting")),
             reads_reasoning: entry.flag("reasoning"),
+            has_bare: markers.iter().any(|marker| marker.is_bare),
+            line_ends,
+            line_firsts,
             end_of_turn,
             families,
             markers,
-            bare,
             firsts,
         })
+    }
+
+    /// Whether a marker may begin with that byte.
+    pub fn is_first(&self, byte: u8, is_fresh: bool) -> bool {
+        self.firsts.contains(&byte)
+            || self.line_firsts.contains(&byte)
+            || (is_fresh && self.begins_bare(byte))
+    }
+
+    fn begins_bare(&self, byte: u8) -> bool {
+        let mut markers = self.markers.iter().filter(|marker| marker.is_bare);
+        markers.any(|marker| marker.text.bytes().next() == Some(byte))
     }
 }

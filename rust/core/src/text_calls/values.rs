@@ -3,11 +3,15 @@
 //! A parameter that can only be a string stays the text that it is. Any other value must fit one of the types that the
 //! schema allows; one that fits none is refused, never guessed.
 
+use crate::json::Kind;
+use crate::json::Raw;
 use crate::json::Scanner;
+use crate::json::members::members;
 use crate::json::write_string;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Value as Read;
+use crate::text_calls::reading::has_unique_keys;
 use serde_json::Map;
 use serde_json::Value;
 
@@ -40,17 +44,29 @@ impl Types {
         self.allows(Types::STRING) && self.or(Types::NULL) == Types::STRING.or(Types::NULL)
     }
 
-    /// The type of that name. Aliases are what tool schemas in the field contain.
+    /// The type of that name: tools spell types in many ways. What is none of these is text.
     fn named(word: &str) -> Types {
-        match word {
+        match word.to_ascii_lowercase().as_str() {
             "null" => Types::NULL,
-            "integer" | "int" => Types::INTEGER,
-            "number" | "float" => Types::NUMBER,
+            "integer" | "int" | "long" | "short" | "bigint" => Types::INTEGER,
+            "number" | "float" | "double" | "decimal" | "num" => Types::NUMBER,
             "boolean" | "bool" => Types::BOOLEAN,
-            "object" | "dict" => Types::OBJECT,
-            "array" | "list" => Types::ARRAY,
-            "string" | "str" | "text" | "enum" => Types::STRING,
-            _ => Types::default(),
+            "object" | "dict" | "map" => Types::OBJECT,
+            "array" | "list" | "tuple" => Types::ARRAY,
+            _ => Types::STRING,
+        }
+    }
+
+    /// The type of a JSON text.
+    fn of_text(raw: Raw<'_>) -> Types {
+        match raw.kind {
+            Kind::Null => Types::NULL,
+            Kind::True | Kind::False => Types::BOOLEAN,
+            Kind::Number if raw.text.contains(['.', 'e', 'E']) => Types::NUMBER,
+            Kind::Number => Types::INTEGER.or(Types::NUMBER),
+            Kind::String => Types::STRING,
+            Kind::Array => Types::ARRAY,
+            Kind::Object => Types::OBJECT,
         }
     }
 
@@ -127,17 +143,20 @@ impl<'a> Parameters<'a> {
 fn declared(schema: &Map<String, Value>) -> Types {
     let mut types = Types::default();
     match schema.get("type") {
-        Some(Value::String(word)) => types = types.or(Types::named(word)),
+        Some(Value::String(word)) => types = Types::named(word),
         Some(Value::Array(words)) => {
-            for word in words.iter().filter_map(Value::as_str) {
-                types = types.or(Types::named(word));
-            }
+            let words = words.iter().filter_map(Value::as_str);
+            types = words.fold(types, |types, word| types.or(Types::named(word)));
         }
-        _ => {
-            let listed = schema.get("enum").and_then(Value::as_array);
-            let values = listed.into_iter().flatten().chain(schema.get("const"));
-            types = values.fold(types, |types, value| types.or(Types::of(value)));
-        }
+        _ => {}
+    }
+    if types == Types::default() {
+        let listed = schema.get("enum").and_then(Value::as_array);
+        let values = listed.into_iter().flatten().chain(schema.get("const"));
+        types = values.fold(types, |types, value| types.or(Types::of(value)));
+    }
+    if types != Types::default() && schema.get("nullable") == Some(&Value::Bool(true)) {
+        types = types.or(Types::NULL);
     }
     types
 }
@@ -154,7 +173,7 @@ pub(crate) fn typed(raw: &str, types: Option<Types>) -> Option<String> {
     };
     let trimmed = raw.trim_matches([' ', '\t', '\n', '\r']);
     let found = [
-        (Types::NULL, (trimmed == "null").then(|| trimmed.to_owned())),
+        (Types::NULL, null(trimmed)),
         (Types::INTEGER.or(Types::NUMBER), integer(trimmed)),
         (Types::NUMBER, number(trimmed)),
         (Types::BOOLEAN, boolean(trimmed)),
@@ -199,7 +218,12 @@ fn number(raw: &str) -> Option<String> {
     let mut scanner = Scanner::new(&spelled, None);
     scanner.number().ok()?;
     scanner.finish().ok()?;
-    Some(spelled)
+    let is_finite = spelled.parse::<f64>().is_ok_and(f64::is_finite);
+    is_finite.then_some(spelled)
+}
+
+fn null(raw: &str) -> Option<String> {
+    raw.eq_ignore_ascii_case("null").then(|| "null".to_owned())
 }
 
 fn boolean(raw: &str) -> Option<String> {
@@ -217,7 +241,7 @@ fn json(raw: &str, opener: char) -> Option<String> {
     let mut scanner = Scanner::new(raw, None);
     let value = scanner.skip().ok()?;
     scanner.finish().ok()?;
-    Some(value.text.to_owned())
+    has_unique_keys(value.text).then(|| value.text.to_owned())
 }
 
 /// A tool of the request.
@@ -317,9 +341,9 @@ fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
         }
         Read::Json(text) => {
             let mut scanner = Scanner::new(text, None);
-            scanner.skip().ok()?;
+            let value = scanner.skip().ok()?;
             scanner.finish().ok()?;
-            Some(text.clone())
+            has_unique_keys(value.text).then(|| text.clone())
         }
     }
 }
@@ -327,17 +351,17 @@ fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
 impl Parameters<'_> {
     /// Whether the object has all that is required, nothing unknown, and values of the right types.
     fn fits(&self, object: &str) -> bool {
-        let Ok(Value::Object(members)) = serde_json::from_str(object) else {
-            return false;
-        };
+        let members = members(Raw {
+            text: object,
+            kind: Kind::Object,
+        });
         let required = self.root.get("required").and_then(Value::as_array);
         let mut required = required.into_iter().flatten().filter_map(Value::as_str);
-        required.all(|key| members.contains_key(key))
-            && members.iter().all(|(key, value)| {
-                let is = Types::of(value);
-                let integral = is.allows(Types::INTEGER);
-                let is = if integral { is.or(Types::NUMBER) } else { is };
-                self.describes(key) && self.types(key).is_none_or(|types| types.allows(is))
+        required.all(|key| members.iter().any(|member| member.key.name() == key))
+            && members.iter().all(|member| {
+                let key = member.key.name();
+                let is = Types::of_text(member.raw);
+                self.describes(&key) && self.types(&key).is_none_or(|types| types.allows(is))
             })
     }
 

@@ -40,8 +40,8 @@ class Parsing:
 
     @property
     def has_matched(self) -> bool:
-        """Something after the marker was of this family."""
-        return self._cursor.matched
+        """Something after the marker was of this family, or an object or a list begins there."""
+        return self._cursor.matched or self._cursor.sees_bracket
 
     def feed(self, text: str) -> None:
         self._cursor.feed(text)
@@ -52,4 +52,3 @@ class Parsing:
         except StopIteration as done:
             self.calls = done.value
             self.end = self._cursor.place
-            self.failed = not self.calls

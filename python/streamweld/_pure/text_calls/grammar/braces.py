@@ -1,13 +1,14 @@
 """`braces`: `call:name{key:value,...}`, strings between quoting tokens, other values as JSON scalars, `{}` and `[]`.
 
-Keys: `prefix` before the name; `quote`: the token around strings; `close`.
+Keys: `prefix` before the name; `quote`: the token around strings; `typed`: `schema` if the schema decides what type a
+quoted value has, else it is a string; `close`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from streamweld._pure.text_calls.cursor import Malformed
 from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
@@ -28,6 +29,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
     quote = data["quote"]
     if data.get("prefix"):
         yield from cursor.expect(data["prefix"])
+    kind: Literal["raw", "string"] = "raw" if data.get("typed") == "schema" else "string"
     name = yield from cursor.name()
     yield from cursor.expect("{")
     found: dict[str, Argument] = {}
@@ -35,7 +37,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
         key = yield from _key(cursor, quote)
         yield from cursor.skip_space()
         if (yield from cursor.take(quote)):
-            add(found, Argument(key, (yield from cursor.until(quote)), "raw"))
+            add(found, Argument(key, (yield from cursor.until(quote)), kind))
         else:
             add(found, Argument(key, (yield from _value(cursor, quote, 0)), "json"))
     if data.get("close"):
@@ -55,13 +57,11 @@ def _ends(cursor: Cursor, closer: str, *, first: bool) -> Steps[bool]:
 
 
 def _key(cursor: Cursor, quote: str) -> Steps[str]:
+    yield from cursor.skip_space()
     if (yield from cursor.take(quote)):
         key = yield from cursor.until(quote)
     else:
-        key = yield from cursor.until(":")
-        if not key.strip() or any(mark in key for mark in "<>{}[],\n"):
-            raise Malformed
-        return key.strip()
+        key = yield from cursor.word()
     yield from cursor.expect(":")
     return key
 
@@ -89,7 +89,7 @@ def _value(cursor: Cursor, quote: str, depth: int) -> Steps[str]:
             members[key] = yield from _value(cursor, quote, depth + 1)
         written = [f"{json.dumps(key, ensure_ascii=False)}:{value}" for key, value in members.items()]
         return "{" + ",".join(written) + "}"
-    word = yield from cursor.name()
+    word = yield from cursor.word()
     if _SCALAR.fullmatch(word) is None:
         raise Malformed
     return word

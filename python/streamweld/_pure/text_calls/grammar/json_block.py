@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld._pure.json.scanner import JsonFault, Payload
+from streamweld._pure.json.scanner import JsonFault, Payload, has_lone_surrogate
 from streamweld._pure.json.scanner import parse as parse_json
 from streamweld._pure.text_calls.cursor import Malformed
 from streamweld._pure.text_calls.grammar.call import WrittenCall
@@ -29,18 +29,18 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
     values = data["values"]
     yield from cursor.expect(*data.get("lead", ()))
     first = yield from cursor.skip_space()
-    written: list[str] = []
+    calls: list[WrittenCall] = []
     if first == "{" and ("object" in values or "objects" in values):
-        written.append((yield from cursor.value()))
+        calls += _calls((yield from cursor.value()), data)
         while "objects" in values and (yield from cursor.skip_space()) == "{":
-            written.append((yield from cursor.value()))
+            calls += _calls((yield from cursor.value()), data)
     elif first == "[" and ("array" in values or "keyed" in values):
-        written.append((yield from cursor.value()))
+        calls += _calls((yield from cursor.value()), data)
     else:
         raise Malformed
     if data.get("close"):
         yield from cursor.expect(data["close"])
-    return [call for text in written for call in _calls(text, data)]
+    return calls
 
 
 def _calls(text: str, data: Mapping[str, Any]) -> list[WrittenCall]:
@@ -50,6 +50,8 @@ def _calls(text: str, data: Mapping[str, Any]) -> list[WrittenCall]:
         paths: list[tuple[int, ...]] = [(index,) for index in range(len(cast("list[object]", value)))]
     else:
         paths = [()]
+    if not paths:
+        raise Malformed
     read = _keyed if "keyed" in data["values"] else _named
     return [read(payload, path, data) for path in paths]
 
@@ -67,14 +69,14 @@ def _named(payload: Payload, path: tuple[int, ...], data: Mapping[str, Any]) -> 
     members = _member(payload, path)
     name = members.get(data.get("name", "name"))
     keys = [key for key in data.get("arguments", ("arguments", "parameters")) if key in members]
-    if not isinstance(name, str) or not name or len(keys) != 1:
+    if not isinstance(name, str) or not name or has_lone_surrogate(name) or len(keys) != 1:
         raise Malformed
     if not members.keys() <= {data.get("name", "name"), keys[0]} | _BESIDE:
         raise Malformed
     arguments = members[keys[0]]
     if isinstance(arguments, dict):
         return WrittenCall(name, payload.raw(*path, keys[0]) or "{}")
-    if isinstance(arguments, str) and data.get("unwrap", True):
+    if isinstance(arguments, str) and data.get("unwrap", True) and not has_lone_surrogate(arguments):
         return WrittenCall(name, checked_object(arguments))
     raise Malformed
 

@@ -48,8 +48,10 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
             return WrittenCall(name, list(found.values()))
         yield from cursor.expect(key_open)
         key = (yield from cursor.until(key_close)).strip(WHITE)
+        if not key or any(mark in key for mark in "<>\n"):
+            raise Malformed
         yield from cursor.expect(value_open)
         text = yield from cursor.until(value_close)
-        if not key or "<" in key or key_open in text or value_open in text:
-            raise Malformed  # a closer is missing
+        if key_open in text or value_open in text:
+            raise Malformed  # the closer of this one is missing
         add(found, Argument(key, text, "raw"))

@@ -24,10 +24,23 @@ _DEPTH: Final = 64
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _KEYWORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER: Final = re.compile(r"([+-]?)([0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?(?![0-9A-Za-z._+-])")
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _WORDS: Final = {"True": "true", "true": "true", "False": "false", "false": "false", "None": "null", "null": "null"}
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\\": "\\", "'": "'", '"': '"', "\n": ""}
+_ESCAPES: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "a": "\a",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "\n": "",
+}
+_OCTAL: Final = re.compile(r"[0-7]{1,3}")
 _HEX: Final = {"x": 2, "u": 4, "U": 8}
 _PLAIN: Final = {"'": re.compile(r"[^'\\]*"), '"': re.compile(r'[^"\\]*')}
 
@@ -133,22 +146,38 @@ class _Reader:
             return self._items("(", ")", depth)
         if mark == "{":
             return self._mapping(depth)
-        if mark in "-0123456789":
-            return self._match(_NUMBER)
+        if mark in "+-.0123456789":
+            return self._number()
         word = _WORDS.get(self._match(_WORD))
         if word is None:
             raise Malformed
         return word
 
+    def _number(self) -> str:
+        """A decimal number as JSON: `.5`, `5.` and `+1` are respelled, other bases are refused."""
+        found = _NUMBER.match(self._text, self._at)
+        if found is None:
+            raise Malformed
+        self._at = found.end()
+        sign, whole, fraction, exponent = found.groups("")
+        if not (whole or fraction.strip(".")) or (len(whole) > 1 and whole[0] == "0"):
+            raise Malformed
+        fraction = ".0" if fraction == "." else fraction
+        return f"{sign.removeprefix('+')}{whole or '0'}{fraction}{exponent}"
+
     def _items(self, opener: str, closer: str, depth: int) -> str:
         self._take(opener)
         items: list[str] = []
+        commas = 0
         while not self._sees(closer):
             if items:
                 self._take(",")
+                commas += 1
                 if self._sees(closer):
                     break
             items.append(self._value(depth + 1))
+        if closer == ")" and len(items) == 1 and not commas:
+            raise Malformed  # a value in parentheses
         return f"[{','.join(items)}]"
 
     def _mapping(self, depth: int) -> str:
@@ -196,14 +225,29 @@ class _Reader:
         self._at += 1
         if mark in _ESCAPES:
             return _ESCAPES[mark]
+        if mark == "N":
+            raise Malformed
+        octal = _OCTAL.match(self._text, self._at - 1)
+        if octal is not None:
+            self._at = octal.end()
+            return chr(int(octal[0], 8))
         digits = _HEX.get(mark)
         if digits is None:
             return "\\" + mark
+        number = self._hex(digits)
+        if mark == "u" and 0xD800 <= number < 0xDC00 and self._text.startswith("\\u", self._at):
+            self._at += 2
+            low = self._hex(4)
+            if not 0xDC00 <= low < 0xE000:
+                raise Malformed
+            number = 0x10000 + ((number - 0xD800) << 10) + (low - 0xDC00)
+        if number > 0x10FFFF or 0xD800 <= number < 0xE000:
+            raise Malformed
+        return chr(number)
+
+    def _hex(self, digits: int) -> int:
         written = self._text[self._at : self._at + digits]
         self._at += digits
         if len(written) != digits or not all(one in "0123456789abcdefABCDEF" for one in written):
             raise Malformed
-        number = int(written, 16)
-        if number > 0x10FFFF or 0xD800 <= number < 0xE000:
-            raise Malformed
-        return chr(number)
+        return int(written, 16)

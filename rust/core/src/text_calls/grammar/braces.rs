@@ -1,22 +1,26 @@
 //! Calls in braces with bare keys: `call:f{k:<|"|>v<|"|>,n:3}`. Strings stand between two of the family's own quotes.
 
-use crate::json::MAX_DEPTH;
 use crate::json::Scanner;
 use crate::json::write_string;
 use crate::text_calls::entry::Entry;
+use crate::text_calls::grammar::MAX_NESTING;
 use crate::text_calls::grammar::add_member;
+use crate::text_calls::reading::Nested;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
 use crate::text_calls::reading::in_name;
+use std::collections::HashSet;
 
 /// The literals of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Literals {
     prefix: String,
     quote: String,
+    /// The type of what stands between quotes is that of the tool's schema.
+    is_typed: bool,
 }
 
 impl Literals {
@@ -24,6 +28,7 @@ impl Literals {
         Some(Literals {
             prefix: entry.word("prefix").unwrap_or_default(),
             quote: entry.word("quote")?,
+            is_typed: entry.word("typed").is_some_and(|word| word == "schema"),
         })
     }
 
@@ -32,135 +37,155 @@ impl Literals {
         loop {
             match reading.place {
                 Place::Start => {
-                    reading.skip_blank(text);
-                    reading.expect(text, &self.prefix)?;
+                    if !self.prefix.is_empty() {
+                        reading.expect_next(text, &self.prefix)?;
+                    }
                     reading.place = Place::Name;
                 }
                 Place::Name => {
-                    reading.name = reading.run(text, in_name)?.to_owned();
+                    reading.name = reading.name(text)?.to_owned();
                     reading.place = Place::BeforeValue;
                 }
                 Place::BeforeValue => {
-                    reading.expect(text, "{")?;
+                    reading.expect_next(text, "{")?;
                     reading.place = Place::Members;
                 }
-                Place::Members => {
-                    reading.skip_blank(text);
-                    if reading.peek(text)? == '}' {
+                // What follows an opening bracket, or a member or item.
+                Place::Members | Place::AfterValue => {
+                    let next = reading.next(text)?;
+                    if next == closer(reading) {
                         reading.at += 1;
-                        reading.end_call();
-                        reading.place = Place::AfterCall;
-                        return Ok(false);
+                        if reading.nested.is_empty() {
+                            reading.end_call();
+                            return Ok(false);
+                        }
+                        end_nested(reading)?;
+                    } else {
+                        if reading.place == Place::AfterValue {
+                            reading.expect(text, ",")?;
+                        }
+                        reading.place = match reading.nested.last() {
+                            Some(Nested { keys: None, .. }) => Place::Value,
+                            _ => Place::Opener,
+                        };
                     }
-                    reading.key = reading.run(text, in_key)?.to_owned();
-                    reading.place = Place::Key;
+                }
+                Place::Opener => {
+                    reading.next(text)?;
+                    if reading.take(text, &self.quote)? {
+                        reading.place = Place::Key;
+                        continue;
+                    }
+                    let key = reading.run(text, in_word)?.to_owned();
+                    begin_member(reading, key)?;
                 }
                 Place::Key => {
-                    reading.expect(text, ":")?;
+                    let key = reading.until(text, &self.quote)?.to_owned();
+                    begin_member(reading, key)?;
+                }
+                Place::Attribute => {
+                    reading.expect_next(text, ":")?;
                     reading.place = Place::Value;
                 }
                 Place::Value => {
+                    if reading.nested.len() > MAX_NESTING {
+                        return Err(Stop::Broken);
+                    }
+                    let next = reading.next(text)?;
                     if reading.take(text, &self.quote)? {
-                        reading.place = Place::Attribute;
+                        reading.place = Place::Object;
+                    } else if matches!(next, '[' | '{') {
+                        begin_value(reading);
+                        reading.at += 1;
+                        reading.json.push(next);
+                        reading.nested.push(Nested {
+                            keys: (next == '{').then(HashSet::new),
+                            is_empty: true,
+                        });
+                        reading.place = Place::Members;
+                    } else {
+                        let word = reading.run(text, in_word)?;
+                        let mut scanner = Scanner::new(word, None);
+                        let raw = scanner.skip().map_err(|_| Stop::Broken)?;
+                        scanner.finish().map_err(|_| Stop::Broken)?;
+                        begin_value(reading);
+                        reading.json.push_str(raw.text);
+                        end_value(reading)?;
+                    }
+                }
+                Place::Object => {
+                    let raw = reading.until(text, &self.quote)?;
+                    if !reading.nested.is_empty() {
+                        begin_value(reading);
+                        write_string(&mut reading.json, raw);
+                        end_value(reading)?;
                         continue;
                     }
-                    let mut ahead = Reading::new(reading.at);
-                    let mut json = String::new();
-                    self.value(&mut ahead, text, &mut json, 0)?;
-                    reading.at = ahead.at;
-                    add_member(reading, Value::Json(json))?;
+                    let value = if self.is_typed {
+                        Value::Raw(raw.to_owned())
+                    } else {
+                        Value::Text(raw.to_owned())
+                    };
+                    add_member(reading, value)?;
                     reading.place = Place::AfterValue;
                 }
-                Place::Attribute => {
-                    let raw = reading.until(text, &self.quote, None)?.to_owned();
-                    add_member(reading, Value::Text(raw))?;
-                    reading.place = Place::AfterValue;
-                }
-                Place::AfterValue => {
-                    reading.skip_blank(text);
-                    match reading.peek(text)? {
-                        ',' => reading.at += 1,
-                        '}' => {}
-                        _ => return Err(Stop::Broken),
-                    }
-                    reading.place = Place::Members;
-                }
-                Place::Object | Place::AfterCall => return Err(Stop::Broken),
-            }
-        }
-    }
-
-    /// One value, written as JSON.
-    fn value(&self, at: &mut Reading, text: &str, out: &mut String, depth: u32) -> Parse<()> {
-        if depth > MAX_DEPTH {
-            return Err(Stop::Broken);
-        }
-        at.skip_blank(text);
-        if at.take(text, &self.quote)? {
-            write_string(out, at.until(text, &self.quote, None)?);
-            return Ok(());
-        }
-        match at.peek(text)? {
-            '[' => self.several(at, text, out, depth, false),
-            '{' => self.several(at, text, out, depth, true),
-            _ => {
-                let such = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-                let word = at.run(text, such)?;
-                let mut scanner = Scanner::new(word, None);
-                let raw = scanner
-                    .skip()
-                    .and_then(|raw| scanner.finish().map(|()| raw));
-                out.push_str(raw.map_err(|_| Stop::Broken)?.text);
-                Ok(())
-            }
-        }
-    }
-
-    fn several(
-        &self,
-        at: &mut Reading,
-        text: &str,
-        out: &mut String,
-        depth: u32,
-        keyed: bool,
-    ) -> Parse<()> {
-        let (open, close) = if keyed { ('{', '}') } else { ('[', ']') };
-        at.at += 1;
-        out.push(open);
-        let mut keys: Vec<String> = Vec::new();
-        let mut is_first = true;
-        loop {
-            at.skip_blank(text);
-            if at.peek(text)? == close {
-                at.at += 1;
-                out.push(close);
-                return Ok(());
-            }
-            if !is_first {
-                out.push(',');
-            }
-            is_first = false;
-            if keyed {
-                let key = at.run(text, in_key)?.to_owned();
-                write_string(out, &key);
-                out.push(':');
-                if keys.contains(&key) {
-                    return Err(Stop::Broken);
-                }
-                keys.push(key);
-                at.expect(text, ":")?;
-            }
-            self.value(at, text, out, depth + 1)?;
-            at.skip_blank(text);
-            match at.peek(text)? {
-                ',' => at.at += 1,
-                other if other == close => {}
-                _ => return Err(Stop::Broken),
+                Place::AfterCall => return Err(Stop::Broken),
             }
         }
     }
 }
 
-fn in_key(character: char) -> bool {
-    character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | '$')
+/// What closes the list or the object that is open.
+fn closer(reading: &Reading) -> char {
+    match reading.nested.last() {
+        Some(Nested { keys: None, .. }) => ']',
+        _ => '}',
+    }
+}
+
+/// The key of a member was read.
+fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
+    reading.place = Place::Attribute;
+    let Some(nested) = reading.nested.last_mut() else {
+        reading.key = key;
+        return Ok(());
+    };
+    if !nested.is_empty {
+        reading.json.push(',');
+    }
+    nested.is_empty = true;
+    write_string(&mut reading.json, &key);
+    reading.json.push(':');
+    let is_new = nested.keys.as_mut().is_some_and(|keys| keys.insert(key));
+    if is_new { Ok(()) } else { Err(Stop::Broken) }
+}
+
+/// A value begins: the comma before it, if it is not the first of a list. That of a member stands before its key.
+fn begin_value(reading: &mut Reading) {
+    if let Some(nested) = reading.nested.last_mut() {
+        if !nested.is_empty {
+            reading.json.push(',');
+        }
+        nested.is_empty = false;
+    }
+}
+
+fn end_value(reading: &mut Reading) -> Parse<()> {
+    reading.place = Place::AfterValue;
+    if reading.nested.is_empty() {
+        let json = std::mem::take(&mut reading.json);
+        add_member(reading, Value::Json(json))?;
+    }
+    Ok(())
+}
+
+fn end_nested(reading: &mut Reading) -> Parse<()> {
+    reading.json.push(closer(reading));
+    reading.nested.pop();
+    end_value(reading)
+}
+
+/// A bare key, or a number or word of JSON.
+fn in_word(character: char) -> bool {
+    character != ':' && in_name(character)
 }

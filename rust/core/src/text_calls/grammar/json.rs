@@ -10,10 +10,10 @@ use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
-use std::collections::HashSet;
+use crate::text_calls::reading::has_unique_keys;
 
-/// A member that declarations of tools have, and calls do not.
-const DESCRIPTION: &str = "description";
+/// What else a call may have. Any other member, such as `description`, shows that it is not one.
+const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
 /// What stands in the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,9 +78,8 @@ impl Grammar {
             reading.expect_all(text, &self.lead)?;
             reading.place = Place::Value;
         }
-        reading.skip_blank(text);
         let is_first = reading.calls.is_empty();
-        let opener = reading.peek(text)?;
+        let opener = reading.next(text)?;
         let repeats = match opener {
             '{' if self.values.contains(&Values::Objects) => true,
             '{' if is_first && self.values.contains(&Values::Object) => false,
@@ -88,7 +87,7 @@ impl Grammar {
             _ => return Err(Stop::Broken),
         };
         let raw = Raw {
-            text: reading.json(text, &[opener])?,
+            text: reading.json(text, opener)?,
             kind: if opener == '{' {
                 Kind::Object
             } else {
@@ -141,14 +140,14 @@ fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
             } if known.iter().any(|known| *known == key) => {
                 arguments.replace(object(value, *unwrap)?).is_some()
             }
-            Keys::Named { .. } => key == DESCRIPTION,
+            Keys::Named { .. } => !BESIDE.contains(&key.as_ref()),
         };
         if is_broken {
             return None;
         }
     }
     Some(Found {
-        name: name?,
+        name: name.filter(|name| !name.is_empty())?,
         arguments: Arguments::Object(arguments?),
     })
 }
@@ -175,34 +174,4 @@ fn object(raw: Raw<'_>, unwrap: bool) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// No object in the JSON text has one key twice.
-pub(crate) fn has_unique_keys(json: &str) -> bool {
-    unique(&mut Scanner::again(json)) == Some(true)
-}
-
-/// As deep as the text was checked to be, and no deeper.
-fn unique(scanner: &mut Scanner<'_>) -> Option<bool> {
-    match scanner.kind().ok()? {
-        Kind::Object => {
-            let mut keys = HashSet::new();
-            scanner.enter_object().ok()?;
-            while let Some(key) = scanner.next_key().ok()? {
-                if !keys.insert(key.name().into_owned()) || !unique(scanner)? {
-                    return Some(false);
-                }
-            }
-        }
-        Kind::Array => {
-            scanner.enter_array().ok()?;
-            while scanner.next_item().ok()? {
-                if !unique(scanner)? {
-                    return Some(false);
-                }
-            }
-        }
-        _ => drop(scanner.skip().ok()?),
-    }
-    Some(true)
 }

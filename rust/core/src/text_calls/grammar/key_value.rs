@@ -8,7 +8,6 @@ use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
-use crate::text_calls::reading::in_name;
 use crate::text_calls::reading::is_blank;
 
 /// The tags of one family.
@@ -55,58 +54,51 @@ impl Tags {
             match reading.place {
                 Place::Start => {
                     if let Some(call) = &self.call {
-                        reading.skip_blank(text);
-                        reading.expect(text, &call.open)?;
+                        reading.expect_next(text, &call.open)?;
                     }
                     reading.place = Place::Name;
                 }
                 Place::Name => {
-                    reading.skip_blank(text);
-                    reading.name = reading.run(text, in_name)?.to_owned();
+                    reading.next(text)?;
+                    reading.name = reading.name(text)?.to_owned();
                     reading.place = Place::BeforeValue;
                 }
                 Place::BeforeValue => {
-                    reading.skip_blank(text);
+                    reading.next(text)?;
                     let separator = self
                         .call
                         .as_ref()
                         .and_then(|call| call.separator.as_deref());
                     if let Some(separator) = separator {
-                        // All that may come begins with the same character.
-                        match reading.take(text, separator) {
-                            Err(Stop::Cut) => return Err(Stop::Cut),
-                            Ok(_) | Err(Stop::Broken) => {}
-                        }
+                        reading.take(text, separator)?;
                     }
                     reading.place = Place::Members;
                 }
                 Place::Members => {
-                    reading.skip_blank(text);
-                    let rest = reading.rest(text);
                     let literal = match (&self.call, close) {
                         (Some(call), _) => call.close.as_str(),
                         (None, Close::Literal(literal)) => literal.as_str(),
                         (None, _) => return Err(Stop::Broken),
                     };
-                    if rest.starts_with(key_open.as_str()) {
-                        reading.at += key_open.len();
-                        reading.place = Place::Key;
-                    } else if rest.starts_with(literal) {
-                        if self.call.is_some() {
-                            reading.at += literal.len();
+                    reading.next(text)?;
+                    let before = reading.at;
+                    if reading.take(text, literal)? {
+                        if self.call.is_none() {
+                            // The block's closer is read with the block.
+                            reading.at = before;
                         }
                         reading.end_call();
                         reading.place = Place::Start;
                         return Ok(self.call.is_some());
-                    } else if key_open.starts_with(rest) || literal.starts_with(rest) {
-                        return Err(Stop::Cut);
-                    } else {
-                        return Err(Stop::Broken);
                     }
+                    reading.place = Place::Object;
+                }
+                Place::Object => {
+                    reading.expect_next(text, key_open)?;
+                    reading.place = Place::Key;
                 }
                 Place::Key => {
-                    let raw = reading.until(text, key_close, Some(key_open))?;
-                    let key = raw.trim_matches(is_blank);
+                    let key = reading.until(text, key_close)?.trim_matches(is_blank);
                     if key.is_empty() || key.contains(['<', '>', '\n']) {
                         return Err(Stop::Broken);
                     }
@@ -114,18 +106,19 @@ impl Tags {
                     reading.place = Place::Attribute;
                 }
                 Place::Attribute => {
-                    reading.skip_blank(text);
-                    reading.expect(text, value_open)?;
+                    reading.expect_next(text, value_open)?;
                     reading.place = Place::Value;
                 }
                 Place::Value => {
-                    let raw = reading
-                        .until(text, value_close, Some(value_open))?
-                        .to_owned();
+                    let raw = reading.until(text, value_close)?.to_owned();
+                    // The closer of another one is missing.
+                    if raw.contains(key_open) || raw.contains(value_open) {
+                        return Err(Stop::Broken);
+                    }
                     add_member(reading, Value::Raw(raw))?;
                     reading.place = Place::Members;
                 }
-                Place::Object | Place::AfterValue | Place::AfterCall => return Err(Stop::Broken),
+                Place::Opener | Place::AfterValue | Place::AfterCall => return Err(Stop::Broken),
             }
         }
     }

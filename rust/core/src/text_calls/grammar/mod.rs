@@ -16,6 +16,9 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
 
+/// How deep lists and objects may be nested where they are not JSON.
+const MAX_NESTING: usize = 64;
+
 /// How the calls of a block are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Grammar {

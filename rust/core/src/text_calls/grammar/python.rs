@@ -5,17 +5,14 @@ use crate::text_calls::grammar::python_literal::call;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
-use crate::text_calls::reading::in_name;
-
-const QUOTES: &[u8] = b"'\"";
+use crate::text_calls::reading::Syntax;
 
 /// A list of calls.
 pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
-    reading.skip_blank(text);
-    if reading.peek(text)? != '[' {
+    if reading.next(text)? != '[' {
         return Err(Stop::Broken);
     }
-    let raw = reading.balanced(text, QUOTES)?;
+    let raw = reading.balanced(text, Syntax::Python)?;
     let mut cursor = Cursor::new(raw, 1);
     loop {
         cursor.skip_blank();
@@ -32,14 +29,14 @@ pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
 
 /// The next call of several.
 pub(crate) fn one(reading: &mut Reading, text: &str) -> Parse<bool> {
-    reading.skip_blank(text);
     if reading.name.is_empty() {
-        reading.name = reading.run(text, in_name)?.to_owned();
+        reading.next(text)?;
+        reading.name = reading.name(text)?.to_owned();
     }
     if reading.peek(text)? != '(' {
         return Err(Stop::Broken);
     }
-    let raw = reading.balanced(text, QUOTES)?;
+    let raw = reading.balanced(text, Syntax::Python)?;
     let whole = format!("{}{raw}", std::mem::take(&mut reading.name));
     let mut cursor = Cursor::new(&whole, 0);
     reading.calls.push(call(&mut cursor).ok_or(Stop::Broken)?);

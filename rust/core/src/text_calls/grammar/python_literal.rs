@@ -3,13 +3,12 @@
 //! `true`, `false` and `null` are accepted besides Python's own words. Names, operators, positional arguments and
 //! everything else that would have to be evaluated is refused.
 
-use crate::json::MAX_DEPTH;
 use crate::json::Scanner;
 use crate::json::write_string;
+use crate::text_calls::grammar::MAX_NESTING;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Value;
-use crate::text_calls::reading::in_name;
 use crate::text_calls::reading::is_blank;
 use std::collections::HashSet;
 
@@ -65,13 +64,19 @@ impl<'a> Cursor<'a> {
 }
 
 fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
+    character.is_ascii_alphanumeric() || character == '_'
+}
+
+/// Dots and dashes occur in names of tools.
+fn is_dotted(character: char) -> bool {
+    is_word(character) || matches!(character, '.' | '-')
 }
 
 /// One call, with keyword arguments only.
 pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
-    let name = cursor.run(in_name);
-    if name.is_empty() {
+    cursor.skip_blank();
+    let name = cursor.run(is_dotted);
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return None;
     }
     cursor.skip_blank();
@@ -93,7 +98,7 @@ pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
         cursor.skip_blank();
         cursor.expect("=")?;
         let mut value = String::new();
-        literal(cursor, &mut value, 1)?;
+        literal(cursor, &mut value, 0)?;
         if !keys.insert(key) {
             return None;
         }
@@ -106,8 +111,8 @@ pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
 }
 
 /// One literal, written as JSON.
-pub(crate) fn literal(cursor: &mut Cursor<'_>, out: &mut String, depth: u32) -> Option<()> {
-    if depth > MAX_DEPTH {
+pub(crate) fn literal(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> {
+    if depth > MAX_NESTING {
         return None;
     }
     cursor.skip_blank();
@@ -134,7 +139,7 @@ fn word(cursor: &mut Cursor<'_>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-fn list(cursor: &mut Cursor<'_>, out: &mut String, closer: char, depth: u32) -> Option<()> {
+fn list(cursor: &mut Cursor<'_>, out: &mut String, closer: char, depth: usize) -> Option<()> {
     cursor.advance(1);
     out.push('[');
     let mut items = 0;
@@ -167,7 +172,7 @@ fn list(cursor: &mut Cursor<'_>, out: &mut String, closer: char, depth: u32) -> 
     Some(())
 }
 
-fn dict(cursor: &mut Cursor<'_>, out: &mut String, depth: u32) -> Option<()> {
+fn dict(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> {
     cursor.advance(1);
     out.push('{');
     let mut keys: HashSet<String> = HashSet::new();

@@ -4,14 +4,11 @@
 
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
-use crate::text_calls::grammar::json::has_unique_keys;
-use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
-use crate::text_calls::reading::in_name;
 use crate::text_calls::reading::is_blank;
 
 /// The tags of one family.
@@ -70,85 +67,63 @@ impl Tags {
         loop {
             match reading.place {
                 Place::Start => {
-                    let mut ahead = Reading::new(reading.at);
-                    ahead.expect_all(text, &self.call.lead)?;
-                    ahead.skip_blank(text);
-                    ahead.expect(text, &self.call.open)?;
-                    reading.at = ahead.at;
+                    reading.expect_all(text, &self.call.lead)?;
+                    reading.place = Place::BeforeValue;
+                }
+                Place::BeforeValue => {
+                    reading.expect_next(text, &self.call.open)?;
                     reading.place = Place::Name;
                 }
                 Place::Name => {
                     if reading.name.is_empty() {
-                        reading.name = reading.run(text, in_name)?.to_owned();
+                        reading.name = reading.name(text)?.to_owned();
                     }
                     if self.is_marked && self.call.is_empty(reading, text)? {
                         reading.place = Place::AfterCall;
+                        reading.end_call();
                         continue;
                     }
                     reading.expect(text, &self.call.named)?;
-                    reading.place = Place::BeforeValue;
+                    reading.place = Place::Members;
                 }
-                // An object may stand for all parameters.
-                Place::BeforeValue => {
-                    reading.skip_blank(text);
-                    let is_object = self.is_marked && reading.peek(text)? == '{';
-                    reading.place = if is_object {
-                        Place::Object
+                Place::Members => {
+                    let first = reading.next(text)?;
+                    // An object may stand for all parameters.
+                    if self.is_marked && first == '{' && reading.members.is_empty() {
+                        reading.place = Place::Object;
+                    } else if reading.take(text, &self.call.close)? {
+                        reading.end_call();
+                        reading.place = Place::AfterCall;
                     } else {
-                        Place::Members
-                    };
+                        reading.place = Place::Opener;
+                    }
                 }
                 Place::Object => {
-                    let raw = reading.json(text, &['{'])?.to_owned();
-                    if !has_unique_keys(&raw) {
-                        return Err(Stop::Broken);
-                    }
-                    reading.end_call_with(Arguments::Object(raw));
+                    reading.object(text)?;
                     reading.place = Place::AfterValue;
                 }
                 Place::AfterValue => {
-                    let mut ahead = Reading::new(reading.at);
-                    ahead.skip_blank(text);
-                    ahead.expect(text, &self.call.close)?;
-                    ahead.expect_all(text, &self.call.tail)?;
-                    reading.at = ahead.at;
-                    reading.place = Place::Start;
-                    return Ok(true);
+                    reading.expect_next(text, &self.call.close)?;
+                    reading.place = Place::AfterCall;
                 }
-                Place::Members => {
-                    reading.skip_blank(text);
-                    let rest = reading.rest(text);
-                    let (open, close) = (&self.parameter.open, &self.call.close);
-                    if rest.starts_with(open.as_str()) {
-                        reading.at += open.len();
-                        reading.place = Place::Key;
-                    } else if rest.starts_with(close.as_str()) {
-                        reading.at += close.len();
-                        reading.place = Place::AfterCall;
-                    } else if open.starts_with(rest) || close.starts_with(rest) {
-                        return Err(Stop::Cut);
-                    } else {
-                        return Err(Stop::Broken);
-                    }
+                Place::Opener => {
+                    reading.expect_next(text, &self.parameter.open)?;
+                    reading.place = Place::Key;
                 }
                 Place::Key => {
-                    let such = |c| !(is_blank(c) || matches!(c, '<' | '>' | '"'));
                     if reading.key.is_empty() {
-                        reading.key = reading.run(text, such)?.to_owned();
+                        reading.key = reading.name(text)?.to_owned();
                     }
                     reading.expect(text, &self.parameter.named)?;
                     reading.place = Place::Attribute;
                 }
                 Place::Attribute => {
                     if self.is_marked {
-                        let mut ahead = Reading::new(reading.at);
-                        ahead.skip_blank(text);
-                        ahead.expect(text, "string=\"")?;
-                        reading.is_string = match ahead.peek(text)? {
-                            't' => ahead.expect(text, "true\">").map(|()| true)?,
-                            _ => ahead.expect(text, "false\">").map(|()| false)?,
-                        };
-                        reading.at = ahead.at;
+                        reading.next(text)?;
+                        reading.is_string = reading.take(text, "string=\"true\">")?;
+                        if !reading.is_string {
+                            reading.expect(text, "string=\"false\">")?;
+                        }
                     }
                     reading.place = Place::Value;
                 }
@@ -158,7 +133,6 @@ impl Tags {
                 }
                 Place::AfterCall => {
                     reading.expect_all(text, &self.call.tail)?;
-                    reading.end_call();
                     reading.place = Place::Start;
                     return Ok(true);
                 }
@@ -167,14 +141,25 @@ impl Tags {
     }
 
     fn value(&self, reading: &mut Reading, text: &str) -> Parse<()> {
-        let raw = reading.until(text, &self.parameter.close, Some(&self.parameter.open))?;
+        let raw = reading.until(text, &self.parameter.close)?;
+        // The closer of another one is missing.
+        if raw.contains(&self.parameter.open) {
+            return Err(Stop::Broken);
+        }
         let value = match (self.is_marked, reading.is_string) {
-            (true, true) => Value::Text(raw.to_owned()),
+            (true, true) => Value::Text(self.plain(raw).to_owned()),
             (true, false) => Value::Json(raw.trim_matches(is_blank).to_owned()),
-            (false, _) if self.trims => Value::Raw(without_newlines(raw).to_owned()),
-            (false, _) => Value::Raw(raw.to_owned()),
+            (false, _) => Value::Raw(self.plain(raw).to_owned()),
         };
         add_member(reading, value)
+    }
+
+    fn plain<'t>(&self, raw: &'t str) -> &'t str {
+        if self.trims {
+            without_newlines(raw)
+        } else {
+            raw
+        }
     }
 }
 

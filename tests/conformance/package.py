@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.envelope import fill
 from tests.convert.test_convert_vectors import expected as converted
 from tests.repair.test_repair_vectors import expected as repaired
 from tests.support.places import REPOSITORY, VECTORS
@@ -86,10 +87,13 @@ def stream(path: Path, vector: dict[str, Any], dialect: str) -> Case:
     expect["fault"] = expect.get("error") is not None or "response_error" in expect
     if "events" in vector:
         expect["events"] = vector["events"]
+    reads = [spelled(chunk) for chunk in vector["chunks"]]
     portable = not options.keys() - {"seed"} and dialect in DIALECTS and expect.get("completeness") != "open"
-    return envelope(
-        path, vector, "stream", dialect=dialect, options=options, portable=portable, expect=expect,
-    )  # fmt: skip
+    parts = {"dialect": dialect, "options": options, "portable": portable, "expect": expect}
+    filled = fill(dialect, path.stem, reads) if portable else reads
+    if filled != reads:
+        parts |= {"reads": filled, "filled": True}
+    return envelope(path, vector, "stream", **parts)
 
 
 def sse(path: Path, vector: dict[str, Any]) -> Case:
@@ -154,9 +158,7 @@ def of_file(path: Path) -> list[Case]:
     if path.name == "families.json":
         made = {"why": "the grammar of this model family", "expect": {"calls": document["calls"]}}
         families = document["families"].items()
-        return [
-            text_call(path, {"name": name, "pieces": [text], **made}, document["tools"]) for name, text in families
-        ]
+        return [text_call(path, {"name": name, "pieces": [text], **made}, document["tools"]) for name, text in families]
     return []
 
 

@@ -12,7 +12,8 @@ from streamweld.usage import normalized
 
 from tests.history.jsonable import marked
 from tests.support.harness import policy_of
-from tests.text_calls.support import calls_of, read as read_text
+from tests.text_calls.support import calls_of
+from tests.text_calls.support import read as read_text
 
 READER = {"name": "streamweld", "version": sw.__version__}
 # The members of a request that hold the history.

@@ -2,8 +2,9 @@
 
 usage: conformance.py ADAPTER.py [--cases DIR] [--category NAME]... [--all] [--json FILE] [--fail]
 
-ADAPTER.py defines `READER = {"name": ..., "version": ...}` and `read(case, reads)`, which returns the record of the case or
-None if the reader does not support it. Without `--all`, only portable cases of the categories `stream` and `sse` run.
+ADAPTER.py defines `READER = {"name": ..., "version": ...}` and `read(case, reads)`, which returns the record of the
+case, or None if the reader does not support it. Without `--all`, only portable cases of the categories `stream` and
+`sse` run.
 """
 
 from __future__ import annotations

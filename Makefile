@@ -131,11 +131,11 @@ scorecard-short: setup build ## the short forms of the scorecard that no suite c
 	$(PY) .ci/scorecard.py run --short $(ROWS)
 
 .PHONY: conformance scoreboard
-conformance: setup build ## package the conformance suite into dist/, and run our own reader over it
+conformance: $(STAMPS)/test build ## package the conformance suite into dist/, and run our own reader over it
 	PYTHONPATH=. $(PY) -m tests.conformance.package --out dist
 	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard run streamweld
 
-scoreboard: setup build $(VENV)/conformance/readers/made $(VENV)/conformance/litellm/made ## run other readers over the suite; writes docs/scoreboard/
+scoreboard: $(STAMPS)/test node-modules build $(VENV)/conformance/readers/made $(VENV)/conformance/litellm/made ## run other readers over the suite; writes docs/scoreboard/
 	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard run $(READERS)
 	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard page
 

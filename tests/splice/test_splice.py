@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -246,6 +247,12 @@ def test_a_second_stream_without_events_is_bounded() -> None:
     for _ in range(5000):
         assert splicer.feed(b": ping\n\n") == b""
     assert splicer.feed(RESPONSES[2]).endswith(RESPONSES[2])
+    assert sys.getsizeof(splicer._lead) < 100_000
+
+
+def test_an_empty_first_stream_adds_nothing() -> None:
+    for second in (b"", b"".join(CHAT), b'[{"candidates":[1]},\n\n{"candidates":[2]}]'):
+        assert sw.splice(b"", second) == second
 
 
 def test_iterators_join_and_close_their_source() -> None:

@@ -18,7 +18,7 @@ __all__ = ["StreamSplicer"]
 
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
 _LONGEST_BLANK: Final = len(b"\r\n\r\n")  # what an event can still lack once its last line was sent
-_MOST_LEAD: Final = 1000  # keep-alives before the first event; older ones are dropped
+_MOST_LEAD: Final = 1 << 16  # bytes of keep-alives before the first event; more are dropped
 
 
 class _State(Enum):
@@ -54,7 +54,18 @@ class StreamSplicer:
     b'data: {"sequence_number":0}\\n\\ndata: {"sequence_number":1}\\n\\n'
     """
 
-    __slots__ = ("_first", "_is_aligned", "_is_identical", "_lead", "_next", "_reader", "_start", "_state", "_trailing")
+    __slots__ = (
+        "_first",
+        "_is_aligned",
+        "_is_identical",
+        "_lead",
+        "_lead_bytes",
+        "_next",
+        "_reader",
+        "_start",
+        "_state",
+        "_trailing",
+    )
 
     def __init__(
         self,
@@ -69,11 +80,12 @@ class StreamSplicer:
         self._first = FirstStream(body, limits)
         self._start = _checked(second_starts, len(self._first.events))
         self._lead: list[bytes] = []  # the blocks of the second stream before its first event: comments and pings
+        self._lead_bytes = 0
         self._trailing = iter(self._first.trailing)  # what it need not send again
         self._is_aligned = second_starts != "auto"  # the second stream starts at the start of an event
         self._is_identical = True  # what it repeated so far has the same bytes
         self._next = 0  # the event of the first stream that the second must send next
-        self._state = _State.LOCATING
+        self._state = _State.LOCATING if body else _State.PASSING
         if second_starts != "next_byte" and _is_bare(body):
             if second_starts not in ("auto", "first_event"):
                 raise UsageError(f"second_starts={second_starts!r}: the first body is not an event stream")
@@ -129,7 +141,7 @@ class StreamSplicer:
                     return self._pass(self._first.body + b"".join(self._lead), blocks[position + 1 :])
                 if block.key is None:
                     continue
-                self._lead.pop()
+                del self._lead[-1:]
                 overlap = self._locate(block)
                 self._next = overlap.event
                 state = _State.OVERLAPPING
@@ -156,8 +168,10 @@ class StreamSplicer:
     def _continues(self) -> bool:
         """Whether the second stream continues at the very next byte. Decided once, at its first line with anything."""
         if self._is_aligned:
-            if len(self._lead) > _MOST_LEAD:
-                del self._lead[0]
+            self._lead_bytes += len(self._lead[-1])
+            if self._lead_bytes > _MOST_LEAD:
+                self._lead.clear()
+                self._lead_bytes = 0
             return False
         lead = b"".join(self._lead)
         if is_continued_by(self._first, lead):
@@ -176,12 +190,12 @@ class StreamSplicer:
         try:
             return locate(self._first, block)
         except SpliceError as fault:
-            raise _placed(fault.rule, fault.detail, block, 0) from None
+            raise _placed(fault.rule, fault.detail, block) from None
 
     def _check(self, block: Block) -> None:
         expected = self._first.events[self._next]
         if block.key != expected.key:
-            raise _placed("splice_other_stream", "an event that both hold is not the same in both", block, self._next)
+            raise _placed("splice_other_stream", "an event that both hold is not the same in both", block)
         self._is_identical = self._is_identical and block.raw == expected.raw
         self._next += 1
 
@@ -191,16 +205,12 @@ class StreamSplicer:
         if first.marks is not Marks.NONE or not first.events or self._start != "auto" or not self._is_identical:
             return
         if block.key is not None and not first.is_only_comments_after and first.tail.lstrip(b"\r\n") not in block.raw:
-            raise _placed(
-                "splice_other_stream", "the incomplete event of the first goes on otherwise", block, self._next
-            )
+            raise _placed("splice_other_stream", "the incomplete event of the first goes on otherwise", block)
 
     def _compare(self, data: bytes) -> bytes:
         body = self._first.body
         place = self._next
-        if not (body[place : place + len(data)] == data if place + len(data) <= len(body) else True):
-            raise SpliceError(rule="splice_other_stream", detail="it does not repeat the first body")
-        if place + len(data) > len(body) and not data.startswith(body[place:]):
+        if not data.startswith(body[place : place + len(data)]):
             raise SpliceError(rule="splice_other_stream", detail="it does not repeat the first body")
         self._next = place + len(data)
         self._state = _State.PASSING if self._next > len(body) else _State.COMPARING
@@ -242,5 +252,5 @@ def _is_bare(body: bytes) -> bool:
     return body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
-def _placed(rule: str, detail: str, block: Block, ordinal: int) -> SpliceError:
-    return SpliceError(rule=rule, detail=detail, byte_offset=block.offset, event_ordinal=ordinal, raw=block.raw)
+def _placed(rule: str, detail: str, block: Block) -> SpliceError:
+    return SpliceError(rule=rule, detail=detail, byte_offset=block.offset, raw=block.raw)

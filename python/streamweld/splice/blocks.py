@@ -50,9 +50,9 @@ class BlockReader:
         self._max: Final = caps.max_event_bytes
         self._reader = FrameReader(limits=limits)
         self._buffer = bytearray()  # the block that is not complete
-        self._offset = 0  # of the buffer in the body
-        self._line = 0  # where the line begins that is not complete, in the buffer
-        self._scanned = 0  # the buffer has no line end between `_line` and here
+        self._offset: int = 0  # of the buffer in the body
+        self._line: int = 0  # where the line begins that is not complete, in the buffer
+        self._scanned: int = 0  # the buffer has no line end between `_line` and here
         self._last_id = ""
 
     @property
@@ -84,15 +84,16 @@ class BlockReader:
         return replace(block, raw=tail)
 
     def _blocks(self, *, is_end: bool) -> list[Block]:
-        blocks = []
+        blocks: list[Block] = []
         start = 0
         for match in _LINE_END.finditer(self._buffer, self._scanned):
             if not is_end and match[0] == b"\r" and match.end() == len(self._buffer):
                 self._scanned = match.start()
                 break
-            is_blank = match.start() == self._line
-            if self._line == 0 and self._offset == 0 and self._buffer[: match.start()] == _BOM:
-                is_blank = True
+            is_only_bom = (
+                self._offset == self._line == 0 and self._buffer.startswith(_BOM) and match.start() == len(_BOM)
+            )
+            is_blank = match.start() == self._line or is_only_bom
             self._line = self._scanned = match.end()
             if is_blank:
                 blocks.append(self._block(bytes(self._buffer[start : self._line]), self._offset + start))

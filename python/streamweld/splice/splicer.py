@@ -130,8 +130,9 @@ class StreamSplicer:
         blocks = self._reader.finish()
         last = self._reader.take_unterminated()
         joined = self._join(state, blocks if last is None else [*blocks, last])
-        state, self._state = self._state, _State.CLOSED
-        return joined if state is _State.PASSING else self._unfinished(state)
+        left = joined or self._unfinished()
+        self._state = _State.CLOSED
+        return left
 
     def _join(self, state: _State, blocks: list[Block]) -> bytes:
         for position, block in enumerate(blocks):
@@ -187,6 +188,8 @@ class StreamSplicer:
                 return Overlap(len(self._first.events))
             case "first_event":
                 return Overlap(0)
+            case _:
+                pass
         try:
             return locate(self._first, block)
         except SpliceError as fault:
@@ -216,9 +219,9 @@ class StreamSplicer:
         self._state = _State.PASSING if self._next > len(body) else _State.COMPARING
         return body + data[len(body) - place :] if self._state is _State.PASSING else b""
 
-    def _unfinished(self, state: _State) -> bytes:
+    def _unfinished(self) -> bytes:
         """The second stream ended before it had a new complete event."""
-        first, tail = self._first, self._reader.tail
+        first, tail, state = self._first, self._reader.tail, self._state
         if state is _State.LOCATING and not self._is_aligned:
             second = b"".join(self._lead) + tail
             is_inside_line = bool(first.tail) and not first.tail.endswith((b"\r", b"\n"))

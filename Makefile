@@ -130,6 +130,20 @@ reliability: | $(STAMPS)/venv ## write reliability.json and docs/reliability.md;
 scorecard-short: setup build ## the short forms of the scorecard that no suite covers, as .ci/run runs them
 	$(PY) .ci/scorecard.py run --short $(ROWS)
 
+.PHONY: conformance scoreboard
+conformance: $(STAMPS)/test build ## package the conformance suite into dist/, and run our own reader over it
+	PYTHONPATH=. $(PY) -m tests.conformance.package --out dist
+	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard run streamweld
+
+scoreboard: $(STAMPS)/test node-modules build $(VENV)/conformance/readers/made $(VENV)/conformance/litellm/made ## run other readers over the suite; writes docs/scoreboard/
+	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard run $(READERS)
+	PYTHONPATH=. $(PY) -m tests.conformance.scoreboard page
+
+$(VENV)/conformance/%/made: tests/conformance/environments/%.txt | $(STAMPS)/venv
+	$(PY) -m venv --clear --without-pip $(@D)
+	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --no-deps --only-binary :all: --requirement $<
+	@touch $@
+
 .PHONY: fuzz release-check reproducible audit
 fuzz: build ## fuzz the core and the Python entry points for FUZZ_SECONDS=60 a target
 	$(PY) .ci/fuzz.py run --seconds $(or $(FUZZ_SECONDS),60)

@@ -16,6 +16,7 @@ for the end, run `response.dispatchable_calls` instead: it leaves out what was a
 `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
 against the rules of its own dialect. `StreamConverter`, `convert`, `iter_convert` and `aconvert` write a stream in
 another dialect. `streamweld.history` converts and mends request histories, `streamweld.requests` whole requests.
+`splice`, `iter_splice` and `asplice` join a truncated stream and the stream of a reconnect.
 `streamweld.arrow` parses columns of recorded streams.
 `backend` tells which of the two backends reads: `native` or `pure`.
 """
@@ -39,6 +40,7 @@ from streamweld.errors import (
     MissingExtra,
     NotAnEventStream,
     ParserBusy,
+    SpliceError,
     StreamError,
     StreamweldError,
     TruncatedStream,
@@ -57,12 +59,14 @@ from streamweld.iterators import (
 )
 from streamweld.options import Limits, Policy
 from streamweld.response import Choice, Response
+from streamweld.splice import AsyncSpliceIterator, SpliceIterator, StreamSplicer, asplice, iter_splice, splice
 from streamweld.stream import StreamParser, parse
 
 __all__ = [
     "ArgumentsError",
     "AsyncConvertIterator",
     "AsyncEventIterator",
+    "AsyncSpliceIterator",
     "Choice",
     "ConvertIterator",
     "Diagnostic",
@@ -75,9 +79,12 @@ __all__ = [
     "ParserBusy",
     "Policy",
     "Response",
+    "SpliceError",
+    "SpliceIterator",
     "StreamConverter",
     "StreamError",
     "StreamParser",
+    "StreamSplicer",
     "StreamweldError",
     "ToolCall",
     "TruncatedStream",
@@ -91,6 +98,7 @@ __all__ = [
     "aiter_batches",
     "aiter_events",
     "arrow",
+    "asplice",
     "backend",
     "check",
     "convert",
@@ -100,8 +108,10 @@ __all__ = [
     "iter_batches",
     "iter_convert",
     "iter_events",
+    "iter_splice",
     "parse",
     "requests",
+    "splice",
     "sse",
 ]
 

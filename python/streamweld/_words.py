@@ -10,6 +10,7 @@ __all__ = [
     "DiagnosticCode",
     "FinishReason",
     "ReasoningKind",
+    "RetryVerdict",
     "Severity",
     "Source",
     "Target",
@@ -23,6 +24,7 @@ DIALECTS: Final = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated", "open"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]
 ReasoningKind: TypeAlias = Literal["summary", "raw", "thinking", "redacted"]
+RetryVerdict: TypeAlias = Literal["nothing_emitted", "text_only", "call_open", "call_complete"]
 Severity: TypeAlias = Literal["info", "warning", "error"]
 ToolCallState: TypeAlias = Literal["complete", "empty", "incomplete", "invalid", "open"]
 # The APIs that a request history may be for; `chat` and `ai-sdk-parts` are the names of the same in streams.

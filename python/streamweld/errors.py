@@ -14,6 +14,7 @@
      |   |- UpstreamError                        the gateway sent an error: .code .kind .message
      |   |- TruncatedStream(EOFError)            the stream ended too early: .where .open_items
      |   |- UnknownDialect                       .seen
+     |   |- SpliceError                          the stream of a reconnect does not continue the first
      |   |- LifecycleError                       a conversion would break the target's rules: .violations
      |   `- InternalError                        a broken invariant of streamweld: please report it
      |- HistoryError                             a request history breaks a rule: .rule .path .violations
@@ -56,6 +57,7 @@ __all__ = [
     "NotAnEventStream",
     "OrphanDelta",
     "ParserBusy",
+    "SpliceError",
     "StreamError",
     "StreamweldError",
     "ToolCallConflict",
@@ -82,6 +84,9 @@ _SENTENCES: Final = {
     "truncated_idle": "the stream stalled",
     "truncated_transport": "the connection broke before the stream ended",
     "unknown_dialect": f"no dialect that can be read ({', '.join(DIALECTS)})",
+    "splice_ambiguous": "the second stream does not show where it starts; set second_starts",
+    "splice_gap": "events between the two streams are missing",
+    "splice_other_stream": "the second stream does not belong to the first",
     "lifecycle": "the output would break the rules of the target dialect",
     "internal": "a broken invariant inside streamweld; please report it",
 }
@@ -407,6 +412,16 @@ class UnknownDialect(StreamError):
     def _said(self) -> str:
         seen = [f"saw {', '.join(self.seen)}"] if self.seen else []
         return ": ".join([self.detail, *seen] if self.detail else seen)
+
+
+class SpliceError(StreamError):
+    """The stream of a reconnect does not continue the first one. The place is that in the second stream.
+
+    `rule` is `splice_other_stream` (it belongs to another response), `splice_gap` (events between the two are missing),
+    or `splice_ambiguous` (the bytes do not show where it starts: set `second_starts`).
+    """
+
+    _rule = "splice_other_stream"
 
 
 class LifecycleError(StreamError):

@@ -26,7 +26,7 @@ from streamweld.events import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streamweld._words import Completeness, FinishReason
+    from streamweld._words import Completeness, FinishReason, RetryVerdict
     from streamweld.events import Diagnostic, Event
 
 __all__ = ["Choice", "Item", "Response"]
@@ -334,6 +334,23 @@ class Response:
         with `Policy(missing_terminal="assume")`, all that was open had been closed). `truncated`: the stream was cut.
         `open`: it has not ended yet."""
         return self._completeness
+
+    @property
+    def retry_verdict(self) -> RetryVerdict | None:
+        """What a truncated response had emitted, and so what a retry of the request would repeat.
+
+        `nothing_emitted`: no part; a retry repeats nothing. `text_only`: text, reasoning or another part, but no tool
+        call. `call_open`: a tool call had started, and none was complete. `call_complete`: at least one tool call was
+        complete and may have been run, by the client or by the provider. All choices count. None if the response is
+        `complete` or `assumed`; while it is `open`, the verdict if it ended now."""
+        if self._completeness in ("complete", "assumed"):
+            return None
+        items = [item for choice in self._folded().choices for item in choice.items]
+        calls = [item for item in items if isinstance(item, ToolCall | ToolResult)]
+        if not calls:
+            return "text_only" if items else "nothing_emitted"
+        is_open = all(isinstance(call, ToolCall) and call.state in ("open", "incomplete") for call in calls)
+        return "call_open" if is_open else "call_complete"
 
     @property
     def text(self) -> str:

@@ -1,0 +1,139 @@
+"""Joins a truncated stream and the stream of a reconnect into one: `splice`, `iter_splice`, `asplice`.
+
+    for event in streamweld.iter_events(streamweld.iter_splice(first, response.iter_bytes())):
+        ...
+
+It compares events, not dialects, and decodes no event. `docs/guides/resume.md` lists what it takes as proof of where
+the second stream starts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamweld._items import AsyncItems, Items
+from streamweld._source import Source
+from streamweld._step import Step, arun, run
+from streamweld.errors import StreamError
+from streamweld.splice.align import Start
+from streamweld.splice.splicer import StreamSplicer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Iterable
+
+    from streamweld.options import Limits
+
+__all__ = ["AsyncSpliceIterator", "SpliceIterator", "Start", "StreamSplicer", "asplice", "iter_splice", "splice"]
+
+
+class _Joiner(Step[bytes]):
+    """The step of a splicer: the bytes of the joined stream."""
+
+    __slots__ = ("splicer",)
+
+    def __init__(self, splicer: StreamSplicer) -> None:
+        super().__init__()
+        self.splicer = splicer
+
+    def step(self, chunk: bytes | bytearray | memoryview) -> bytes:
+        try:
+            return self.splicer.feed(chunk)
+        except StreamError as fault:
+            self.fault = fault
+            return b""
+
+    def end(self, *, broken: bool = False) -> bytes:  # noqa: ARG002 (a joined stream shows by itself how it ended)
+        try:
+            return self.splicer.close()
+        except StreamError as fault:
+            self.fault = fault
+            return b""
+
+
+class SpliceIterator(Items[StreamSplicer, bytes]):
+    """The iterator that `iter_splice` returns."""
+
+    __slots__ = ()
+
+
+class AsyncSpliceIterator(AsyncItems[StreamSplicer, bytes]):
+    """The iterator that `asplice` returns."""
+
+    __slots__ = ()
+
+
+def splice(
+    first: bytes | bytearray | memoryview,
+    second: bytes | bytearray | memoryview,
+    *,
+    second_starts: Start = "auto",
+    limits: Limits | None = None,
+) -> bytes:
+    """Join a truncated body and the body of a reconnect: no byte twice, none lost.
+
+    Args:
+        first: the body that was truncated, with an incomplete last event, if it has one.
+        second: the body of the reconnect. It may replay the first from its start, repeat a part of it, or continue
+            right after it, and may be truncated too: splice the result with the next one.
+        second_starts: as for `StreamSplicer`; `"auto"` finds out, and raises where the bytes do not prove it.
+        limits: how much to accept; `max_event_bytes` and `max_field_bytes` apply.
+
+    Returns:
+        The whole body. It has at least all complete events of `first`.
+
+    Raises:
+        SpliceError: `second` belongs to another stream (`rule` is `splice_other_stream`), events between the two are
+            missing (`splice_gap`), or its position cannot be proven (`splice_ambiguous`).
+        UsageError: an option has an impossible value.
+
+    >>> first = b'data: {"sequence_number":0}\\n\\ndata: {"sequence_number":1}\\n\\ndata: {"seq'
+    >>> second = b'data: {"sequence_number":1}\\n\\ndata: {"sequence_number":2}\\n\\n'
+    >>> splice(first, second).count(b"sequence_number")
+    3
+    """
+    splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
+    return splicer.feed(second) + splicer.close()
+
+
+def iter_splice(
+    first: bytes | bytearray | memoryview,
+    second: Iterable[bytes | bytearray | memoryview],
+    *,
+    second_starts: Start = "auto",
+    limits: Limits | None = None,
+    close_source: bool = True,
+) -> SpliceIterator:
+    """Join a truncated body and a reconnect whose body arrives in pieces.
+
+    Args:
+        first: the body that was truncated.
+        second: pieces of the second body, such as `response.iter_bytes()` of httpx.
+        second_starts: as for `StreamSplicer`.
+        limits: as for `splice`.
+        close_source: whether to call `second.close()`, if it has one, exactly once: at the end, on an error, and when
+            the loop is left early.
+
+    Raises:
+        SpliceError: as `splice`. What the source raises comes through as it is, after the bytes before it.
+
+    >>> first = b'data: {"sequence_number":0}\\n\\ndata: {"seq'
+    >>> b"".join(iter_splice(first, [b'data: {"sequence', b'_number":1}\\n\\n'])).count(b"\\n\\n")
+    2
+    """
+    source = Source.sync(second, close=close_source, other="asplice()")
+    splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
+    return SpliceIterator(splicer, source, run(_Joiner(splicer), source))
+
+
+def asplice(
+    first: bytes | bytearray | memoryview,
+    second: AsyncIterable[bytes | bytearray | memoryview],
+    *,
+    second_starts: Start = "auto",
+    limits: Limits | None = None,
+    close_source: bool = True,
+) -> AsyncSpliceIterator:
+    """`iter_splice` for `async for`: `second` may be `response.aiter_bytes()` of httpx."""
+    source = Source.asynchronous(second, close=close_source, other="iter_splice()")
+    splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
+    return AsyncSpliceIterator(splicer, source, arun(_Joiner(splicer), source, None))

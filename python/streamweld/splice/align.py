@@ -1,0 +1,189 @@
+"""Decides where a second stream starts in the first one. The rules are in `docs/guides/resume.md`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from streamweld.errors import SpliceError
+from streamweld.splice.blocks import BlockReader, is_event, shape_of, starts_inside_line
+
+if TYPE_CHECKING:
+    from streamweld.options import Limits
+    from streamweld.splice.blocks import Block
+
+__all__ = ["FirstStream", "Overlap", "Start", "is_continued_by", "locate"]
+
+Start: TypeAlias = Literal["auto", "first_event", "next_event", "next_byte"] | int
+
+
+class Marks(Enum):
+    """What gives each event of the first stream a position of its own."""
+
+    NUMBERS = "sequence_number"
+    IDS = "id"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Where the second stream starts: at this event of the first one; at the count of events, right after it."""
+
+    event: int
+    keeps_tail: bool = False
+    """The second stream continues after the last event of the first one, of which only the blank line is missing."""
+
+
+class FirstStream:
+    """The first stream: its events, the bytes after the last complete one, and what its events are found by."""
+
+    __slots__ = ("body", "events", "marks", "tail", "trailing", "unterminated")
+
+    def __init__(self, body: bytes, limits: Limits | None) -> None:
+        reader = BlockReader(limits)
+        blocks = reader.feed(body) + reader.finish()
+        self.body: Final = body
+        self.tail: Final = reader.tail
+        self.unterminated: Final = reader.take_unterminated()
+        """The tail, if only its blank line is missing."""
+        self.events: Final = [block for block in blocks if block.key is not None]
+        self.marks: Final = _marks(self.events)
+        last = next((place for place in range(len(blocks), 0, -1) if blocks[place - 1].key is not None), 0)
+        self.trailing: Final = [block.raw for block in blocks[last:]]
+        """The blocks after the last event: comments and pings."""
+
+    @property
+    def kept(self) -> bytes:
+        """The body up to its last complete block. A CRLF that was cut in two is made whole."""
+        if self.tail:
+            return self.body[: -len(self.tail)]
+        return self.body + b"\n" if self.body.endswith(b"\r") and b"\r\n" in self.body else self.body
+
+    @property
+    def is_only_comments_after(self) -> bool:
+        """Whether the tail is the beginning of a comment or a ping, which a server does not send again."""
+        tail = self.tail.lstrip(b"\xef\xbb\xbf\r\n")
+        return not tail or tail.startswith(b":") or b"ping" in tail or b"event: ping".startswith(tail)
+
+
+def _marks(events: list[Block]) -> Marks:
+    # `[DONE]` after a numbered stream has no number.
+    numbers = [block.number for block in (events[:-1] if _is_unnumbered_end(events) else events)]
+    if numbers and all(_ascends(one, other) for one, other in pairwise([-1, *numbers])):
+        return Marks.NUMBERS
+    ids = [block.id for block in events]
+    return Marks.IDS if ids and None not in ids and len(set(ids)) == len(ids) else Marks.NONE
+
+
+def _is_unnumbered_end(events: list[Block]) -> bool:
+    return len(events) > 1 and events[-1].number is None and events[-1].key == ("message", "[DONE]")
+
+
+def _ascends(one: int | None, other: int | None) -> bool:
+    return one is not None and other is not None and one < other
+
+
+def is_continued_by(first: FirstStream, second: bytes) -> bool:
+    """Whether the second stream continues at the very next byte, given its bytes up to its first complete block."""
+    if second.strip(b"\r\n") and first.body.startswith(second[: len(first.body)]):
+        return False  # a replay, whatever its first line looks like
+    if starts_inside_line(second):
+        if not first.tail:
+            raise SpliceError(rule="splice_other_stream", detail="the second stream starts in the middle of a line")
+        return True
+    if not first.tail:
+        return second == b"\n" and first.body.endswith(b"\r")  # the second half of a CRLF
+    joined = first.tail + second
+    if not is_event(joined):
+        return False
+    if not is_event(second):
+        return True
+    if not first.events:
+        return not second.startswith(first.tail)
+    # Both are events: the one with the fields of the events before it. A tail of complete lines leaves the rest behind.
+    usual = shape_of(first.events[-1].raw)
+    return shape_of(second) != usual and shape_of(joined) == usual
+
+
+def locate(first: FirstStream, block: Block) -> Overlap:
+    """Find the first event of the second stream in the first one.
+
+    Raises:
+        SpliceError: it belongs to another stream, events between the two are missing, or its position is not provable.
+    """
+    if first.marks is Marks.NUMBERS and block.number is not None:
+        return _by_number(first, block.number)
+    if first.marks is Marks.IDS and block.id is not None:
+        return _by_id(first, block.id)
+    if not first.events:
+        return _from_the_start(first, block)
+    if first.marks is Marks.NUMBERS and block.key == ("message", "[DONE]"):
+        return Overlap(len(first.events) - (first.events[-1].key == block.key))
+    if block.key != first.events[0].key:
+        raise SpliceError(
+            rule="splice_ambiguous",
+            detail="its first event has no number and no id, and is not the first event of the first stream",
+        )
+    if _repeats_its_start(first.events):
+        raise SpliceError(rule="splice_ambiguous", detail="the first stream repeats its own first events")
+    return Overlap(0)
+
+
+def _by_number(first: FirstStream, number: int) -> Overlap:
+    last: int = -1
+    for position, event in enumerate(first.events):
+        if event.number is None:
+            break
+        if event.number == number:
+            return Overlap(position)
+        last = event.number
+    if number < last:
+        detail = f"it starts with sequence_number {number}, which the first stream skips"
+        raise SpliceError(rule="splice_other_stream", detail=detail)
+    unterminated = first.unterminated
+    if unterminated is not None and unterminated.number == last + 1 == number - 1:
+        return Overlap(len(first.events), keeps_tail=True)
+    return _after(first, last, number, "sequence_number")
+
+
+def _by_id(first: FirstStream, event_id: str) -> Overlap:
+    ids = [event.id or "" for event in first.events]
+    if event_id in ids:
+        return Overlap(ids.index(event_id))
+    # A server that is sent Last-Event-ID continues after it. Only counted ids show that nothing is missing.
+    if all(text.isdecimal() for text in [*ids, event_id]) and len(ids) > 1:
+        counts = [int(text) for text in ids]
+        if all(other == one + 1 for one, other in pairwise(counts)):
+            return _after(first, counts[-1], int(event_id), "id")
+    return Overlap(len(first.events))
+
+
+def _after(first: FirstStream, last: int, found: int, name: str) -> Overlap:
+    if found != last + 1:
+        rule = "splice_gap" if found > last else "splice_other_stream"
+        detail = f"the first stream ends at {name} {last}, the second starts at {found}"
+        raise SpliceError(rule=rule, detail=detail)
+    return Overlap(len(first.events))
+
+
+def _from_the_start(first: FirstStream, block: Block) -> Overlap:
+    """The first stream has no complete event: the second must be a replay."""
+    if block.number is not None and block.number > 1:
+        raise SpliceError(rule="splice_gap", detail=f"the second stream starts at sequence_number {block.number}")
+    if not first.is_only_comments_after and first.tail.lstrip(b"\xef\xbb\xbf\r\n") not in block.raw:
+        raise SpliceError(rule="splice_other_stream", detail="it does not start as the first stream does")
+    return Overlap(0)
+
+
+def _repeats_its_start(events: list[Block]) -> bool:
+    """Whether the last events equal the first ones: then a replay and a continuation cannot be told apart."""
+    keys = [event.key for event in events]
+    border = [0] * len(keys)
+    for place in range(1, len(keys)):
+        length = border[place - 1]
+        while length and keys[place] != keys[length]:
+            length = border[length - 1]
+        border[place] = length + (keys[place] == keys[length])
+    return border[-1] > 0

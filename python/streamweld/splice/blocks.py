@@ -1,0 +1,173 @@
+"""Cuts an event stream into raw blocks: two streams are compared event by event and joined byte by byte."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamweld.errors import LimitExceeded
+from streamweld.options import Limits
+from streamweld.sse import FrameReader
+
+if TYPE_CHECKING:
+    from streamweld.sse import Frame
+
+__all__ = ["Block", "BlockReader", "is_event", "shape_of", "starts_inside_line", "terminator_of"]
+
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_FIELDS: Final = (b"data", b"event", b"id", b"retry")
+_BOM: Final = b"\xef\xbb\xbf"
+# Random padding that differs each time the same event is sent (OpenAI's `stream_options.include_obfuscation`).
+_PADDING: Final = "obfuscation"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The bytes up to and including a blank line."""
+
+    raw: bytes
+    offset: int
+    """Of the first byte, in the body that the block is from."""
+    key: tuple[str, str] | None
+    """What the event is compared by: its name and its payload. None if the block holds no event, or only a ping."""
+    number: int | None
+    """The `sequence_number` of the payload."""
+    id: str | None
+    """The SSE id that this event set; None if it set none."""
+    is_json: bool
+    """Whether the payload is a JSON object or array, or the terminal marker `[DONE]`."""
+
+
+class BlockReader:
+    """Reads bytes in pieces of any size and returns the blocks that each piece completes."""
+
+    __slots__ = ("_buffer", "_last_id", "_line", "_max", "_offset", "_reader", "_scanned")
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        caps = limits or Limits()
+        self._max: Final = caps.max_event_bytes
+        self._reader = FrameReader(limits=limits)
+        self._buffer = bytearray()  # the block that is not complete
+        self._offset: int = 0  # of the buffer in the body
+        self._line: int = 0  # where the line begins that is not complete, in the buffer
+        self._scanned: int = 0  # the buffer has no line end between `_line` and here
+        self._last_id = ""
+
+    @property
+    def tail(self) -> bytes:
+        """The bytes after the last complete block."""
+        return bytes(self._buffer)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Block]:
+        """Take the next bytes and return the blocks that they complete.
+
+        A CR at the end is kept until the next byte shows whether it is half of a CRLF.
+        """
+        self._buffer += data
+        return self._blocks(is_end=False)
+
+    def finish(self) -> list[Block]:
+        """End the body. A CR at the end counts as a line end."""
+        return self._blocks(is_end=True)
+
+    def take_unterminated(self) -> Block | None:
+        """Take the tail as a block, if only its blank line is missing. After `finish`."""
+        tail = self.tail
+        if not tail.strip(b"\r\n"):
+            return None
+        block = self._block(tail + terminator_of(tail), self._offset)
+        if block.key is None or not block.is_json:
+            return None
+        self._buffer.clear()
+        return replace(block, raw=tail)
+
+    def _blocks(self, *, is_end: bool) -> list[Block]:
+        blocks: list[Block] = []
+        start = 0
+        for match in _LINE_END.finditer(self._buffer, self._scanned):
+            if not is_end and match[0] == b"\r" and match.end() == len(self._buffer):
+                self._scanned = match.start()
+                break
+            is_only_bom = (
+                self._offset == self._line == 0 and self._buffer.startswith(_BOM) and match.start() == len(_BOM)
+            )
+            is_blank = match.start() == self._line or is_only_bom
+            self._line = self._scanned = match.end()
+            if is_blank:
+                blocks.append(self._block(bytes(self._buffer[start : self._line]), self._offset + start))
+                start = self._line
+        else:
+            self._scanned = len(self._buffer)
+        del self._buffer[:start]
+        self._offset += start
+        self._line -= start
+        self._scanned -= start
+        if self._max is not None and len(self._buffer) > 2 * self._max:
+            raise LimitExceeded(limit_name="max_event_bytes", limit=self._max, observed=self._max + 1)
+        return blocks
+
+    def _block(self, raw: bytes, offset: int) -> Block:
+        frames = self._reader.feed(raw)
+        if raw.endswith(b"\r"):  # the reader is between two blocks now, and must not swallow an LF of the next one
+            frames += self._reader.feed(b"\n")
+        if not frames:
+            return Block(raw, offset, None, None, None, is_json=False)
+        frame = frames[0]
+        own_id, self._last_id = (frame.id if frame.id != self._last_id else None), frame.id
+        payload = _payload(frame)
+        kind = payload.get("type") if isinstance(payload, dict) else None
+        if kind == "ping" or (frame.event == "ping" and kind is None):
+            return Block(raw, offset, None, None, own_id, is_json=True)
+        number = payload.get("sequence_number") if isinstance(payload, dict) else None
+        return Block(
+            raw,
+            offset,
+            (frame.event, _canonical(payload) if payload is not None else frame.data),
+            number if type(number) is int else None,
+            own_id,
+            is_json=payload is not None or frame.data.strip() == "[DONE]",
+        )
+
+
+def _payload(frame: Frame) -> dict[str, Any] | list[Any] | None:
+    try:
+        payload = json.loads(frame.data)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any] | list[Any]", payload) if isinstance(payload, dict | list) else None
+
+
+def _canonical(payload: dict[str, Any] | list[Any]) -> str:
+    if isinstance(payload, dict):
+        payload = {name: value for name, value in payload.items() if name != _PADDING}
+    return json.dumps(payload, sort_keys=True)
+
+
+def is_event(data: bytes) -> bool:
+    """Whether these bytes are exactly one complete event with a usable payload."""
+    reader = BlockReader()
+    blocks = reader.feed(data) + reader.finish()
+    return len(blocks) == 1 and not reader.tail and blocks[0].key is not None and blocks[0].is_json
+
+
+def terminator_of(tail: bytes) -> bytes:
+    """What ends an event of which these are the last bytes."""
+    ends = _LINE_END.search(tail)
+    line_end = ends[0] if ends else b"\n"
+    if tail.endswith(b"\r") and line_end == b"\r\n":
+        return b"\n\r\n"
+    return line_end if tail.endswith((b"\r", b"\n")) else 2 * line_end
+
+
+def shape_of(block: bytes) -> tuple[bytes, ...]:
+    """The field names of a block, in order, without comments and blank lines."""
+    names = [line.partition(b":")[0] for line in _LINE_END.split(block) if line]
+    return tuple([name for name in names if name])
+
+
+def starts_inside_line(data: bytes) -> bool:
+    """Whether the first line is neither blank, nor a comment, nor a field: the bytes start in the middle of a line."""
+    line = _LINE_END.split(data.removeprefix(_BOM), maxsplit=1)[0]
+    return bool(line) and not line.startswith(b":") and line.partition(b":")[0] not in _FIELDS

@@ -1,0 +1,259 @@
+"""Joins a truncated stream and the stream of a reconnect: `StreamSplicer` does no I/O."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from streamweld._messages import reject_text
+from streamweld.errors import SpliceError, UsageError
+from streamweld.splice.align import FirstStream, Marks, Overlap, Start, is_continued_by, locate
+from streamweld.splice.blocks import BlockReader, terminator_of
+
+if TYPE_CHECKING:
+    from streamweld.options import Limits
+    from streamweld.splice.blocks import Block
+
+__all__ = ["StreamSplicer"]
+
+_STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
+_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # what an event can still lack once its last line was sent
+_MOST_LEAD: Final = 1 << 16  # bytes of keep-alives before the first event; more are dropped
+
+
+class _State(Enum):
+    LOCATING = auto()
+    """No event of the second stream yet: its position is unknown."""
+    OVERLAPPING = auto()
+    """The second stream repeats events of the first one, which are compared and left out."""
+    COMPARING = auto()
+    """The bodies are not event streams: the second must repeat the first, byte by byte."""
+    PASSING = auto()
+    """Everything that comes is new."""
+    CLOSED = auto()
+
+
+class StreamSplicer:
+    """Joins a truncated stream and the one that a reconnect returned: no byte twice, none lost.
+
+    The second stream may replay the first from its start, repeat a part of it, or continue right after it. All that
+    `feed` and `close` return, joined, is the whole stream from its first byte on.
+
+    Args:
+        first: the body that was truncated, with an incomplete last event, if it has one.
+        second_starts: where the second stream starts: `"first_event"` (a replay), `"next_event"` (after the last
+            complete event, such as `starting_after`), `"next_byte"` (exactly where the first one ended), or the number
+            of an event of the first stream, from 0. `"auto"` finds out, and raises where the bytes do not prove it.
+        limits: how much to accept; `max_event_bytes` and `max_field_bytes` apply.
+
+    Raises:
+        UsageError: an option has an impossible value.
+
+    >>> splicer = StreamSplicer(b'data: {"sequence_number":0}\\n\\ndata: {"seq')
+    >>> splicer.feed(b'data: {"sequence_number":1}\\n\\n') + splicer.close()
+    b'data: {"sequence_number":0}\\n\\ndata: {"sequence_number":1}\\n\\n'
+    """
+
+    __slots__ = (
+        "_first",
+        "_is_aligned",
+        "_is_identical",
+        "_lead",
+        "_lead_bytes",
+        "_next",
+        "_reader",
+        "_start",
+        "_state",
+        "_trailing",
+    )
+
+    def __init__(
+        self,
+        first: bytes | bytearray | memoryview,
+        *,
+        second_starts: Start = "auto",
+        limits: Limits | None = None,
+    ) -> None:
+        reject_text(first)
+        body = bytes(first)
+        self._reader = BlockReader(limits)
+        self._first = FirstStream(body, limits)
+        self._start = _checked(second_starts, len(self._first.events))
+        self._lead: list[bytes] = []  # the blocks of the second stream before its first event: comments and pings
+        self._lead_bytes = 0
+        self._trailing = iter(self._first.trailing)  # what it need not send again
+        self._is_aligned = second_starts != "auto"  # the second stream starts at the start of an event
+        self._is_identical = True  # what it repeated so far has the same bytes
+        self._next = 0  # the event of the first stream that the second must send next
+        self._state = _State.LOCATING if body else _State.PASSING
+        if second_starts != "next_byte" and _is_bare(body):
+            if second_starts not in ("auto", "first_event"):
+                raise UsageError(f"second_starts={second_starts!r}: the first body is not an event stream")
+            self._state = _State.COMPARING
+
+    def feed(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Take the next bytes of the second stream and return the bytes of the joined stream that they complete.
+
+        The first stream is returned together with the first new bytes.
+
+        Raises:
+            SpliceError: the second stream does not belong to the first, events between them are missing, or its
+                position cannot be proven. Nothing was returned before.
+            LimitExceeded: an event of the second stream is too long.
+            UsageError: after `close`, or after an exception.
+        """
+        reject_text(data)
+        state = self._state
+        if state is _State.CLOSED:
+            raise UsageError("the splicer is closed; nothing can be fed any more")
+        if state is _State.PASSING:
+            return bytes(data)
+        self._state = _State.CLOSED  # and stays so if this raises
+        if state is _State.COMPARING:
+            return self._compare(bytes(data))
+        if self._start == "next_byte":
+            self._state = _State.PASSING
+            return self._first.body + bytes(data)
+        return self._join(state, self._reader.feed(data))
+
+    def close(self) -> bytes:
+        """End the second stream and return what is left: the first stream, if nothing followed it. `b""` twice.
+
+        Raises:
+            SpliceError: as `feed`.
+        """
+        state, self._state = self._state, _State.CLOSED
+        if state in (_State.PASSING, _State.CLOSED):
+            return b""
+        if state is _State.COMPARING or self._start == "next_byte":
+            return self._first.body
+        blocks = self._reader.finish()
+        last = self._reader.take_unterminated()
+        joined = self._join(state, blocks if last is None else [*blocks, last])
+        left = joined or self._unfinished()
+        self._state = _State.CLOSED
+        return left
+
+    def _join(self, state: _State, blocks: list[Block]) -> bytes:
+        for position, block in enumerate(blocks):
+            if state is _State.LOCATING:
+                self._lead.append(block.raw)
+                if self._continues():
+                    return self._pass(self._first.body + b"".join(self._lead), blocks[position + 1 :])
+                if block.key is None:
+                    continue
+                del self._lead[-1:]
+                overlap = self._locate(block)
+                self._next = overlap.event
+                state = _State.OVERLAPPING
+                if overlap.keeps_tail:
+                    body = self._first.body
+                    return self._pass(body + terminator_of(body), blocks[position:])
+                if self._next == len(self._first.events):
+                    self._check_tail(block)
+                    new = [raw for raw in self._lead if raw != next(self._trailing, None)]
+                    return self._pass(self._first.kept + b"".join(new), blocks[position:])
+            if self._next < len(self._first.events):
+                if block.key is not None:
+                    self._check(block)
+            elif block.key is not None or block.raw != next(self._trailing, None):
+                self._check_tail(block)
+                return self._pass(self._first.kept, blocks[position:])
+        self._state = state
+        return b""
+
+    def _pass(self, kept: bytes, blocks: list[Block]) -> bytes:
+        self._state = _State.PASSING
+        return kept + b"".join([block.raw for block in blocks]) + self._reader.tail
+
+    def _continues(self) -> bool:
+        """Whether the second stream continues at the very next byte. Decided once, at its first line with anything."""
+        if self._is_aligned:
+            self._lead_bytes += len(self._lead[-1])
+            if self._lead_bytes > _MOST_LEAD:
+                self._lead.clear()
+                self._lead_bytes = 0
+            return False
+        lead = b"".join(self._lead)
+        if is_continued_by(self._first, lead):
+            return True
+        self._is_aligned = bool(lead.strip(b"\r\n")) or len(lead) >= _LONGEST_BLANK
+        return False
+
+    def _locate(self, block: Block) -> Overlap:
+        match self._start:
+            case int(event):
+                return Overlap(event)
+            case "next_event":
+                return Overlap(len(self._first.events))
+            case "first_event":
+                return Overlap(0)
+            case _:
+                pass
+        try:
+            return locate(self._first, block)
+        except SpliceError as fault:
+            raise _placed(fault.rule, fault.detail, block) from None
+
+    def _check(self, block: Block) -> None:
+        expected = self._first.events[self._next]
+        if block.key != expected.key:
+            raise _placed("splice_other_stream", "an event that both hold is not the same in both", block)
+        self._is_identical = self._is_identical and block.raw == expected.raw
+        self._next += 1
+
+    def _check_tail(self, block: Block) -> None:
+        """A server that repeats its bytes must send the incomplete event as it began."""
+        first = self._first
+        if first.marks is not Marks.NONE or not first.events or self._start != "auto" or not self._is_identical:
+            return
+        if block.key is not None and not first.is_only_comments_after and first.tail.lstrip(b"\r\n") not in block.raw:
+            raise _placed("splice_other_stream", "the incomplete event of the first goes on otherwise", block)
+
+    def _compare(self, data: bytes) -> bytes:
+        body = self._first.body
+        place = self._next
+        if not data.startswith(body[place : place + len(data)]):
+            raise SpliceError(rule="splice_other_stream", detail="it does not repeat the first body")
+        self._next = place + len(data)
+        self._state = _State.PASSING if self._next > len(body) else _State.COMPARING
+        return body + data[len(body) - place :] if self._state is _State.PASSING else b""
+
+    def _unfinished(self) -> bytes:
+        """The second stream ended before it had a new complete event."""
+        first, tail, state = self._first, self._reader.tail, self._state
+        if state is _State.LOCATING and not self._is_aligned:
+            second = b"".join(self._lead) + tail
+            is_inside_line = bool(first.tail) and not first.tail.endswith((b"\r", b"\n"))
+            if second and is_inside_line and is_continued_by(first, second + terminator_of(first.tail + second)):
+                return first.body + second
+            if _has_data_line(tail) and not first.body.startswith(second) and not second.startswith(first.body):
+                raise SpliceError(rule="splice_ambiguous", detail="it holds no event with a payload")
+        is_next = self._start in ("next_event", len(first.events)) or not first.events
+        if state is _State.OVERLAPPING:
+            is_next = self._next == len(first.events)
+        # Of the same incomplete event in both, the longer one.
+        return first.kept + tail if is_next and tail.startswith(first.tail) else first.kept + first.tail
+
+
+def _has_data_line(tail: bytes) -> bool:
+    return any(line.startswith(b"data") for line in tail.splitlines(keepends=True) if line.endswith((b"\r", b"\n")))
+
+
+def _checked(start: Start, events: int) -> Start:
+    if isinstance(start, int) and not isinstance(start, bool):
+        if 0 <= start <= events:
+            return start
+        raise UsageError(f"second_starts={start}: the first stream has {events} complete events")
+    if start not in _STARTS:
+        raise UsageError(f"second_starts={start!r}: one of {', '.join(_STARTS)}, or the number of an event")
+    return start
+
+
+def _is_bare(body: bytes) -> bool:
+    """Whether the body is JSON rather than an event stream."""
+    return body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+
+def _placed(rule: str, detail: str, block: Block) -> SpliceError:
+    return SpliceError(rule=rule, detail=detail, byte_offset=block.offset, raw=block.raw)

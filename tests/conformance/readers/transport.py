@@ -1,0 +1,62 @@
+"""Hands the bytes of a case to clients that want HTTP: an httpx transport without a network."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import version
+from typing import Any
+
+import httpx
+
+try:
+    import httpx2
+except ImportError:  # older clients
+    httpx2 = httpx  # type: ignore[misc]
+
+logging.disable()  # what a reader logs about a broken stream is no result
+
+ASKED: Any = [{"role": "user", "content": "hi"}]
+_current: list[bytes] = []
+
+
+def reader(distribution: str, name: str | None = None) -> dict[str, str]:
+    """What an adapter calls itself."""
+    return {"name": name or distribution, "version": version(distribution)}
+
+
+def _clients(http: Any) -> tuple[Any, Any]:
+    """A client of this library and an asynchronous one, whose answers have the bytes of the case."""
+
+    class Body(http.SyncByteStream, http.AsyncByteStream):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.reads = list(_current)
+
+        def __iter__(self) -> Any:
+            return iter(self.reads)
+
+        async def __aiter__(self) -> Any:
+            for piece in self.reads:
+                yield piece
+
+    def answer(_: Any) -> Any:
+        return http.Response(200, headers={"content-type": "text/event-stream"}, stream=Body())
+
+    async def async_answer(request: Any) -> Any:
+        return answer(request)
+
+    transports = http.MockTransport(answer), http.MockTransport(async_answer)
+    return http.Client(transport=transports[0]), http.AsyncClient(transport=transports[1])
+
+
+CLIENT, _ = _clients(httpx)
+# The clients of OpenAI and Anthropic want httpx2 since their newest major versions.
+SDK_CLIENT, SDK_ASYNC_CLIENT = _clients(httpx2)
+
+
+def serve(reads: list[bytes]) -> None:
+    """The body of the next answers."""
+    _current[:] = reads
+
+
+def failed(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:100]}"

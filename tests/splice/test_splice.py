@@ -1,0 +1,343 @@
+"""Joining a truncated stream and a reconnect: every cut, every overlap, and what does not belong together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import streamweld as sw
+from streamweld.errors import LimitExceeded, SpliceError, UsageError
+
+from tests.support.backends import using
+from tests.support.corpus import absent, recordings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+def sse(*payloads: Any, name: bool = False, ids: bool = False, end: str = "\n") -> list[bytes]:
+    """Events as a server sends them; a string is a block as it is."""
+    blocks = []
+    for number, payload in enumerate(payloads):
+        if isinstance(payload, str):
+            blocks.append(payload.encode())
+            continue
+        lines = [f"event: {payload['type']}"] if name else []
+        lines += [f"id: {number + 7}"] if ids else []
+        blocks.append(end.join([*lines, f"data: {json.dumps(payload, ensure_ascii=False)}", "", ""]).encode())
+    return blocks
+
+
+def delta(text: str, **more: Any) -> dict[str, Any]:
+    return {"id": "c1", "choices": [{"index": 0, "delta": {"content": text, **more}}]}
+
+
+RESPONSES = sse(
+    *({"type": "t", "sequence_number": n, "delta": text} for n, text in enumerate(["", "a", "a", "é", "x: y"])),
+    name=True,
+)
+WITH_IDS = sse(*(delta("a") for _ in range(4)), ids=True, end="\r\n")
+CHAT = sse(delta("", role="assistant"), delta("a"), ": keep-alive\n\n", delta("a"), delta("data: "), "data: [DONE]\n\n")
+MESSAGES = sse(
+    {"type": "message_start", "message": {"id": "m"}},
+    "event: ping\ndata: {}\n\n",
+    {"type": "content_block_delta", "index": 0, "delta": {"text": "a"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"text": "a"}},
+    {"type": "message_stop"},
+    name=True,
+)
+GEMINI = sse(*({"candidates": [{"content": {"parts": [{"text": text}]}}]} for text in "abb"), end="\r\n")
+UI = sse({"type": "start"}, *({"type": "text-delta", "id": "0", "delta": "é"} for _ in range(3)), "data: [DONE]\n\n")
+MARKED = {"responses": RESPONSES, "ids": WITH_IDS}
+UNMARKED = {"chat": CHAT, "messages": MESSAGES, "gemini": GEMINI, "ui": UI}
+
+
+def is_event(block: bytes) -> bool:
+    return not block.startswith((b":", b"event: ping"))
+
+
+def cuts(blocks: list[bytes]) -> Iterator[tuple[bytes, bytes, list[int]]]:
+    """Each cut: the stream, its first part, and where the events start that a reconnect may start with."""
+    stream = b"".join(blocks)
+    starts = [len(b"".join(blocks[:place])) for place, block in enumerate(blocks) if is_event(block)]
+    # The CR of the last CRLF completes an event.
+    ends = [
+        len(b"".join(blocks[: place + 1])) - block.endswith(b"\r\n")
+        for place, block in enumerate(blocks)
+        if is_event(block)
+    ]
+    for cut in range(len(stream) + 1):
+        complete = sum(end <= cut for end in ends)
+        yield stream, stream[:cut], [*starts, len(stream)][: complete + 1]
+
+
+def joined_or_rule(first: bytes, second: bytes) -> bytes | str:
+    """The joined stream, or why there is none."""
+    try:
+        return sw.splice(first, second)
+    except SpliceError as fault:
+        return fault.rule
+
+
+def events_of(body: bytes) -> list[bytes]:
+    """The payloads: keep-alives may be left out where a reconnect starts after them."""
+    return [frame.data.encode() for frame in sw.sse.iter_frames([body]) if frame.event != "ping"]
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_numbered_streams_join_at_every_cut_and_overlap(backend: str, name: str) -> None:
+    tried = 0
+    with using(backend):
+        for stream, first, starts in cuts(MARKED[name]):
+            for start in starts:
+                assert sw.splice(first, stream[start:]) == stream, (len(first), start)
+                tried += 1
+    assert tried > 700
+
+
+@pytest.mark.parametrize("name", MARKED | UNMARKED)
+def test_a_replay_joins_at_every_cut(backend: str, name: str) -> None:
+    with using(backend):
+        for stream, first, _ in cuts((MARKED | UNMARKED)[name]):
+            assert sw.splice(first, stream) == stream, len(first)
+            assert sw.splice(first, stream, second_starts="first_event") == stream, len(first)
+
+
+@pytest.mark.parametrize("name", MARKED | UNMARKED)
+def test_the_next_byte_joins_at_every_cut(name: str) -> None:
+    blocks = (MARKED | UNMARKED)[name]
+    refused = set()
+    for stream, first, _ in cuts(blocks):
+        second = stream[len(first) :]
+        assert sw.splice(first, second, second_starts="next_byte") == stream
+        joined = joined_or_rule(first, second)
+        assert joined in (stream, "splice_ambiguous"), len(first)
+        if joined != stream:
+            refused.add(len(first))
+    # Without numbers and ids, the bytes between two events, and within a keep-alive, do not show the position.
+    places = {0: 0}
+    for place, block in enumerate(blocks):
+        end = len(b"".join(blocks[: place + 1]))
+        places |= dict.fromkeys((end,) if is_event(block) else range(end - len(block), end + 1), 0)
+    assert refused <= (places.keys() if name in UNMARKED else set())
+
+
+@pytest.mark.parametrize("name", UNMARKED)
+def test_an_overlap_that_is_stated_joins_at_every_cut(name: str) -> None:
+    for stream, first, starts in cuts(UNMARKED[name]):
+        for number, start in enumerate(starts):
+            joined = sw.splice(first, stream[start:], second_starts=number)
+            assert events_of(joined) == events_of(stream), (len(first), number)
+        joined = sw.splice(first, stream[starts[-1] :], second_starts="next_event")
+        assert events_of(joined) == events_of(stream), len(first)
+
+
+@pytest.mark.parametrize("name", UNMARKED)
+def test_an_overlap_without_marks_is_never_guessed(name: str) -> None:
+    refused = 0
+    for stream, first, starts in cuts(UNMARKED[name]):
+        for start in starts[1:]:
+            joined = joined_or_rule(first, stream[start:])
+            assert joined in (stream, "splice_ambiguous"), (len(first), start)
+            refused += joined != stream
+    assert refused > 100
+
+
+def test_reads_of_any_size_join_the_same() -> None:
+    for stream, first, starts in cuts(MESSAGES):
+        if len(first) % 7:
+            continue
+        splicer = sw.StreamSplicer(first)
+        joined = b"".join([splicer.feed(stream[place : place + 1]) for place in range(len(stream))])
+        assert joined + splicer.close() == stream
+        assert splicer.close() == b""
+        assert starts
+
+
+def test_a_truncated_second_stream_loses_nothing_of_the_first() -> None:
+    for stream, first, starts in cuts(RESPONSES):
+        if len(first) % 5:
+            continue
+        for start in starts:
+            for end in range(start, len(stream), 11):
+                joined = sw.splice(first, stream[start:end])
+                assert stream.startswith(joined)
+                assert len(joined) >= len(first)
+                assert sw.splice(joined, stream) == stream
+
+
+def test_three_connections_give_one_stream() -> None:
+    stream = b"".join(RESPONSES)
+    two = sw.splice(stream[:120], stream[len(RESPONSES[0]) : 260])
+    assert sw.splice(two, b"".join(RESPONSES[3:])) == stream
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rule"),
+    [
+        pytest.param(RESPONSES[:2], RESPONSES[3:], "splice_gap", id="gap"),
+        pytest.param(WITH_IDS[:2], WITH_IDS[3:], "splice_gap", id="gap-of-ids"),
+        pytest.param([], RESPONSES[3:], "splice_gap", id="gap-at-the-start"),
+        pytest.param(
+            RESPONSES[:3], [RESPONSES[1].replace(b'"a"', b'"b"')], "splice_other_stream", id="other-text-of-a-number"
+        ),
+        pytest.param(CHAT[:2], [CHAT[0], CHAT[4]], "splice_other_stream", id="other-answer"),
+        pytest.param([*CHAT[:1], CHAT[1][:-5]], [CHAT[0], CHAT[4]], "splice_other_stream", id="other-tail"),
+        pytest.param([CHAT[0][:30]], MESSAGES, "splice_other_stream", id="other-dialect"),
+        pytest.param(CHAT[:2], [b"choices: 1}\n\n", *CHAT], "splice_other_stream", id="middle-of-a-line"),
+        pytest.param(CHAT[:2], [CHAT[1]], "splice_ambiguous", id="no-position"),
+        pytest.param(
+            [GEMINI[1], GEMINI[1]], [GEMINI[1], GEMINI[1], GEMINI[0]], "splice_ambiguous", id="repeats-itself"
+        ),
+    ],
+)
+def test_what_does_not_belong_together_raises(first: list[bytes], second: list[bytes], rule: str) -> None:
+    with pytest.raises(SpliceError) as caught:
+        sw.splice(b"".join(first) or b": nothing\n\n", b"".join(second))
+    assert caught.value.rule == rule
+
+
+def test_padding_and_spacing_may_differ_and_the_first_wins() -> None:
+    first = b'data: {"sequence_number":0,"obfuscation":"x"}\n\n'
+    second = b'data: {"obfuscation":"yy", "sequence_number": 0}\n\ndata: {"sequence_number":1}\n\n'
+    assert sw.splice(first, second) == first + b'data: {"sequence_number":1}\n\n'
+
+
+def test_an_event_that_lacked_its_blank_line_counts_when_the_server_counts_it() -> None:
+    first = b"".join(RESPONSES[:2]) + RESPONSES[2].rstrip(b"\n")
+    assert sw.splice(first, b"".join(RESPONSES[3:])) == b"".join(RESPONSES)
+
+
+def test_a_json_body_joins_only_a_replay() -> None:
+    body = b'[{"candidates":[1]},\n{"candidates":[2]}]'
+    assert sw.splice(body[:20], body) == body
+    assert sw.splice(body, body[:20]) == body
+    assert sw.splice(body[:20], body[20:], second_starts="next_byte") == body
+    with pytest.raises(SpliceError):
+        sw.splice(body[:20], b'[{"candidates":[3]}]')
+    with pytest.raises(UsageError):
+        sw.splice(body[:20], body, second_starts="next_event")
+
+
+def test_options_and_order_of_calls_are_checked() -> None:
+    first = b"".join(CHAT[:2])
+    for wrong in (-1, 3, True, "nowhere"):
+        with pytest.raises(UsageError):
+            sw.StreamSplicer(first, second_starts=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        sw.splice(first, "data: 1\n\n")  # type: ignore[arg-type]
+    splicer = sw.StreamSplicer(first)
+    with pytest.raises(SpliceError):
+        splicer.feed(CHAT[1])
+    with pytest.raises(UsageError):
+        splicer.feed(CHAT[1])
+    assert splicer.close() == b""
+
+
+def test_a_second_stream_without_events_is_bounded() -> None:
+    limits = sw.Limits(max_event_bytes=1000, max_field_bytes=1000)
+    splicer = sw.StreamSplicer(b"".join(RESPONSES[:2]), limits=limits)
+    assert splicer.feed(b"data: " + b"x" * 900) == b""
+    with pytest.raises(LimitExceeded):
+        splicer.feed(b"x" * 1200)
+    splicer = sw.StreamSplicer(b"".join(RESPONSES[:2]), limits=limits)
+    for _ in range(5000):
+        assert splicer.feed(b": ping\n\n") == b""
+    assert splicer.feed(RESPONSES[2]).endswith(RESPONSES[2])
+    assert sys.getsizeof(splicer._lead) < 100_000
+
+
+def test_an_empty_first_stream_adds_nothing() -> None:
+    for second in (b"", b"".join(CHAT), b'[{"candidates":[1]},\n\n{"candidates":[2]}]'):
+        assert sw.splice(b"", second) == second
+
+
+def test_iterators_join_and_close_their_source() -> None:
+    stream = b"".join(CHAT)
+    closed = []
+
+    class Pieces:
+        def __iter__(self) -> Iterator[bytes]:
+            yield from (stream[place : place + 10] for place in range(0, len(stream), 10))
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for piece in self:
+                yield piece
+
+        def close(self) -> None:
+            closed.append(1)
+
+    async def joined() -> bytes:
+        return b"".join([piece async for piece in sw.asplice(stream[:70], Pieces())])
+
+    assert b"".join(sw.iter_splice(stream[:70], Pieces())) == stream
+    assert asyncio.run(joined()) == stream
+    with pytest.raises(SpliceError):
+        list(sw.iter_splice(b"".join(MESSAGES[:3]), Pieces()))
+    assert closed == [1, 1, 1]
+
+
+@pytest.mark.parametrize("folder", ["chat", "responses", "anthropic", "gemini", "aisdk-ui", "aisdk-parts"])
+def test_replays_of_recorded_streams(folder: str, full: bool) -> None:
+    if absent():
+        pytest.skip(str(absent()))
+    found = [recording for recording in recordings(folder) if len(recording.body) < 20_000]
+    for recording in found[:: 5 if full else 25]:
+        stream = recording.body
+        for cut in range(0, len(stream) + 1, max(1, len(stream) // 12)):
+            joined = joined_or_rule(stream[:cut], stream)
+            assert joined in (stream, "splice_ambiguous"), (recording.name, cut)
+            if joined != stream:
+                assert len(set(events_of(stream))) < len(events_of(stream)), recording.name
+    assert found
+
+
+# The verdict on a retry.
+
+START = b'data: {"choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'
+TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
+CALL = (
+    b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"f",'
+    b'"arguments":"{\\"a\\":"}}]}}]}\n\n'
+)
+BLOCK = (
+    b'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"f",'
+    b'"input":{}}}\n\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta",'
+    b'"partial_json":"{}"}}\n\n'
+)
+BLOCK_END = b'data: {"type":"content_block_stop","index":0}\n\n'
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "dialect", "verdict"),
+    [
+        pytest.param(b"", "auto", "nothing_emitted", id="empty"),
+        pytest.param(START, "chat", "nothing_emitted", id="role-only"),
+        pytest.param(START + TEXT, "chat", "text_only", id="text"),
+        pytest.param(START + TEXT + CALL, "chat", "call_open", id="chat-call-closes-at-the-end"),
+        pytest.param(BLOCK, "anthropic", "call_open", id="open-block"),
+        pytest.param(BLOCK + BLOCK_END, "anthropic", "call_complete", id="closed-block"),
+    ],
+)
+def test_the_verdict_on_a_retry(backend: str, body: bytes, dialect: Any, verdict: str) -> None:
+    with using(backend):
+        with pytest.raises(sw.TruncatedStream) as caught:
+            sw.parse(body, dialect=dialect)
+        assert caught.value.partial is not None
+        assert caught.value.partial.retry_verdict == verdict
+
+
+def test_a_whole_response_has_no_verdict_and_a_broken_one_has(backend: str) -> None:
+    with using(backend):
+        assert sw.parse(START + TEXT + END).retry_verdict is None
+        parser = sw.StreamParser(dialect="chat")
+        parser.feed(START + CALL)
+        assert parser.response.retry_verdict == "call_open"
+        with pytest.raises(sw.UpstreamError) as caught:
+            parser.feed(b'data: {"error":{"message":"overloaded"}}\n\n')
+        assert caught.value.partial is not None
+        assert caught.value.partial.retry_verdict == "call_open"

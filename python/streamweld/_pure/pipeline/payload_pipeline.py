@@ -19,6 +19,7 @@ from streamweld._pure.pipeline.detect import (
     DECODERS,
     KEEP_ALIVE,
     NAMELESS_MARKER,
+    READ_EMPTY,
     WRAPPED_NAMES,
     DialectWatch,
     HeldPayload,
@@ -203,9 +204,13 @@ class PayloadPipeline:
     def _take(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
         out = self._out
         if self.is_keep_alive(event):
+            if self.dialect == "responses" and not self.seen:
+                out.leave_out("start_missing")  # openai-python wants `response.created` first
             return
         text = data.strip(WHITE)
         if not text:
+            if self.dialect in READ_EMPTY:
+                out.leave_out("empty_event")
             return
         if self._undecided is not None:
             self._several(self._undecided)

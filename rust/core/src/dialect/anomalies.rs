@@ -78,6 +78,8 @@ pub(crate) struct Anomalies<'a> {
     pub(crate) lone: bool,
     /// It is read, but readers of the dialect would not read it so: the first reason.
     touched: Option<&'static str>,
+    /// There was such a reason, also one that was told.
+    odd: bool,
 }
 
 impl<'a> Anomalies<'a> {
@@ -89,6 +91,12 @@ impl<'a> Anomalies<'a> {
     #[cold]
     pub(crate) fn touch(&mut self, why: &'static str) {
         self.touched.get_or_insert(why);
+        self.odd = true;
+    }
+
+    /// Readers of the dialect would not read the payload as it was read.
+    pub(crate) fn is_odd(&self) -> bool {
+        self.odd
     }
 
     #[cold]

@@ -217,6 +217,12 @@ impl<'a> Output<'a> {
         self.sink.sign(WireFact::Touched(why));
     }
 
+    /// Readers of its dialect would refuse the payload at hand, which brings nothing. `why`: as of `touch`.
+    #[cold]
+    pub fn leave_out(&mut self, why: &'static str) {
+        self.sink.sign(WireFact::LeftOut(why));
+    }
+
     /// Readers of its dialect would take the payload at hand as it was taken, if its event had that name.
     #[cold]
     pub fn rename(&mut self, name: &'static str) {
@@ -253,6 +259,11 @@ impl<'a> Output<'a> {
             self.sink.doomed();
         }
         self.ledger.faulted
+    }
+
+    /// What readers of the dialect would misread matters.
+    pub fn is_judged(&self) -> bool {
+        self.sink.judges()
     }
 
     /// How many diagnostics there were.

@@ -108,7 +108,6 @@ def repair(body: bytes, **options: object) -> sw.StreamConverter:
         ("args_object", text("a"), call(0, "call_1", "f", {"a": 1}) + end()),
         ("name_in_pieces", call(0, "c", "get_"), call(0, name="time", arguments="{}") + end()),
         ("content_list", text("a"), chunk({"content": [{"type": "text", "text": "b"}]}) + end("stop")),
-        ("list_without_index", chunk({"content": "a", "x": [{}]}), chunk({"content": "b", "x": [{}]}) + end("stop")),
         ("other_index", text("a"), call(1, "call_1", "f", "{}") + end()),
         ("empty_entry", text("a"), chunk({"content": "b", "tool_calls": [None]}) + end("stop")),
         ("no_delta", text("a"), event({"choices": [{"index": 0, "finish_reason": "stop"}]}) + DONE),

@@ -1,8 +1,8 @@
 """What the official clients need of a chunk, so that a repair rewrites what they would misread or reject.
 
 openai-python drops a chunk whose `object` is another, needs a `delta` object and a `choices` array in the rest, and
-merges lists in a delta by `index`. It keeps tool calls in a list, so a new call must have the next index. A chunk without
-`object` is not rewritten: only the helper of openai-python needs it.
+merges lists in a delta by `index`. It keeps tool calls in a list, so a new call must have the next index. A chunk
+without `object` is not rewritten: only the helper of openai-python needs it.
 """
 
 from __future__ import annotations

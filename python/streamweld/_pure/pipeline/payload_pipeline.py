@@ -204,8 +204,6 @@ class PayloadPipeline:
     def _take(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
         out = self._out
         if self.is_keep_alive(event):
-            if self.dialect == "responses" and not self.seen:
-                out.leave_out("start_missing")  # openai-python wants `response.created` first
             return
         text = data.strip(WHITE)
         if not text:

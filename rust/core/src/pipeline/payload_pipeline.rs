@@ -149,9 +149,6 @@ impl PayloadPipeline {
         let event = arrival.event_name();
         let event = event.as_deref();
         if event.is_some_and(|event| self.is_keep_alive(event)) {
-            if self.dialect == Some(Dialect::Responses) && !self.seen {
-                out.leave_out("start_missing"); // openai-python wants `response.created` first
-            }
             return Ok(());
         }
         let (text, replaced) = decode_utf8(arrival.data);

@@ -73,7 +73,6 @@ def test_a_payload_that_brings_nothing_is_left_out_alone(backend: str, code: str
         ),
         ("args_invalid", call(0, "c", "f", "[1]") + end()),
         ("args_overflow", call(0, "c", "f", '{"a":1}') + call(0, arguments="x") + end()),
-        ("name_joined", call(0, "c", "get_") + call(0, name="time", arguments="{}") + end()),
     ],
 )
 def test_what_passes_passes_byte_for_byte(backend: str, code: str, body: bytes) -> None:
@@ -108,6 +107,11 @@ def repair(body: bytes, **options: object) -> sw.StreamConverter:
         ("id_word", text("a"), call(0, "null", "f") + call(0, "call_1", arguments="{}") + end()),
         ("no_list", text("a"), chunk({"tool_calls": ENTRY}) + end()),
         ("args_object", text("a"), call(0, "call_1", "f", {"a": 1}) + end()),
+        ("name_in_pieces", call(0, "c", "get_"), call(0, name="time", arguments="{}") + end()),
+        ("content_list", text("a"), chunk({"content": [{"type": "text", "text": "b"}]}) + end("stop")),
+        ("other_index", text("a"), call(1, "call_1", "f", "{}") + end()),
+        ("empty_entry", text("a"), chunk({"content": "b", "tool_calls": [None]}) + end("stop")),
+        ("no_delta", text("a"), event({"choices": [{"index": 0, "finish_reason": "stop"}]}) + DONE),
         ("end_missing", text("a"), chunk({}, "stop")),
     ],
 )

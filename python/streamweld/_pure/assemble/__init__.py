@@ -470,6 +470,8 @@ class Assembler(ItemSurface, AttachedSurface):
         finish.concluded = conclude(choice, client_calls(choice))
         if finish.raw is None:
             self._out.diagnose("finish_missing")
+            if finish.concluded == "tool_calls":
+                self._out.touch("finish_missing")  # readers run calls only where the reason is that there are some
         elif finish.concluded != finish.reason and not finish.natural:
             self._out.diagnose("finish_contradicts", detail=finish.raw)
         if not self._out.silent:

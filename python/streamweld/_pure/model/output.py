@@ -137,6 +137,11 @@ class Output:
         self.touched = True
         self.why = self.why or why
 
+    def leave_out(self, why: str) -> None:
+        """Readers of its dialect would refuse the payload at hand, which brings nothing. `why`: as of `touch`."""
+        self.emptied = True
+        self.why = self.why or why
+
     def mend(self) -> None:
         """Readers of its dialect do not expect the payload at hand, which a code says of it or of the whole body."""
         self.touched = self.mended = True

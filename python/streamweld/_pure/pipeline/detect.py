@@ -101,6 +101,8 @@ DECODERS: Mapping[str, type[Decoder]] = {
 # Events that are heartbeats by their name.
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
 # Readers skip a `[DONE]`, unless its event has a name.
+# openai-python reads an event without data as JSON. None: the dialect is not known yet; no client needs such an event.
+READ_EMPTY: frozenset[str | None] = frozenset({None, "chat", "responses"})
 NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
 # Readers put the data of an event whose name begins so into another object.
 WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -19,6 +19,7 @@ from streamweld._pure.pipeline.detect import (
     DECODERS,
     KEEP_ALIVE,
     NAMELESS_MARKER,
+    READ_EMPTY,
     WALKED,
     WRAPPED_NAMES,
     DialectWatch,
@@ -207,6 +208,8 @@ class PayloadPipeline:
             return
         text = data.strip(WHITE)
         if not text:
+            if self.dialect in READ_EMPTY:
+                out.leave_out("empty_event")
             return
         if self._undecided is not None:
             self._several(self._undecided)

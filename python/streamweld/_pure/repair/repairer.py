@@ -20,8 +20,9 @@ from streamweld._pure.encode.common.encode_context import EncodeContext
 from streamweld._pure.encode.common.finish import Ending, fault_of, told
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.pipeline.after_error import AfterError, is_beside
+from streamweld._pure.pipeline.detect import READ_EMPTY
 from streamweld._pure.pipeline.parser import Parser
-from streamweld._pure.sse.block_splitter import Splitter, behind_opening, named
+from streamweld._pure.sse.block_splitter import Splitter, behind_opening, has_fields, named
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError
 from streamweld.events import (
@@ -73,6 +74,7 @@ class Repairer:
         "_cap",
         "_counted",
         "_encoder",
+        "_emptied_said",
         "_ended",
         "_explained",
         "_held",
@@ -122,6 +124,7 @@ class Repairer:
         self._behind_error: AfterError | None = None  # the upstream's own error has passed
         self._rendering = False
         self._explained = False  # it is known why the stream is written anew, or where it is
+        self._emptied_said = False  # it was said that empty events are left out
         self._named = False  # it was said that names are put in
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
@@ -317,11 +320,16 @@ class Repairer:
         self._last_out = False
         if self._parser.reads_array:
             out.mend()  # also what stands between two elements
+        elif self._parser.payloads == self._ordinal and self.dialect in READ_EMPTY and has_fields(block):
+            self._leave_out_empty()
+            return
         if out.touched or (out.emptied and not self._is_empty and not self._ended):
             self._explain()
             self._render()
         elif out.emptied:
             self.repaired = True
+            if out.why and not out.mended:
+                self._leave_out_empty()
         elif self._rendering:
             if self._passes_behind_repair():
                 self._drop_scratch()
@@ -337,6 +345,13 @@ class Repairer:
                 self._hold(block)
             else:
                 self._pass(block)
+
+    def _leave_out_empty(self) -> None:
+        """The block has fields and no data."""
+        self.repaired = True
+        if not self._emptied_said:
+            self._emptied_said = True
+            self._parser.out.diagnose("rewritten", detail="empty_event")
 
     def _hold(self, block: bytes) -> None:
         self._held += block

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ARRAY_WINDOW", "Place", "Splitter", "behind_opening", "inside_of_array", "named"]
+__all__ = ["ARRAY_WINDOW", "Place", "Splitter", "behind_opening", "has_fields", "inside_of_array", "named"]
 
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
@@ -20,6 +20,8 @@ ARRAY_WINDOW: Final = 4096  # bytes within which it has to become clear whether 
 _OPENING: Final = frozenset(b"{[<")  # a document outside of any field begins so, and ends so
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
+_FIELDS: Final = frozenset({b"data", b"retry"})
+_WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # so many bytes of them at once, and the rest of the last
 
 # Of a piece: inside of a block; inside of one, at the end of a payload that does not wait for the end of its block; at
@@ -157,6 +159,12 @@ def behind_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
     """The block behind others. A byte order mark is one at the very beginning of a stream alone, and stays there."""
     rest = block.removeprefix(_BOM) if is_first else block
     return block[: len(block) - len(rest)] + opening + rest
+
+
+def has_fields(block: bytes) -> bool:
+    """Whether the block has data, a retry time, or a name or an id that is not blank."""
+    lines = (line.partition(b":") for line in block.removeprefix(_BOM).splitlines())
+    return any(name in _FIELDS or (name in _WORDS and value.strip(_WHITE)) for name, _, value in lines)
 
 
 def named(block: bytes, name: str) -> bytes:

@@ -81,6 +81,8 @@ pub(crate) struct Anomalies<'a> {
     pub(crate) lone: bool,
     /// It is read, but readers of the dialect would not read it so: the first reason.
     touched: Option<&'static str>,
+    /// There was such a reason, also one that was told.
+    odd: bool,
 }
 
 impl<'a> Anomalies<'a> {
@@ -92,6 +94,12 @@ impl<'a> Anomalies<'a> {
     #[cold]
     pub(crate) fn touch(&mut self, why: &'static str) {
         self.touched.get_or_insert(why);
+        self.odd = true;
+    }
+
+    /// Readers of the dialect would not read the payload as it was read.
+    pub(crate) fn is_odd(&self) -> bool {
+        self.odd
     }
 
     #[cold]
@@ -156,7 +164,7 @@ impl<'a> Anomalies<'a> {
                 .unknown(wire.out, None, raw.text.as_bytes())?;
         }
         // Each would have been a diagnostic and an event.
-        wire.out.leave_out(2 * mem::take(&mut self.more_shapes));
+        wire.out.skip_notes(2 * mem::take(&mut self.more_shapes));
         if let Some(why) = self.touched.take() {
             wire.out.touch(why);
         }

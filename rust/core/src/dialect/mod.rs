@@ -393,6 +393,12 @@ impl<'o, 'a> SignReader<'o, 'a> {
     }
 }
 
+/// Whether openai-python reads the stream, to which an event without data is JSON. While the dialect is not known, too: no
+/// client needs such an event.
+pub(crate) fn reads_empty(dialect: Option<Dialect>) -> bool {
+    matches!(dialect, None | Some(Dialect::Chat | Dialect::Responses))
+}
+
 /// Heartbeats by their name in every dialect.
 pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {

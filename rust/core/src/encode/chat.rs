@@ -52,6 +52,8 @@ pub(crate) struct Choice {
     /// How many calls were begun, and their indexes where they are the source's own.
     pub(crate) written: usize,
     pub(crate) indexes: Set<i64>,
+    /// Parts of calls that wait until they are whole: no later call is written before them.
+    behind: Set<u32>,
 }
 
 /// Why a choice ended.
@@ -128,7 +130,12 @@ impl Encoder for Chat {
                     begun.reset = true;
                 }
             }
-            Event::ToolCallRetracted(mark) if self.begun(mark.part).is_some() => self.give_up(job),
+            Event::ToolCallRetracted(mark) => {
+                self.choice(choice).behind.remove(&mark.part);
+                if self.begun(mark.part).is_some() {
+                    self.give_up(job);
+                }
+            }
             Event::ToolResult { call_id, .. } => {
                 self.choice(choice).waiting.remove(call_id);
                 job.losses.note("server_tool");
@@ -426,7 +433,7 @@ impl Chat {
     pub(crate) fn start(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
-            call_id: Some(call_id),
+            call_id,
             name,
             provider_executed,
             custom,
@@ -436,8 +443,17 @@ impl Chat {
         else {
             return;
         };
-        let foreign = provider_executed || (custom && !job.passed.own);
-        if job.opens(call_id, name) && !foreign {
+        let opens = call_id.is_some_and(|call_id| job.opens(call_id, name));
+        if provider_executed {
+            return;
+        }
+        let foreign = custom && !job.passed.own;
+        let behind = &mut self.choice(choice).behind;
+        let Some(call_id) = call_id.filter(|_| opens && !foreign && behind.is_empty()) else {
+            behind.insert(part);
+            return;
+        };
+        {
             let sent = job.passed.index;
             let begun = self.begin(job, choice, (call_id, name, custom), "", sent);
             self.parts.slot(part).call = Some(begun);
@@ -470,6 +486,7 @@ impl Chat {
         to.raw(",\"type\":\"").raw(kind).raw("\",\"").raw(kind);
         to.raw("\":{\"name\":")
             .string(name)
+            .raw(",")
             .raw(text)
             .string(arguments);
         to.raw("}}]}").raw(LAST).end();
@@ -491,26 +508,27 @@ impl Chat {
         };
         let place = (delta.choice, begun.index, begun.custom);
         part.told.push_str(delta.text);
-        self.piece(job, place, delta.text);
+        self.piece(job, place, "", delta.text);
     }
 
     fn piece(
         &mut self,
         job: &mut EncodeContext,
         (choice, index, custom): (i32, i64, bool),
+        name: &str,
         text: &str,
     ) {
-        if text.is_empty() {
+        if text.is_empty() && name.is_empty() {
             return;
         }
         let to = self.begin_chunk(job, choice);
         to.raw("{\"tool_calls\":[{\"index\":").number(index);
-        to.raw(if custom {
-            ",\"custom\":{\"input\":"
-        } else {
-            ",\"function\":{\"arguments\":"
-        });
-        to.string(text);
+        let (kind, member) = names(custom);
+        to.raw(",\"").raw(kind).raw("\":{");
+        if !name.is_empty() {
+            to.raw("\"name\":").string(name).raw(",");
+        }
+        to.raw(member).string(text);
         to.raw("}}]}").raw(LAST).end();
     }
 
@@ -519,6 +537,7 @@ impl Chat {
             return;
         };
         job.takes(call.call_id);
+        self.choice(call.choice).behind.remove(&call.part);
         let part = self.parts.get_mut(&call.part).map(std::mem::take);
         self.parts.remove(&call.part);
         match part.and_then(|part| Some((part.told, part.call?))) {
@@ -545,7 +564,11 @@ impl Chat {
 
     /// What of a call is still to be written.
     fn end_call(&mut self, job: &mut EncodeContext, call: &Call<'_>, told: &str, begun: &Begun) {
-        let kept = begun.call_id == call.call_id && begun.name == call.name;
+        // Clients join the pieces of a name.
+        let own = job.passed.own && !begun.name.is_empty();
+        let name = call.name.strip_prefix(begun.name.as_str());
+        let name = name.filter(|rest| rest.is_empty() || own);
+        let kept = begun.call_id == call.call_id && name.is_some();
         if call.is_whole() && (!kept || call.provider_executed || call.custom != begun.custom) {
             return self.give_up(job);
         }
@@ -554,7 +577,10 @@ impl Chat {
         }
         let text = call.text_behind(told);
         match text.strip_prefix(told) {
-            Some(rest) => self.piece(job, (call.choice, begun.index, begun.custom), rest),
+            Some(rest) => {
+                let name = name.filter(|_| kept).unwrap_or_default();
+                self.piece(job, (call.choice, begun.index, begun.custom), name, rest);
+            }
             // Cut, or no JSON: what was passed on is what there is.
             None if !call.is_whole() => {}
             None if !call.custom && is_same(told, &text) => job.losses.note("arguments_spelling"),
@@ -566,8 +592,8 @@ impl Chat {
 /// The type of an entry, and the member that its text has behind the name.
 fn names(custom: bool) -> (&'static str, &'static str) {
     if custom {
-        ("custom", ",\"input\":")
+        ("custom", "\"input\":")
     } else {
-        ("function", ",\"arguments\":")
+        ("function", "\"arguments\":")
     }
 }

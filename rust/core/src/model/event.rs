@@ -349,6 +349,8 @@ pub enum WireFact<'a> {
     Unopened(&'static str),
     /// The payload is none that they expect, and brought nothing.
     Emptied,
+    /// Likewise, and readers would refuse it, for that reason; no code says so.
+    LeftOut(&'static str),
     /// A code says that they do not expect it; whether it brought nothing.
     Mended { emptied: bool },
     /// An element of an array was taken, which they do not expect. Others may follow before anything is passed on.
@@ -398,6 +400,11 @@ pub trait Sink {
 
     /// What no event says of the wire.
     fn sign(&mut self, _sign: WireFact<'_>) {}
+
+    /// What readers of the dialect would misread matters.
+    fn judges(&self) -> bool {
+        false
+    }
 
     /// The dialect was found out. Not said of one that was given.
     fn speaks(&mut self, _dialect: &'static str) {}

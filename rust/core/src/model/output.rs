@@ -231,6 +231,12 @@ impl<'a> Output<'a> {
         self.sink.sign(WireFact::Touched(why));
     }
 
+    /// Readers of its dialect would refuse the payload at hand, which brings nothing. `why`: as of `touch`.
+    #[cold]
+    pub fn leave_out(&mut self, why: &'static str) {
+        self.sink.sign(WireFact::LeftOut(why));
+    }
+
     /// Readers of its dialect would take the payload at hand as it was taken, if its event had that name.
     #[cold]
     pub fn rename(&mut self, name: &'static str) {
@@ -267,6 +273,11 @@ impl<'a> Output<'a> {
             self.sink.doomed();
         }
         self.ledger.faulted
+    }
+
+    /// What readers of the dialect would misread matters.
+    pub fn is_judged(&self) -> bool {
+        self.sink.judges()
     }
 
     /// How many diagnostics there were.
@@ -331,7 +342,7 @@ impl<'a> Output<'a> {
     }
 
     /// Counts notes that were not even collected.
-    pub(crate) fn leave_out(&mut self, notes: usize) {
+    pub(crate) fn skip_notes(&mut self, notes: usize) {
         self.ledger.left_out += notes;
     }
 

@@ -56,6 +56,9 @@ impl PayloadPipeline {
         self.seen = true;
         self.swift = false;
         self.flush(out)?;
+        if let Some(chat) = &mut self.chat {
+            chat.end_choices(out);
+        }
         self.assembler.done(out)?;
         self.done = true;
         Ok(())

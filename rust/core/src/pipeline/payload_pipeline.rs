@@ -15,6 +15,7 @@ use crate::dialect::decode_context::one_line_of_data;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::payload::DocumentContext;
 use crate::dialect::payload::PlacedPayload;
+use crate::dialect::reads_empty;
 use crate::json::MAX_DEPTH;
 use crate::json::Problem;
 use crate::json::ScanError;
@@ -154,6 +155,9 @@ impl PayloadPipeline {
         let (text, replaced) = decode_utf8(arrival.data);
         let text = trim(&text);
         if text.is_empty() {
+            if reads_empty(self.dialect) {
+                out.leave_out("empty_event");
+            }
             return Ok(());
         }
         let payload = Payload {

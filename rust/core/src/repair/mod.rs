@@ -19,6 +19,7 @@ pub(crate) mod verdict;
 pub(crate) mod wire_facts;
 
 use crate::dialect::Dialect;
+use crate::dialect::reads_empty;
 use crate::encode::common::encode_context::Options;
 use crate::model::config::Config;
 use crate::model::delta::Completeness;
@@ -39,6 +40,7 @@ use crate::repair::verdict::Step;
 use crate::sse::WholeEvents;
 use crate::sse::block_splitter::Place;
 use crate::sse::block_splitter::Splitter;
+use crate::sse::block_splitter::has_fields;
 use crate::sse::block_splitter::put_name;
 use crate::sse::block_splitter::put_opening;
 use std::mem;
@@ -315,6 +317,10 @@ impl Repairer {
     fn judge(&mut self, read: &mut Read<'_, '_>) -> Step {
         if self.parser.body() == Body::Array {
             self.hand.block.mend(); // also what stands between two elements
+        } else if self.is_read_empty(read) {
+            self.last_out = false;
+            self.repaired = true;
+            return self.hand.tell_empty(&self.block);
         }
         let hand = &self.hand;
         self.last_out = false;
@@ -325,6 +331,10 @@ impl Repairer {
         }
         if hand.block.emptied {
             self.repaired = true;
+            if hand.block.reason().is_some() {
+                self.gather(read);
+                self.hand.tell_empty(&self.block)?;
+            }
         } else if hand.rendering {
             if !self.passes_behind_repair() {
                 return self.flush(read);
@@ -343,6 +353,15 @@ impl Repairer {
             }
         }
         Ok(())
+    }
+
+    /// The block has fields and no data, which openai-python reads as JSON. No client of any dialect needs it.
+    fn is_read_empty(&mut self, read: &mut Read<'_, '_>) -> bool {
+        if self.parser.payloads() != self.ordinal || !reads_empty(self.parser.dialect()) {
+            return false;
+        }
+        self.gather(read);
+        has_fields(&self.block)
     }
 
     /// Gives the block that is to pass the name and the opening that readers want.

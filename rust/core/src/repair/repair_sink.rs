@@ -47,6 +47,8 @@ pub(crate) struct RepairSink {
     pub(crate) opening: Vec<u8>,
     /// It was said that names were put in.
     named: bool,
+    /// It was said that empty events are left out.
+    emptied: bool,
     /// It is known why the stream is written anew, or where it is.
     pub(crate) explained: bool,
     /// What the encoder writes goes out.
@@ -195,6 +197,10 @@ impl Sink for RepairSink {
         }
     }
 
+    fn judges(&self) -> bool {
+        true
+    }
+
     fn speaks(&mut self, dialect: &'static str) {
         self.job.source = dialect;
         self.encoder = encoder(dialect);
@@ -213,6 +219,7 @@ impl RepairSink {
             block: Verdict::default(),
             opening: Vec::new(),
             named: false,
+            emptied: false,
             explained: false,
             rendering: false,
             reported: None,
@@ -276,6 +283,14 @@ impl RepairSink {
             return Ok(());
         }
         self.say(Code::REWRITTEN, "event_name", block)
+    }
+
+    /// Says that empty events are left out, the first time.
+    pub(crate) fn tell_empty(&mut self, block: &[u8]) -> Step {
+        if mem::replace(&mut self.emptied, true) {
+            return Ok(());
+        }
+        self.say(Code::REWRITTEN, "empty_event", block)
     }
 
     /// Says the losses of what was written. Where they are faults, the first is all that is said.

@@ -75,6 +75,10 @@ impl Verdict {
                 self.why.get_or_insert(why);
             }
             WireFact::Emptied => self.emptied = true,
+            WireFact::LeftOut(why) => {
+                self.emptied = true;
+                self.why.get_or_insert(why);
+            }
             WireFact::Mended { emptied: true } => (self.mended, self.emptied) = (true, true),
             WireFact::Mended { emptied: false } => self.mend(),
             _ => return false,

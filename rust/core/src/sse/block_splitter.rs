@@ -192,6 +192,26 @@ pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     }
 }
 
+/// Whether the block has data, a retry time, or a name or an id that is not blank.
+pub(crate) fn has_fields(block: &[u8]) -> bool {
+    let block = block.strip_prefix(b"\xef\xbb\xbf").unwrap_or(block);
+    block
+        .split(|byte| matches!(byte, b'\n' | b'\r'))
+        .any(|line| {
+            let colon = line.iter().position(|byte| *byte == b':');
+            let (name, value) = line.split_at(colon.unwrap_or(line.len()));
+            let is_blank = value
+                .iter()
+                .skip(1)
+                .all(|byte| matches!(byte, b' ' | b'\t'));
+            match name {
+                b"data" | b"retry" => true,
+                b"event" | b"id" => !is_blank,
+                _ => false,
+            }
+        })
+}
+
 /// The length of the line end that bytes end with.
 fn end(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.ends_with(b"\r\n"))

@@ -400,13 +400,16 @@ def take_id(choice: Choice, call: Call, identity: str | None) -> None:
 def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None:
     relation = relate(call.name, name, choice.shared.settings.tools, progress)
     if relation in ("late", "grows"):
-        first = call.name == ""
-        call.name = name
-        if first:
+        if call.name == "":
+            call.name = name
             call_events.named(choice, call)
+        else:
+            call.name = name
+            choice.shared.out.touch("name_in_pieces")  # readers join the pieces, or take the last one
     elif relation == "fragment":
         call.name += name
         choice.shared.check_name(call.name)
+        choice.shared.out.touch("name_in_pieces")  # readers join the pieces, or take the last one
         choice.shared.out.diagnose("name_joined", call.part, name)
     elif relation == "other" and not call.name_conflict_said:
         call.name_conflict_said = True

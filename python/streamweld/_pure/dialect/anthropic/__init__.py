@@ -253,6 +253,9 @@ class AnthropicDecoder:
             self._usage(payload, delta, ("delta",), notes)
         self._leave(extra)
         self._usage(payload, value, (), notes)
+        usage = value.get("usage")
+        if not (is_object(usage) and "output_tokens" in usage):
+            notes.touch("no_usage")  # readers take the count from it
         if delta is not None:
             self._finish(delta, ("delta",), notes)
 

@@ -14,6 +14,7 @@ from streamweld._pure.dialect.chat.calls import CallReader
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
 from streamweld._pure.dialect.chat.error import find_error, is_complaint, value_error
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
+from streamweld._pure.dialect.chat.readers import check_chunk
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.upstream_error import ErrorFields, text_error
 from streamweld._pure.json.kinds import integer, is_array, is_object
@@ -110,6 +111,8 @@ class ChatDecoder:
         if error is None and chunk is not value:
             error = find_error(payload, chunk, chunk_path, event)
         if "choices" in chunk or "usage" in chunk:
+            if chunk is not value:
+                notes.touch("envelope")  # readers look for the members of a chunk
             news = self._members.news(payload, chunk_path, chunk, CHUNK_FIELDS)
             if chunk is not value:
                 news = self._members.news(payload, path, value, _ENVELOPE_FIELDS) | news
@@ -123,6 +126,8 @@ class ChatDecoder:
     def marker(self) -> None:
         """`[DONE]`, the end of every stream of this dialect."""
         self.flush()
+        for choice in self._choices.values():
+            choice.readers.end(self._out)
         self._assembler.done()
         self.ended = True
 
@@ -160,6 +165,7 @@ class ChatDecoder:
         new_id = self._restarts and not chunk.recovered and self._id_changed(value)
         choices = value.get("choices")
         error: ErrorFields | None = None
+        check_chunk(value, notes)
         if is_array(choices):
             for place, item in enumerate(choices):
                 here = (*path, "choices", place)
@@ -210,6 +216,7 @@ class ChatDecoder:
         if index is None or not 0 <= index <= _CHOICE_CAP:
             if sent is not None:
                 notes.shape((*path, "index"))
+            notes.touch("no_index")  # readers put a choice at its index
             index = place
         known = self._choices.get(index)
         if known is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.dialect.chat.content import File, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
+from streamweld._pure.dialect.chat.readers import Readers
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
@@ -77,6 +78,7 @@ class ChoiceReader:
         "_think",
         "_tools",
         "index",
+        "readers",
     )
 
     def __init__(self, index: int, tools: Tools) -> None:
@@ -87,6 +89,7 @@ class ChoiceReader:
         self._audio_size = 0
         self._attached = False  # files or annotations came in deltas: a full message only repeats them
         self._said_repeated = False
+        self.readers = Readers()
         self._begin()
 
     def _begin(self) -> None:
@@ -111,6 +114,7 @@ class ChoiceReader:
             self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
             notes.tell()
         if delta:
+            self.readers.delta(delta, notes)
             if new_id and self._spoke and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
                 self._begin()
@@ -118,6 +122,8 @@ class ChoiceReader:
         if message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
             if delta is None:
                 carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
+            elif self._is_news(message):
+                notes.touch("not_streamed")  # readers look at deltas
             self._message(chunk, message, (*path, "message"), carry)
         left = as_object(carry.members)
         if left is not None:
@@ -128,8 +134,15 @@ class ChoiceReader:
                 self._think.flush()
             reason = notes.clean(reason)
             notes.tell()
+            self.readers.end(self._tools.out)
             self._assembler.finish(self.index, reason)
         return read_choice_error(payload, item, path)
+
+    def _is_news(self, message: dict[str, Any]) -> bool:
+        """Whether a full message has calls that were not streamed, or is the first that was said."""
+        calls = message.get("tool_calls")
+        count = len(calls) if is_array(calls) else 1 if calls or message.get("function_call") else 0
+        return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._spoke)
 
     def flush(self) -> None:
         """The stream is about to close: hand over what was held back."""
@@ -316,6 +329,8 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
         if reason.strip():
+            if key != "finish_reason":
+                notes.touch("other_member")
             return reason
     return None
 

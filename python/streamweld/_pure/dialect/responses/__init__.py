@@ -12,6 +12,7 @@ from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.responses.calls import ArgumentReader
 from streamweld._pure.dialect.responses.items import ItemReader
 from streamweld._pure.dialect.responses.read import INDEX_CAP, Reader
+from streamweld._pure.dialect.responses.readers import Readers
 from streamweld._pure.dialect.responses.sequence import Sequence
 from streamweld._pure.dialect.responses.spec_tables import (
     ARGUMENT_DELTAS,
@@ -61,6 +62,7 @@ class ResponsesDecoder:
         self._restarts: bool = config["switches"]["restart_on_new_stream_id"]
         self._id: str | None = None
         self._sequence = Sequence(out)
+        self._readers = Readers(out)
         self._text = TextReader(assembler)
         self._items = ItemReader(assembler, self._text)
         self._arguments = ArgumentReader(assembler)
@@ -149,6 +151,8 @@ class ResponsesDecoder:
                 self._out.touch("event_name")  # openai-node goes by the name, openai-python by the data
             self._error(error, payload.text, reader.notes)
             return
+        if kind.startswith("response.") and not recovered:
+            self._readers.event(kind, value)
         step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None
         known = step is not None and step(value, reader)
         if not self.ended:

@@ -240,7 +240,9 @@ class Chat:
         self._choice(event.choice).reset(event.part)
 
     def _call_retracted(self, event: ToolCallRetracted) -> None:
-        if self._choice(event.choice).is_begun(event.part):
+        calls = self._choice(event.choice)
+        calls.retracted(event.part)
+        if calls.is_begun(event.part):
             self._break()
 
     def _entry(self, choice: int, entry: str | None) -> None:

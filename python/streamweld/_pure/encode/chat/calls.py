@@ -36,11 +36,12 @@ class _Begun:
 class Calls:
     """Those of one choice."""
 
-    __slots__ = ("_begun", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
+    __slots__ = ("_begun", "_behind", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
 
     def __init__(self, job: EncodeContext) -> None:
         self._job = job
         self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
+        self._behind: set[int] = set()  # parts that wait until they are whole: no later call is written before them
         self._waiting: set[str] = set()  # ids that no result answered
         self._indexes: set[int] = set()
         self._next = 0  # above all of them
@@ -61,12 +62,18 @@ class Calls:
     def started(self, event: ToolCallStarted) -> str | None:
         """The head, if it can be written before the call is whole."""
         job = self._job
-        if not job.opens(event) or job.provider_executed or event.call_id is None:
+        opens = job.opens(event)
+        if job.provider_executed:
             return None
-        if job.custom and not job.passed.own:
+        if not opens or event.call_id is None or self._behind or (job.custom and not job.passed.own):
+            self._behind.add(event.part)
             return None
         begun = self._begun[event.part] = self._begin(event.call_id, event.name, job.custom, job.passed.index)
         return _head(begun, "")
+
+    def retracted(self, part: int) -> None:
+        """The call is none."""
+        self._behind.discard(part)
 
     def reset(self, part: int) -> None:
         if part in self._begun:
@@ -82,11 +89,14 @@ class Calls:
     def whole(self, call: ToolCall) -> str | None:
         """What of the call is still to be written; `contradicted` where something else was."""
         self._job.takes(call.call_id)
+        self._behind.discard(call.part)
         begun = self._begun.pop(call.part, None)
         if begun is None:
             return self._at_once(call)
         whole, losses = is_whole(call), self._job.losses
-        same = (begun.call_id, begun.name) == (call.call_id, call.name)
+        # Clients join the pieces of a name.
+        more_name = call.name.removeprefix(begun.name) if self._job.passed.own and begun.name else ""
+        same = (begun.call_id, begun.name + more_name) == (call.call_id, call.name)
         if whole and (not same or call.provider_executed or call.custom != begun.custom):
             self.contradicted = True
             return None
@@ -100,7 +110,7 @@ class Calls:
             self.contradicted = call.custom or not same_value(told, text)
             if not self.contradicted:
                 losses.note("arguments_spelling")
-        return _piece(begun, rest) if rest else None
+        return _piece(begun, rest or "", more_name if same else "") if rest or (same and more_name) else None
 
     def _at_once(self, call: ToolCall) -> str | None:
         losses = self._job.losses
@@ -137,9 +147,10 @@ def _head(begun: _Begun, arguments: str) -> str:
     return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"{kind}","{kind}":{inner}}}'
 
 
-def _piece(begun: _Begun, arguments: str) -> str:
+def _piece(begun: _Begun, arguments: str, name: str = "") -> str:
     kind, text = _names(begun)
-    return f'{{"index":{begun.index},"{kind}":{{"{text}":{quoted(arguments)}}}}}'
+    named = f'"name":{quoted(name)},' if name else ""
+    return f'{{"index":{begun.index},"{kind}":{{{named}"{text}":{quoted(arguments)}}}}}'
 
 
 def _names(begun: _Begun) -> tuple[str, str]:

@@ -233,11 +233,14 @@ pub fn take_name(
             name.clone_into(&mut call.name);
             if first {
                 call_events::named(choice, slot);
+            } else {
+                desk.out.touch("name_in_pieces"); // readers join the pieces, or take the last one
             }
         }
         Relation::Fragment => {
             call.name.push_str(name);
             desk.check_name(&call.name)?;
+            desk.out.touch("name_in_pieces"); // readers join the pieces, or take the last one
             desk.out
                 .diagnose(Code::NAME_JOINED, Some(call.part), name)?;
         }

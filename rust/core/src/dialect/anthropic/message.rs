@@ -98,6 +98,12 @@ impl Anthropic {
         }
         leave(wire, &extra)?;
         usage(wire, &event.members, Pointer::ROOT, notes)?;
+        if !event
+            .object("usage")
+            .is_some_and(|usage| usage.has("output_tokens"))
+        {
+            notes.touch("no_usage"); // readers take the count from it
+        }
         match &delta {
             Some(delta) => self.finish(wire, &delta.members, at, notes),
             None => Ok(()),

@@ -14,6 +14,9 @@ use crate::dialect::chat::payload_kind::legacy_text;
 use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::readers::Readers;
+use crate::dialect::chat::readers::has_members;
+use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::reasoning;
 use crate::dialect::chat::reasoning::Details;
 use crate::dialect::chat::reasoning::Progress;
@@ -77,6 +80,7 @@ pub(crate) struct ChoiceState {
     pub(crate) said_repeated: bool,
     /// There was something to start again from.
     pub(crate) spoke: bool,
+    pub(crate) readers: Readers,
 }
 
 impl Numbered for ChoiceState {
@@ -98,6 +102,7 @@ impl ChoiceState {
             attached: false,
             said_repeated: false,
             spoke: false,
+            readers: Readers::default(),
         }
     }
 
@@ -130,7 +135,8 @@ impl ChoiceState {
             carry.own.extend(&choice.rest);
         }
         let mut lesson = None;
-        if let Some((delta, _)) = delta {
+        if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
+            self.readers.delta(delta, notes);
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.spoke && role {
                 wire.assembler.restart(wire.out, self.index)?;
@@ -148,7 +154,8 @@ impl ChoiceState {
                 reading,
             )?;
         }
-        if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && is_filled(*raw)) {
+        if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && has_members(*raw))
+        {
             // Some gateways mirror every delta, or all deltas so far, in a message.
             let absent = !matches!(&choice.delta, Some(Walk::Read(..)))
                 && choice
@@ -162,6 +169,8 @@ impl ChoiceState {
             if absent || reading.body || (finish.is_some() && !mirrors) {
                 if delta.is_none() {
                     carry.own.extend(&message.rest);
+                } else if self.readers.is_news(message, self.spoke) {
+                    notes.touch("not_streamed"); // readers look at deltas
                 }
                 self.message(wire, message, &mut carry, notes, at.member("message"))?;
             }
@@ -181,6 +190,7 @@ impl ChoiceState {
             }
             notes.lone |= lone;
             notes.tell(wire)?;
+            self.readers.end(wire.out);
             let reason = meaning("chat", &raw_reason);
             wire.assembler
                 .finish(wire.out, self.index, &raw_reason, reason)?;
@@ -245,8 +255,8 @@ impl ChoiceState {
             tally.add(learn::of_text(delta.content));
         }
         let closes = finishes
-            || says_something(delta.tool_calls.as_ref())
-            || says_something(delta.function_call.as_ref());
+            || is_filled(delta.tool_calls.as_ref().map(Walk::raw))
+            || is_filled(delta.function_call.as_ref().map(Walk::raw));
         self.content(wire, pieces, carry, closes, reading)?;
         if reading.tail {
             notes.tell(wire)?;
@@ -358,28 +368,6 @@ pub(crate) fn fragments<'a>(
     out
 }
 
-/// Whether a member is there and not null, false, zero or empty.
-fn says_something<T>(walk: Option<&Walk<'_, T>>) -> bool {
-    walk.is_some_and(|walk| {
-        let raw = walk.raw();
-        match raw.kind {
-            Kind::Null | Kind::False => false,
-            Kind::True => true,
-            Kind::Number => raw.text.parse::<f64>().is_ok_and(|number| number != 0.0),
-            Kind::String => raw.text.len() > 2,
-            Kind::Array | Kind::Object => is_filled(raw),
-        }
-    })
-}
-
-/// Whether an array or object has anything in it.
-fn is_filled(raw: Raw<'_>) -> bool {
-    raw.text
-        .bytes()
-        .skip(1)
-        .any(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b']' | b'}'))
-}
-
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 
 /// A delta or message and its text, where it is one.
@@ -410,7 +398,12 @@ fn finish<'a>(
         let Some(raw) = present(slot) else { continue };
         match text(raw).map(Text::into_whole) {
             Some((reason, _)) if reason.trim_matches(is_white).is_empty() => {}
-            found @ Some(_) => return found,
+            found @ Some(_) => {
+                if name != "finish_reason" {
+                    notes.touch("other_member");
+                }
+                return found;
+            }
             None => notes.shape(raw, at.member(name)),
         }
     }

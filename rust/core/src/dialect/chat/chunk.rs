@@ -7,6 +7,7 @@ use crate::dialect::chat::choice::ChoiceState;
 use crate::dialect::chat::choice::Reading;
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::readers::check_chunk;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Payload;
@@ -72,6 +73,7 @@ impl Chat {
             learns: plain && self.cache.wants(),
         };
         let mut complaint = None;
+        check_chunk(chunk, notes);
         match &chunk.choices {
             Some(Walk::Read(choices, _)) => {
                 for (place, choice) in choices.iter().enumerate() {
@@ -85,7 +87,9 @@ impl Chat {
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
                     complaint = complaint.or(taken.complaint);
-                    if let Some(mut lesson) = taken.lesson.filter(|_| wire.out.said() == before) {
+                    let clean =
+                        wire.out.said() == before && !(notes.is_odd() && wire.out.is_judged());
+                    if let Some(mut lesson) = taken.lesson.filter(|_| clean) {
                         lesson.padding(chunk.obfuscation);
                         if let Some(usage) = usage {
                             lesson.counts(usage);
@@ -146,6 +150,9 @@ impl Chat {
         let number = number.filter(|number| *number >= 0);
         if let Some(raw) = sent.filter(|_| number.is_none()) {
             notes.shape(raw, at.member("index"));
+        }
+        if number.is_none() {
+            notes.touch("no_index"); // readers put a choice at its index
         }
         let index = number
             .or_else(|| i32::try_from(place).ok())

@@ -14,6 +14,7 @@ pub(crate) mod error;
 pub(crate) mod message;
 pub(crate) mod payload_kind;
 pub(crate) mod read;
+pub(crate) mod readers;
 pub(crate) mod reasoning;
 pub(crate) mod usage;
 
@@ -50,6 +51,7 @@ use crate::model::config::Config;
 use crate::model::delta::CallPiece;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
+use crate::model::output::Output;
 use crate::model::small_map::List;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
@@ -139,6 +141,11 @@ impl Chat {
             return Ok(0);
         };
         let choice = template.choice;
+        let is_call = matches!(template.what, ChunkKind::Call { .. });
+        let readers = || self.choices.find(choice).map(|choice| &choice.readers);
+        if is_call && readers().is_none_or(|readers| !readers.is_known(found.index)) {
+            return Ok(0);
+        }
         let DecodeContext { assembler, out } = wire;
         if found.escaped || template.metadata.is_some() || found.usage.is_some() {
             let taken = act(wire, template, &found)?;
@@ -223,6 +230,12 @@ impl Chat {
             .try_for_each(|choice| choice.flush(wire))
     }
 
+    /// The terminal marker came.
+    pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
+        let choices = self.choices.iter_mut();
+        choices.for_each(|choice| choice.readers.end(out));
+    }
+
     fn object(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -245,7 +258,9 @@ impl Chat {
         let named = payload.event == Some("error");
         let mut complaint = UpstreamErrorFields::of_chunk(chunk, whole, named);
         let mut around = Vec::new();
+        let mut notes = Anomalies::default();
         if let Some(inner) = &inner {
+            notes.touch("envelope"); // readers look for the members of a chunk
             complaint =
                 complaint.or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
             around = chunk
@@ -255,7 +270,6 @@ impl Chat {
                 .copied()
                 .collect();
         }
-        let mut notes = Anomalies::default();
         if read.is_chunk() {
             let within = self.chunk(wire, read, &around, payload, &mut notes)?;
             complaint = complaint.or(within);

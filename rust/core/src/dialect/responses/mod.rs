@@ -11,6 +11,7 @@ pub(crate) mod items;
 pub(crate) mod name_sets;
 pub(crate) mod payload_kind;
 pub(crate) mod read;
+pub(crate) mod readers;
 pub(crate) mod response;
 pub(crate) mod sequence;
 pub(crate) mod spec_tables;
@@ -33,6 +34,7 @@ pub(crate) use crate::dialect::responses::payload_kind::SHAPES;
 use crate::dialect::responses::payload_kind::find_error;
 use crate::dialect::responses::payload_kind::is_whole;
 use crate::dialect::responses::read::Reader;
+use crate::dialect::responses::readers::Readers;
 use crate::dialect::responses::sequence::Sequence;
 use crate::dialect::responses::sequence::number;
 use crate::dialect::responses::spec_tables::FACTS;
@@ -75,6 +77,7 @@ pub(crate) struct Responses {
     last: Option<(&'static str, &'static EventKind)>,
     ended: bool,
     envelopes: Envelopes,
+    readers: Readers,
 }
 
 impl Responses {
@@ -88,6 +91,7 @@ impl Responses {
             last: None,
             ended: false,
             envelopes: Envelopes::default(),
+            readers: Readers::default(),
         }
     }
 
@@ -149,6 +153,9 @@ impl Responses {
                 wire.out.touch("event_name"); // openai-node goes by the name, openai-python by the data
             }
             return self.complain(wire, &complaint, payload);
+        }
+        if name.starts_with("response.") && !payload.tail && wire.out.is_judged() {
+            self.readers.event(wire.out, name, event);
         }
         let mut reader = Reader::new(
             DecodeContext {

@@ -13,8 +13,10 @@ use crate::assemble::resolve::by_evidence::guess;
 use crate::assemble::rule_context::RuleContext;
 use crate::assemble::rule_context::Step;
 use crate::json::Text;
+use crate::model::fault::Fault;
 use crate::model::policy::Overflow;
 use crate::model::spec::Code;
+use std::borrow::Cow;
 
 /// What the fragment said beside its text.
 #[derive(Clone, Copy, Debug)]
@@ -91,13 +93,66 @@ fn pour(
     piece: &[u8],
     told: FragmentIdentity,
 ) -> Step {
+    let mut siblings = Vec::new();
+    let mut spill = pour_one(desk, choice, slot, piece, told)?;
+    // Each call may leave bytes for another one, as many times as there are values in the piece.
+    while let Some(first) = spill.take() {
+        let owned = first.piece.into_owned();
+        let (mut piece, mut slot, mut is_sibling) =
+            (owned.as_slice(), first.slot, first.is_sibling);
+        loop {
+            if is_sibling {
+                siblings.push(slot);
+            }
+            let told = FragmentIdentity {
+                index: told.index,
+                header: is_sibling,
+                identified: is_sibling,
+            };
+            let Some(next) = pour_one(desk, choice, slot, piece, told)? else {
+                break;
+            };
+            match next.piece {
+                Cow::Borrowed(rest) => {
+                    (piece, slot, is_sibling) = (rest, next.slot, next.is_sibling)
+                }
+                Cow::Owned(rest) => {
+                    let piece = Cow::Owned(rest);
+                    spill = Some(Spill { piece, ..next });
+                    break;
+                }
+            }
+        }
+    }
+    for sibling in siblings.into_iter().rev() {
+        choice.track(sibling);
+    }
+    Ok(())
+}
+
+/// Bytes that belong to another call.
+struct Spill<'p> {
+    slot: usize,
+    piece: Cow<'p, [u8]>,
+    /// The call was made for them.
+    is_sibling: bool,
+}
+
+fn pour_one<'p>(
+    desk: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    piece: &'p [u8],
+    told: FragmentIdentity,
+) -> Result<Option<Spill<'p>>, Fault> {
     let Some(call) = choice.calls.get_mut(slot) else {
-        return Ok(());
+        return Ok(None);
     };
     if let Some(fork) = &mut call.fork {
         fork.add(told.index, piece);
         if fork.divides() && !call.text.accepts(piece) {
-            return divide(desk, choice, slot);
+            divide(desk, choice, slot)?;
+            return Ok(None);
         }
     }
     if let Some(merge) = &call.merge {
@@ -117,7 +172,7 @@ fn pour(
     if push.change == Change::Overflow {
         call_events::publish(desk.out, choice, slot);
         choice.track(slot);
-        return overflow(desk, choice, slot, &push.spill, told);
+        return overflow(desk, choice, slot, push.spill, told);
     }
     if let Some(code) = push.code {
         desk.say(code, call.part)?;
@@ -130,7 +185,7 @@ fn pour(
     }
     call_events::publish(desk.out, choice, slot);
     choice.track(slot);
-    Ok(())
+    Ok(None)
 }
 
 /// AM3 is settled: they were several calls, one for each index that announced the id.
@@ -226,66 +281,76 @@ pub fn push_object(
 }
 
 /// A8: text behind a whole value, without a header of its own.
-fn overflow(
+fn overflow<'p>(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
-    spill: &[u8],
+    piece: Cow<'p, [u8]>,
     told: FragmentIdentity,
-) -> Step {
+) -> Result<Option<Spill<'p>>, Fault> {
     let Some(call) = choice.get_mut(slot) else {
-        return Ok(());
+        return Ok(None);
     };
     let index = told.index;
     if call.text.overflow.is_empty() {
         if call.announced_again.contains(&index) || call.text.shadow_has_header {
             // R1g, R1e: it was announced a second time, and these are the second call's arguments.
             call.text.shadow_has_header = false;
-            return give_sibling(desk, choice, slot, spill, index, true);
+            let slot = new_sibling(desk, choice, slot, index, true)?;
+            let is_sibling = true;
+            return Ok(Some(Spill {
+                slot,
+                piece,
+                is_sibling,
+            }));
         }
         let known = told.identified || told.header;
         let other = choice
-            .accepting(spill, false, Some(slot))
+            .accepting(&piece, false, Some(slot))
             .filter(|_| !known);
         if let Some(other) = other {
             if let Some(note) = guess(choice, other) {
                 say_guess(desk, choice, other, note)?;
             }
             choice.bind(other, index);
-            let told = FragmentIdentity {
-                index,
-                header: false,
-                identified: false,
-            };
-            return pour(desk, choice, other, spill, told);
+            return Ok(Some(Spill {
+                slot: other,
+                piece,
+                is_sibling: false,
+            }));
         }
         if desk.switches().on_overflow == Overflow::Split {
-            return give_sibling(desk, choice, slot, spill, index, false);
+            let slot = new_sibling(desk, choice, slot, index, false)?;
+            let is_sibling = true;
+            return Ok(Some(Spill {
+                slot,
+                piece,
+                is_sibling,
+            }));
         }
         if let Some(call) = choice.get(slot) {
             desk.say(Code::ARGS_OVERFLOW, call.part)?;
         }
     }
     let Some(call) = choice.get_mut(slot) else {
-        return Ok(());
+        return Ok(None);
     };
     let size = call.text.size();
-    call.text.overflow.extend_from_slice(spill);
-    let counted = desk.count_arguments(size, call.text.size());
-    if counted.is_err() {
+    call.text.overflow.extend_from_slice(&piece);
+    if let Err(fault) = desk.count_arguments(size, call.text.size()) {
         call.text.undo(size);
+        return Err(fault);
     }
-    counted
+    Ok(None)
 }
 
-fn give_sibling(
+fn new_sibling(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
-    spill: &[u8],
     index: Option<i64>,
     keep_id: bool,
-) -> Step {
+) -> Result<usize, Fault> {
     let id = choice.get(slot).and_then(|call| call.id.clone());
     match (&id, index) {
         (Some(id), _) => choice.remember(slot, DisplacedKey::Id(id.clone())),
@@ -300,7 +365,5 @@ fn give_sibling(
         choice.set_id(other, id.clone());
         choice.by_id.insert(id, other);
     }
-    give(desk, choice, other, spill, index)?;
-    choice.track(other);
-    Ok(())
+    Ok(other)
 }

@@ -71,6 +71,7 @@ _TARGET: Final = "responses"
 _OWN_ID: Final = "resp_"
 _UNKNOWN_MODEL: Final = "unknown"
 _DONE: Final = "completed"
+_CANCELLED: Final = ("cancelled", "canceled")  # as gateways of the same dialect spell it
 _CUT_REASON: Final = "stream_truncated"
 _INVALID_REASON: Final = "invalid_tool_call"
 
@@ -150,13 +151,17 @@ class Responses:
         if fault is None and (ending.completeness == "truncated" or self._finished is None):
             fault = fault_of(CUT)
         word = None if self._finished is None else _word(self._finished)
-        if fault is None and word is None:
+        cancelled = self._job.passed.own and self._finished is not None and self._finished.raw_reason in _CANCELLED
+        if fault is None and word is None and not cancelled:
             fault = fault_of("finish")
         ends_unfinished = fault is not None and fault.is_cut and self._job.cut_ending == "incomplete"
         if fault is not None and (not ends_unfinished or self._calls_could_be_run()):
             self._fail(fault)
             return
         self._close_all()
+        if fault is None and cancelled:
+            self._last("cancelled")
+            return
         reason = _CUT_REASON if fault is not None else self._unfinished if word == _DONE else word
         if reason is None:
             self._last("completed")

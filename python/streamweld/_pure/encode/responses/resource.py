@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Resource", "Status", "usage_json"]
 
-Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
+Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "cancelled", "failed"]
 
 _NO_OUTPUT: Final[Mapping[int, str]] = {}
 _OURS: Final = ("id", "status", "output", "error", "incomplete_details")

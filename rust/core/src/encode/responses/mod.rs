@@ -27,6 +27,7 @@ use std::borrow::Cow;
 const NAME: &str = "responses";
 /// Every other word is the reason of an answer that is not whole.
 const COMPLETED: &str = "completed";
+const CANCELLED: &str = "cancelled";
 
 /// One stream of events.
 #[derive(Debug, Default)]
@@ -156,7 +157,13 @@ impl Encoder for Responses {
             } => {
                 self.items.leave(job, None, true);
                 self.items.end_resumed(job);
-                let word = job.finish_word(NAME, reason, raw_reason);
+                let cancelled =
+                    job.passed.own && matches!(raw_reason, Some(CANCELLED | "canceled"));
+                let word = if cancelled {
+                    Some(CANCELLED)
+                } else {
+                    job.finish_word(NAME, reason, raw_reason)
+                };
                 let word = word.map(str::to_owned);
                 self.finish = Some(word.ok_or_else(|| EndingError::named("finish")));
             }
@@ -189,14 +196,13 @@ impl Encoder for Responses {
         }
         match word {
             Ok(word) => {
-                let detail = match word.as_str() {
-                    COMPLETED => self.left,
-                    word => Some(word),
+                let outcome = match (word.as_str(), self.left) {
+                    (COMPLETED, None) => Outcome::Completed,
+                    (COMPLETED, Some(left)) => Outcome::Incomplete(left),
+                    (CANCELLED, _) => Outcome::Cancelled,
+                    (detail, _) => Outcome::Incomplete(detail),
                 };
-                match detail {
-                    None => self.last(job, &Outcome::Completed),
-                    Some(detail) => self.last(job, &Outcome::Incomplete(detail)),
-                }
+                self.last(job, &outcome);
             }
             Err(_) if !fails => {
                 self.last(job, &Outcome::Incomplete("stream_truncated"));

@@ -26,6 +26,8 @@ pub(crate) enum Outcome<'a> {
     Completed,
     /// With the reason.
     Incomplete(&'a str),
+    /// OpenAI documents the status alone; gateways send the event.
+    Cancelled,
     Failed(&'a EndingError),
 }
 
@@ -35,6 +37,7 @@ impl Outcome<'_> {
             Outcome::InProgress => "in_progress",
             Outcome::Completed => "completed",
             Outcome::Incomplete(_) => "incomplete",
+            Outcome::Cancelled => "cancelled",
             Outcome::Failed(_) => "failed",
         }
     }
@@ -45,6 +48,7 @@ impl Outcome<'_> {
             Outcome::InProgress => "response.in_progress",
             Outcome::Completed => "response.completed",
             Outcome::Incomplete(_) => "response.incomplete",
+            Outcome::Cancelled => "response.cancelled",
             Outcome::Failed(_) => "response.failed",
         }
     }

@@ -14,7 +14,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benches.shapes import Shape
+    from benches.shapes.chat import Shape
 
 
 @dataclass(slots=True)

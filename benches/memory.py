@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from streamweld import StreamParser, aiter_batches
 from streamweld.events import TextDelta, ToolCall
 
-from benches.shapes import Shape, parallel_tool_calls, short_text_deltas
-from benches.shapes_anthropic import anthropic_text, anthropic_tool_use
-from benches.shapes_responses import responses_calls, responses_text
+from benches.shapes.anthropic import anthropic_text, anthropic_tool_use
+from benches.shapes.chat import Shape, parallel_tool_calls, short_text_deltas
+from benches.shapes.responses import responses_calls, responses_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from benches.shapes import Shape
+from benches.shapes.chat import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

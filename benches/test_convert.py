@@ -16,8 +16,8 @@ from benches.converted import verdict
 from benches.ours import converted
 from benches.race import race
 from benches.rivals_convert import body_of, rivals
-from benches.shapes import parallel_tool_calls, short_text_deltas
-from benches.shapes_responses import responses_shapes
+from benches.shapes.chat import parallel_tool_calls, short_text_deltas
+from benches.shapes.responses import responses_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from streamweld.events import ToolCallDelta
 from streamweld.options import Limits, Policy, to_config
 from streamweld.partial import PartialArguments
 
-from benches.shapes import Shape, parallel_tool_calls, short_text_deltas
-from benches.shapes_responses import responses_calls, responses_text
+from benches.shapes.chat import Shape, parallel_tool_calls, short_text_deltas
+from benches.shapes.responses import responses_calls, responses_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

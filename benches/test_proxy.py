@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from benches.shapes import parallel_tool_calls, short_text_deltas
+from benches.shapes.chat import parallel_tool_calls, short_text_deltas
 from tests.proxy.test_proxy import command
 from tests.support.servers.upstream import Talk, Upstream
 
 if TYPE_CHECKING:
-    from benches.shapes import Shape
+    from benches.shapes.chat import Shape
 
 STREAMS = 64
 ROUNDS = 5

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamweld.options import Dialect
 
     from benches.rivals import Reader, Result
-    from benches.shapes import Shape
+    from benches.shapes.chat import Shape
 
 READ = 16384
 LOOPS: dict[str, dict[str, Reader]] = {

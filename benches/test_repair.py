@@ -12,9 +12,9 @@ from streamweld.options import Limits, Policy, to_config
 from benches.ours import final_values
 from benches.race import race
 from benches.rivals import floor_newlines
-from benches.shapes import all_shapes
-from benches.shapes_anthropic import anthropic_shapes
-from benches.shapes_responses import responses_shapes
+from benches.shapes.anthropic import anthropic_shapes
+from benches.shapes.chat import all_shapes
+from benches.shapes.responses import responses_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

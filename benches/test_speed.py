@@ -14,9 +14,9 @@ from benches import rivals, rivals_anthropic, rivals_responses
 from benches.ours import events_per_feed, final_values
 from benches.race import race
 from benches.rivals import floor_newlines, floor_orjson
-from benches.shapes import READS, Shape, all_shapes
-from benches.shapes_anthropic import anthropic_shapes
-from benches.shapes_responses import responses_shapes
+from benches.shapes.anthropic import anthropic_shapes
+from benches.shapes.chat import READS, Shape, all_shapes
+from benches.shapes.responses import responses_shapes
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture

@@ -114,6 +114,7 @@ DiagnosticCode: TypeAlias = Literal[
     "sequence_untrusted",
     "message_repeated",
     "other_dialect",
+    "notes_left_out",
     "not_carried",
     "rewritten",
     "text_call_seen",

@@ -233,7 +233,7 @@ def test_inspect_tells_the_error_that_a_policy_reads_on_behind(files: dict[str, 
 
 def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
     done = streamweld(backend, "inspect", files["clean"])
-    for said in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "clean: no finding"):
+    for said in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "no repair was needed"):
         assert said in done.stdout
     cut = streamweld(backend, "inspect", files["cut"]).stdout
     for said in ("truncated", "call_1", "incomplete", '{"a":', "ended before the answer was complete"):

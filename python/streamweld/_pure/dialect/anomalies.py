@@ -29,7 +29,7 @@ class Reporter(Protocol):
 class Anomalies:
     """Collects the complaints of one payload; `tell` passes on what has come together."""
 
-    __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes")
+    __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes", "_touched")
 
     def __init__(
         self, out: Output, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
@@ -41,6 +41,7 @@ class Anomalies:
         self._base = len(base)
         self._escapes = "\\u" in payload.text
         self._lone = False
+        self._touched = ""
         self._shapes: list[Path] = []
         if payload.overflow:
             out.diagnose("numeric_overflow")
@@ -50,7 +51,7 @@ class Anomalies:
 
     def touch(self, why: str) -> None:
         """It is read, but readers of the dialect would not read it so."""
-        self._out.touch(why)
+        self._touched = self._touched or why
 
     def shape(self, path: Path) -> None:
         """A member has a type that no gateway documents: it stays reachable as it is."""
@@ -66,6 +67,9 @@ class Anomalies:
             for path in shapes:
                 self._out.diagnose("shape", detail=pointer(path[self._base :]))
                 self._assembler.unknown(None, (self._payload.raw(*path) or "null").encode())
+        if self._touched:
+            self._out.touch(self._touched)
+            self._touched = ""
         if self._lone:
             self._lone = False
             self._out.diagnose("lone_surrogate")

@@ -115,8 +115,9 @@ class Output:
 
     def end_payload(self) -> None:
         """Report how many notes of a payload were left out, and end the reading where the sink wants no more."""
+        self._noted = 0  # what a repair says of the payload does not count
         if self.left_out:
-            self._noted, count, self.left_out = 0, self.left_out, 0
+            count, self.left_out = self.left_out, 0
             self.diagnose("notes_left_out", detail=str(count))
         if self.refusal is not None:
             raise self.refusal

@@ -321,6 +321,7 @@ class Repairer:
         if self._parser.reads_array:
             out.mend()  # also what stands between two elements
         elif self._parser.payloads == self._ordinal and self.dialect in READ_EMPTY and has_fields(block):
+            out.offset, out.ordinal = self._begin, self._parser.payloads
             self._leave_out_empty()
             return
         if out.touched or (out.emptied and not self._is_empty and not self._ended):

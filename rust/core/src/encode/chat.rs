@@ -508,27 +508,22 @@ impl Chat {
         };
         let place = (delta.choice, begun.index, begun.custom);
         part.told.push_str(delta.text);
-        self.piece(job, place, "", delta.text);
+        self.piece(job, place, delta.text);
     }
 
     fn piece(
         &mut self,
         job: &mut EncodeContext,
         (choice, index, custom): (i32, i64, bool),
-        name: &str,
         text: &str,
     ) {
-        if text.is_empty() && name.is_empty() {
+        if text.is_empty() {
             return;
         }
         let to = self.begin_chunk(job, choice);
         to.raw("{\"tool_calls\":[{\"index\":").number(index);
         let (kind, member) = names(custom);
-        to.raw(",\"").raw(kind).raw("\":{");
-        if !name.is_empty() {
-            to.raw("\"name\":").string(name).raw(",");
-        }
-        to.raw(member).string(text);
+        to.raw(",\"").raw(kind).raw("\":{").raw(member).string(text);
         to.raw("}}]}").raw(LAST).end();
     }
 
@@ -564,11 +559,7 @@ impl Chat {
 
     /// What of a call is still to be written.
     fn end_call(&mut self, job: &mut EncodeContext, call: &Call<'_>, told: &str, begun: &Begun) {
-        // Clients join the pieces of a name.
-        let own = job.passed.own && !begun.name.is_empty();
-        let name = call.name.strip_prefix(begun.name.as_str());
-        let name = name.filter(|rest| rest.is_empty() || own);
-        let kept = begun.call_id == call.call_id && name.is_some();
+        let kept = begun.call_id == call.call_id && begun.name == call.name;
         if call.is_whole() && (!kept || call.provider_executed || call.custom != begun.custom) {
             return self.give_up(job);
         }
@@ -577,10 +568,7 @@ impl Chat {
         }
         let text = call.text_behind(told);
         match text.strip_prefix(told) {
-            Some(rest) => {
-                let name = name.filter(|_| kept).unwrap_or_default();
-                self.piece(job, (call.choice, begun.index, begun.custom), name, rest);
-            }
+            Some(rest) => self.piece(job, (call.choice, begun.index, begun.custom), rest),
             // Cut, or no JSON: what was passed on is what there is.
             None if !call.is_whole() => {}
             None if !call.custom && is_same(told, &text) => job.losses.note("arguments_spelling"),

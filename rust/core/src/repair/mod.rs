@@ -320,6 +320,8 @@ impl Repairer {
         } else if self.is_read_empty(read) {
             self.last_out = false;
             self.repaired = true;
+            let begin = self.parser.total() - self.block.len() as u64;
+            self.hand.at(begin, self.parser.payloads());
             return self.hand.tell_empty(&self.block);
         }
         let hand = &self.hand;

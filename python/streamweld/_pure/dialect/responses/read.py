@@ -39,6 +39,10 @@ class Reader:
         self._out = out
         self._max_index = max_index
 
+    def touch(self, why: str) -> None:
+        """Readers of the dialect would not read the event so: a word of the code `rewritten`."""
+        self._out.touch(why)
+
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
         """An id exactly as sent; blank is absent (P4), and so is what says so in words."""
         value = holder.get(key)

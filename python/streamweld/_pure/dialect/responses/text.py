@@ -137,7 +137,7 @@ class TextReader:
         place = self._places_of(sort).of(sent, sort.channel, purpose)
         if place == sent.sub:
             return sent
-        reader.notes.touch("index_taken")  # readers keep the parts of an item in a list
+        reader.touch("index_taken")  # readers keep the parts of an item in a list
         return replace(sent, sub=place)
 
     def _places_of(self, sort: Sort) -> ContentIndexes:

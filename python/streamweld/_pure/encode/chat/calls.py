@@ -94,9 +94,7 @@ class Calls:
         if begun is None:
             return self._at_once(call)
         whole, losses = is_whole(call), self._job.losses
-        # Clients join the pieces of a name.
-        more_name = call.name.removeprefix(begun.name) if self._job.passed.own and begun.name else ""
-        same = (begun.call_id, begun.name + more_name) == (call.call_id, call.name)
+        same = (begun.call_id, begun.name) == (call.call_id, call.name)
         if whole and (not same or call.provider_executed or call.custom != begun.custom):
             self.contradicted = True
             return None
@@ -110,7 +108,7 @@ class Calls:
             self.contradicted = call.custom or not same_value(told, text)
             if not self.contradicted:
                 losses.note("arguments_spelling")
-        return _piece(begun, rest or "", more_name if same else "") if rest or (same and more_name) else None
+        return _piece(begun, rest) if rest else None
 
     def _at_once(self, call: ToolCall) -> str | None:
         losses = self._job.losses
@@ -147,10 +145,9 @@ def _head(begun: _Begun, arguments: str) -> str:
     return f'{{"index":{begun.index},"id":{quoted(begun.call_id)},"type":"{kind}","{kind}":{inner}}}'
 
 
-def _piece(begun: _Begun, arguments: str, name: str = "") -> str:
+def _piece(begun: _Begun, arguments: str) -> str:
     kind, text = _names(begun)
-    named = f'"name":{quoted(name)},' if name else ""
-    return f'{{"index":{begun.index},"{kind}":{{{named}"{text}":{quoted(arguments)}}}}}'
+    return f'{{"index":{begun.index},"{kind}":{{"{text}":{quoted(arguments)}}}}}'
 
 
 def _names(begun: _Begun) -> tuple[str, str]:

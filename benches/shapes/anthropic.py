@@ -10,7 +10,7 @@ import random
 
 import orjson
 
-from benches.shapes import Shape, argument_pieces, text_pieces
+from benches.shapes.chat import Shape, argument_pieces, text_pieces
 
 
 class _Wire:

@@ -11,7 +11,7 @@ import string
 
 import orjson
 
-from benches.shapes import Shape, argument_pieces, text_pieces
+from benches.shapes.chat import Shape, argument_pieces, text_pieces
 
 _RESPONSE = "resp_07d2265248f742f6016a3c120577cc819eb21c20dbe6ebd5fa"
 

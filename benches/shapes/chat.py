@@ -1,7 +1,7 @@
 """Named, seeded stream shapes of chat streams and the truth of each; what shapes of all dialects have in common.
 
 A shape is named by what it looks like on the wire: the bytes are ours, to the shape of recorded ones. Knows nothing of
-streamweld. The other dialects stand in `shapes_responses.py` and `shapes_anthropic.py`.
+streamweld. The other dialects stand in `responses.py` and `anthropic.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carries out what `identity` decided about a fragment: opens, binds and names calls, appends text, settles overflow.
+"""Carries out what `by_evidence` decided about a fragment: opens, binds and names calls, appends text.
 
 It changes the choice and its calls, says what was repaired, and lets `announce` show it. It decides nothing about
 identity but what only the text can tell: R1g, AM3 and A8 at an overflow.

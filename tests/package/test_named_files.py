@@ -1,4 +1,4 @@
-"""Every file that a comment, a docstring or ARCHITECTURE.md names exists.
+"""Every file that a comment, a docstring or ARCHITECTURE.md names exists, and so does every rule that code cites.
 
 A name is a path in backticks. It may leave out the folders above (`_pure/sse`, `_spec/limits.json`), and hold `*` or
 `<name>` for any text. In the pages of `MAPS` it may leave out the suffix (`assemble/finish_reason`).
@@ -17,6 +17,9 @@ from tests.support.imports import REPOSITORY, tracked_files
 MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 PAGES = (*MAPS, "benches/README.md", "tests/vectors/README.md")
 IN_BACKTICKS = re.compile(r"`([\w.<>*/-]+)`")
+# A rule in text: one or two capitals and a number. Versions (V4) and hexadecimal digits are others.
+CODE = re.compile(r"(?<![\w\"'`\\+-])(?:[DEGMNPQR]|AM?)[1-9]\d?[a-z]?(?![\w\"'`])")
+DEFINED = re.compile(r'<a id="([a-z]+\d+[a-z]?)">|^### ([A-Z]+\d+)$', re.MULTILINE)
 # What an unmarked word must look like to be a path of this repository.
 PATH = re.compile(r"(_pure|_spec|python|rust|tests)/[\w.<>*/-]+|[\w<>*/-]+\.(py|rs|json)")
 
@@ -35,6 +38,10 @@ def exists(name: str) -> bool:
     return pattern in known()
 
 
+def sources(*folders: str) -> list[str]:
+    return [str(file) for file in tracked_files() if file.suffix in {".py", ".rs"} and file.parts[0] in folders]
+
+
 def missing(page: str) -> list[str]:
     """The places of `page` that name a file or folder which does not exist."""
     found = []
@@ -47,13 +54,24 @@ def missing(page: str) -> list[str]:
 
 
 def test_files_that_comments_name_exist() -> None:
-    sources = [
-        str(file)
-        for file in tracked_files()
-        if file.suffix in {".py", ".rs"} and file.parts[0] in ("python", "rust", "tests")
+    named = sources("python", "rust", "tests")
+    assert len(named) > 500
+    assert [place for source in named for place in missing(source)] == []
+
+
+def test_rules_that_code_cites_are_defined() -> None:
+    defined = {
+        one or other.lower() for one, other in DEFINED.findall((REPOSITORY / "docs/rules.md").read_text("utf-8"))
+    }
+    assert {"r1a", "a8", "am12"} <= defined
+    undefined = [
+        f"{source}:{number}: {code}"
+        for source in sources("python", "rust")
+        for number, line in enumerate((REPOSITORY / source).read_text("utf-8").splitlines(), 1)
+        for code in CODE.findall(line)
+        if code.lower() not in defined
     ]
-    assert len(sources) > 500
-    assert [place for source in sources for place in missing(source)] == []
+    assert undefined == []
 
 
 @pytest.mark.parametrize("page", PAGES)

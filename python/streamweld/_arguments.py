@@ -1,6 +1,6 @@
 """A tool call's arguments as an object: what `ToolCall.parsed` and `ToolCallDelta.partial` of both sets of classes do.
 
-Layer 2. It knows a call's fields only. The JSON door and the exceptions are imported at the first use, because a stream
+It uses only a call's fields. The JSON door and the exceptions are imported at the first use, because a stream
 that is only read never needs them.
 """
 

@@ -1,7 +1,7 @@
 """Which of the two backends reads the bytes, `native` (the Rust extension) or `pure` (Python); how to get its parser.
 
 `STREAMWELD_BACKEND` chooses, once, at import: `auto` (native where it is there), `native` (fails where it is not) or
-`pure`. Layer 4: with `sse` the one module that knows both backends; everything above asks here.
+`pure`. With `sse`, this is the only module that uses both backends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The event classes in Python, exactly as `_spec/events.json` lists them: names, fields, order, defaults.
 
 `streamweld.events` exports these where the extension is absent; where it is there, the native twins of the same names.
-Layer 2. It knows no stream and no dialect: an event is data, built once and read.
+This module uses no stream and no dialect: an event is data, built once and read.
 
 Building one must stay cheap, so the classes are not frozen at run time (a frozen one costs four times as much); type
 checkers treat every field as read-only, and the native classes refuse assignment.

@@ -1,4 +1,4 @@
-"""The extension module, or None where it is absent. Layer 0: everything that asks for it asks here.
+"""The extension module, or None where it is absent. Every module imports it from here.
 
 An extension that is there but broken is an error, never a reason to go on without it.
 """

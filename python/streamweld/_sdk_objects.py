@@ -1,7 +1,7 @@
 """Turn the objects of vendors' packages into plain data: pydantic models, dataclasses, and answers used as messages.
 
 Requests are data here. What is already plain is returned as the same object, so that an unchanged prefix stays
-byte-identical. Layer 2: knows classes by their shape only, and imports none of the packages.
+byte-identical. It recognizes classes by their shape and imports none of the packages.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Text from a stream, made safe to print: one line, no control, no bidi override, no ANSI. Layer 0."""
+"""Text from a stream, made safe to print: one line, no control, no bidi override, no ANSI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source of pieces of bytes that an iterator reads and, if it is its to close, closes exactly once. Layer 0."""
+"""A source of pieces of bytes that an iterator reads and, if it is its to close, closes exactly once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The loop that feeds a source of bytes to something that takes them piece by piece, sync and async, with timeouts.
 
-Layer 6. It knows sources (how to take from them, how long to wait, to close them once) and a `Step`, which is what the
+It knows sources (how to take from them, how long to wait, to close them once) and a `Step`, which is what the
 two loops share; it knows no parser, no converter, and never looks into the bytes.
 """
 

@@ -1,4 +1,4 @@
-"""The closed vocabularies of events and responses, as types. Layer 0: it knows nothing else."""
+"""The closed vocabularies of events and responses, as types. This module imports nothing of the package."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bytes of one dialect in, bytes of another out: `StreamConverter`; `convert`, `iter_convert`, `aconvert` around it.
 
-Where both are one dialect, the stream is repaired in flight. Layer 6. It knows a backend's converter and repairer by
+Where both are one dialect, the stream is repaired in flight. It knows a backend's converter and repairer by
 their protocols and the loop that takes from a source; it never looks into the bytes, and knows no rule of any dialect.
 """
 

@@ -24,7 +24,7 @@
 
 All messages are built here, from `_spec/diagnostics.json`, the table below, the detail and the place. A message is one
 line without payload; text from the wire (a detail, a gateway's error message) is shortened, and its control characters
-are escaped. Layer 1: no stream, no backend.
+are escaped. This module uses no stream and no backend.
 """
 
 # ruff: noqa: SIM905 (a list of words reads best as words)

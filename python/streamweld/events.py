@@ -1,7 +1,7 @@
 """The events of a stream: one set of classes in a process.
 
 The native ones where the extension is there (the pure backend builds those too), else those of `_events`: the same
-names, fields and repr, and `__module__` is this module in either. Type checkers see the Python ones. Layer 2.
+names, fields and repr, and `__module__` is this module in either. Type checkers see the Python ones.
 """
 
 # ruff: noqa: TC004 (what type checkers import is bound at run time below)

@@ -1,6 +1,6 @@
 """Events from a source of bytes: `iter_events`, `iter_batches`, `aiter_events`, `aiter_batches`.
 
-Layer 6. It knows `StreamParser` and the loop that takes from a source; it never looks into the bytes.
+It knows `StreamParser` and the loop that takes from a source; it never looks into the bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a caller may decide about one stream: `Policy` (what to do about each repair) and `Limits` (how much to take).
 
 Both are frozen, hashable, and checked once, where they are made: a backend gets plain data that is right.
-Layer 2: it knows the shared facts, no stream.
+They use the facts of `_spec` and no stream.
 """
 
 from __future__ import annotations

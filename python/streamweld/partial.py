@@ -1,6 +1,6 @@
 """Read the arguments of a tool call while they arrive: `PartialArguments`, which `StreamParser.partial` returns.
 
-A view is fed by the events of its call, and works alike with both backends. Layer 6.
+A view is fed by the events of its call, and works alike with both backends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a stream said, as one immutable value: the fold of its closing events.
 
-The one fold for both backends. Layer 6: it knows events, no parser and no dialect; it decides nothing about a stream.
+The one fold for both backends. It uses events, no parser and no dialect, and decides nothing about a stream.
 """
 
 from __future__ import annotations

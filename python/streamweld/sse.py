@@ -3,8 +3,8 @@
     for frame in streamweld.sse.iter_frames(response.iter_bytes()):
         print(frame.event, frame.data)
 
-An event that is not followed by a blank line is dropped, as the standard says; `StreamParser` reports it. Layer 5: the
-only module besides `_backend` that knows both backends. It knows no dialect.
+An event that is not followed by a blank line is dropped, as the standard says; `StreamParser` reports it. This is
+the only module besides `_backend` that uses both backends. It knows no dialect.
 """
 
 from __future__ import annotations

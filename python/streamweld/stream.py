@@ -1,6 +1,6 @@
 """Bytes of one response in, events out: `StreamParser`, and `parse` for a whole body.
 
-Layer 6. It knows a backend's parser by its protocol and adds what needs no twin: the `Response`, and exceptions that
+It knows a backend's parser by its protocol and adds what needs no twin: the `Response`, and exceptions that
 carry it. It never looks into the bytes.
 """
 

@@ -5,7 +5,7 @@
 
 `Response.usage` keeps the gateway's own counts, and what a name covers differs: OpenAI's `prompt_tokens` contains the
 cached tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts beside the candidates, xAI counts reasoning
-beside the completion. `_spec/usage.json` has the meaning of each API as data. Layer 2: a pure function over data.
+beside the completion. `_spec/usage.json` has the meaning of each API as data. Pure functions over data.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false

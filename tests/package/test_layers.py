@@ -6,10 +6,9 @@ ARCHITECTURE.md describes the folders. A new file needs no entry here: it belong
 from __future__ import annotations
 
 import re
-import subprocess
 import tomllib
 from collections import Counter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,6 @@ from tests.support.imports import (
     BINDINGS,
     CORE,
     PACKAGE,
-    REPOSITORY,
     Graph,
     cycles,
     python_graph,
@@ -26,6 +24,7 @@ from tests.support.imports import (
     rust_code,
     rust_graph,
     rust_modules,
+    tracked_files,
 )
 
 MOST_FILES = 25  # in one folder
@@ -179,16 +178,6 @@ def test_the_bindings_import_only_what_they_may() -> None:
         for name in re.findall(r'"(streamweld\.[\w.]+)"', path.read_text("utf-8"))
     }
     assert named <= BINDINGS_MAY_NAME
-
-
-def tracked_files() -> list[PurePosixPath]:
-    """The files of the repository; in a source distribution, which has no history, those of its source folders."""
-    done = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if done.returncode == 0 and done.stdout:
-        return [PurePosixPath(name) for name in done.stdout.splitlines()]
-    sources = [path for folder in ("python", "rust", "tests") for path in (REPOSITORY / folder).rglob("*.*")]
-    skipped = {"target", "node_modules", "__pycache__"}
-    return [PurePosixPath(p.relative_to(REPOSITORY)) for p in sources if p.is_file() and not skipped & set(p.parts)]
 
 
 def test_no_folder_is_crowded() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
+import subprocess
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,18 @@ PACKAGE = REPOSITORY / "python" / "streamweld"
 CORE, BINDINGS = (REPOSITORY / "rust" / crate / "src" for crate in ("core", "py"))
 
 Graph = dict[str, set[str]]  # module -> modules that it uses; Rust modules are written with dots as well
+
+
+def tracked_files() -> list[PurePosixPath]:
+    """The files of the repository; in a source distribution, which has no history, those of its source folders."""
+    done = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if done.returncode == 0 and done.stdout:
+        return [PurePosixPath(name) for name in done.stdout.splitlines()]
+    sources = [
+        path for folder in ("python", "rust", "tests", "docs", "benches") for path in (REPOSITORY / folder).rglob("*.*")
+    ]
+    skipped = {"target", "node_modules", "__pycache__"}
+    return [PurePosixPath(p.relative_to(REPOSITORY)) for p in sources if p.is_file() and not skipped & set(p.parts)]
 
 
 def python_modules() -> dict[str, Path]:

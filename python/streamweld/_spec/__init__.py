@@ -1,6 +1,6 @@
 """The facts that every layer and both backends share, loaded from the JSON files beside this module and frozen.
 
-Layer 0: it knows nothing of the rest of the package. What stands in these files is data; whatever needs an `if` is
+It imports nothing of the package. What stands in these files is data; whatever needs an `if` is
 code, written in both backends with a vector in `tests/vectors/`.
 """
 

@@ -21,7 +21,7 @@ KEEP_ALIVE_SECONDS: Final = 5.0
 
 
 def is_event_stream(content_type: str) -> bool:
-    """Whether a `content-type` names an event stream; in any case, whatever its parameters say (R:A19).
+    """Whether a `content-type` names an event stream; in any case, whatever its parameters say.
 
     >>> is_event_stream("Text/Event-Stream; charset=windows-1252"), is_event_stream("application/json")
     (True, False)

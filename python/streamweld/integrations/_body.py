@@ -150,7 +150,7 @@ class Settings:
             return None
         asked: Any = _asked(request) if self._promotes else None
         if not is_event_stream(content_type):
-            # Called something else, or nothing: a client that asked for an event stream reads it as one (R:A15, A19).
+            # Called something else, or nothing: a client that asked for an event stream reads it as one.
             asked = _asked(request) if asked is None else asked
             if asked.get("stream") is not True:
                 return None

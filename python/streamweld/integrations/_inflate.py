@@ -1,4 +1,4 @@
-"""Compressed bodies in slices: what a small piece inflates to is never in memory at once (R:A16).
+"""Compressed bodies in slices: what a small piece inflates to is never in memory at once.
 
 gzip and deflate are always available, `br` and `zstd` where a package that can bound its output is installed.
 """

@@ -213,7 +213,7 @@ class _Answer:
                 for part in slices(piece, FEED):
                     out += stream.feed(part)
                     self._tell()
-                    # Each slice waits for the client: a small body does not become a large piece (R:A16).
+                    # Each slice waits for the client: a small body does not become a large piece.
                     if out and (len(out) >= SLICE or pace.is_due):
                         await self._pass(out, more=True)
                         out = b""

@@ -2,7 +2,7 @@
 //! [-t SETTINGS]`.
 //!
 //! Reads each file as one stream (of Chat, unless told) in reads of a size, without building events, and prints ns an
-//! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the envelope cache. `-t` promotes text
+//! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the template cache. `-t` promotes text
 //! calls by the settings in that file: what `settings_text` of `_pure/text_calls/table.py` returns.
 
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! The fast path changes nothing: with the envelope cache and without it, a stream gives the same events.
+//! The fast path changes nothing: with the template cache and without it, a stream gives the same events.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -1,6 +1,6 @@
 """The end of the input: whether an unfinished event can be used, and what was missing.
 
-Knows the framer's rest and asks the stage about it. The twin of `rust/core/src/ending.rs`.
+Knows the framer's rest and asks the stage about it. The twin of `rust/core/src/pipeline/end_of_stream.rs`.
 """
 
 from __future__ import annotations

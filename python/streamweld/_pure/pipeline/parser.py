@@ -1,7 +1,8 @@
 """One stream, bytes to events: framer or array, stage, decoder, assembler, in this order, and the end of input.
 
 Knows the order of the stages, the cap of the whole stream, and that after a fault nothing more is fed. Knows no
-payload, no member of one and no rule of a tool call. The twin of `rust/core/src/parser.rs`; same names, same places.
+payload, no member of one and no rule of a tool call. The twin of `rust/core/src/pipeline/parser.rs`; same names,
+same places.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Behind the framer, before the decoder. Knows the order of the questions (heartbeat, end, duplicate, word, JSON, ladder)
 and where every payload stands. Knows no member of a document and no rule of a call. The twin of
-`rust/core/src/stage.rs`.
+`rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ no frame, no event's meaning, no JSON.
 
 A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to be
 none. What is held is capped: those that wait are written anew where they are too many, and one block that is too long
-is a fault. What wire facts the encoder needs to go on behind passed bytes stands in `encode.passed`.
+is a fault. What wire facts the encoder needs to go on behind passed bytes is in `encode.common.passed_through`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The access log: one line an exchange, `key=value`, without credentials, queries or payloads (R:G5, R:G9)."""
+"""The access log: one line an exchange, `key=value`, without credentials, queries or payloads."""
 
 from __future__ import annotations
 

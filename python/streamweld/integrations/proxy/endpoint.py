@@ -109,7 +109,7 @@ class Conversation:
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
     async def _received(self) -> bytes:
-        """The request's body; refused before it is read where its head is, or says that it is too long (R:G7)."""
+        """The request's body; refused before it is read where its head is, or says that it is too long."""
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
             raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
@@ -135,7 +135,7 @@ class Conversation:
         return bytes(made)
 
     async def _together(self) -> None:
-        """The answer, while somebody waits for it: whoever leaves ends it, and the upstream is left at once (R:G6).
+        """The answer, while somebody waits for it: whoever leaves ends it, and the upstream is left at once.
 
         A cancellation ends it, too, as an answer that was cut: with the error of its API, not in silence.
         """

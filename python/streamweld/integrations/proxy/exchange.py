@@ -1,4 +1,4 @@
-"""What happened to one request, in numbers and names: all that metrics, the log and a span may know of it (R:G5).
+"""What happened to one request, in numbers and names: all that metrics, the log and a span may know of it.
 
 No header, no query, no byte of a body and no word of a model stands here.
 """

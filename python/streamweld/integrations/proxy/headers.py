@@ -1,7 +1,7 @@
 """Which headers pass, each way: by name, from a list; what is about the connection or the body is made anew.
 
 A header that no list has does not pass, so neither does `host`, `forwarded`, a cookie, or what a client says of lengths
-and encodings (R:G1, R:G3). It knows no path and no body.
+and encodings. It knows no path and no body.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
 
     Raises:
         Refusal: 400 for two of which one may stand, and for one that servers do not read alike: which of two keys is
-            meant, and whether without one the upstream does what was asked, is not the proxy's to guess (R:G3). Where
-            no answer depends on them they are left out; of two `traceparent` neither holds (W3C Trace Context).
+            meant, and whether without one the upstream does what was asked, is not the proxy's to guess. Where no
+            answer depends on them they are left out; of two `traceparent` neither holds (W3C Trace Context).
     """
     lines: dict[str, list[str]] = {}
     for name, value in _passing(headers, _ASKED):

@@ -1,6 +1,6 @@
 """`/metrics`: what went through, as Prometheus reads it. Counted once an exchange; nothing is counted by event.
 
-Labels have few values, all of them words of ours: none comes from a client, an upstream or a model (R:G5, R:G8).
+Labels have few values, all of them words of ours: none comes from a client, an upstream or a model.
 """
 
 from __future__ import annotations

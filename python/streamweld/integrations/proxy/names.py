@@ -1,4 +1,4 @@
-"""Which `event:` names reach a client: those that its API has. An upstream's own names drive nobody (R:G10).
+"""Which `event:` names reach a client: those that its API has. An upstream's own names drive nobody.
 
 A foreign name is taken off, and its data passes without one, as data. It reads lines, and nothing of what they hold.
 """

@@ -1,6 +1,6 @@
 """Errors of the proxy's own, and those of an upstream said in another API's words. It knows the shape of error bodies.
 
-A refusal is JSON, whatever the upstream sent, and quotes nothing of a body that is no error of an API (R:G8).
+A refusal is JSON, whatever the upstream sent, and quotes nothing of a body that is no error of an API.
 """
 
 from __future__ import annotations

@@ -81,11 +81,11 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
             started,
             uvicorn.Config(
                 create_app(config),
-                http="h11",  # uvicorn would take httptools where it finds it, which reads what h11 refuses (R:G3)
+                http="h11",  # uvicorn would take httptools where it finds it, which reads what h11 refuses
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # nobody tells this server who a client is (R:G1)
+                proxy_headers=False,  # nobody tells this server who a client is
                 lifespan="on",
                 ws="none",
                 timeout_graceful_shutdown=grace,

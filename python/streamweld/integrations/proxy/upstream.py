@@ -52,7 +52,7 @@ def open_session(config: ProxyConfig) -> ClientSession:
         connector=TCPConnector(limit=0, keepalive_timeout=_IDLE),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.idle_timeout),
-        auto_decompress=False,  # a piece that inflates to 64 MiB shall not (R:A16)
+        auto_decompress=False,  # a small piece may inflate to 64 MiB: `_inflate` does it in slices
         skip_auto_headers=("user-agent", "accept", "content-type"),
         trust_env=False,
         read_bufsize=_READ,  # of each stream, at most twice that is waiting
@@ -66,7 +66,7 @@ async def ask(
 
     Raises:
         Refusal: 502 or 504 where there is none, or one with a status that no answer has, or a redirect: it is not
-            followed, and not told, because clients would take their credentials along (R:G2).
+            followed, and not told, because clients would take their credentials along.
     """
     try:
         # A large body is sent in pieces, between which others are served.

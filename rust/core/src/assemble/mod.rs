@@ -2,7 +2,7 @@
 //!
 //! `Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
 //! rules stand in `by_evidence`, the argument rules in `arguments`, the close in `close_calls`. Events and diagnostics leave
-//! through `Out`. Parts and calls that the wire itself opens and closes come in through `items`. Layer 3.
+//! through `Out`. Parts and calls that the wire itself opens and closes come in through `items`.
 
 pub(crate) mod append;
 pub(crate) mod append_items;

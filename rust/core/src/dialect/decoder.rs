@@ -21,7 +21,7 @@ pub(crate) trait Decoder: Debug + Send {
         payload: Payload<'_>,
     ) -> Step;
 
-    /// Takes a payload that fits a known envelope. How long it is, with its lines where they came; 0 where it has to be
+    /// Takes a payload that fits a known template. How long it is, with its lines where they came; 0 where it has to be
     /// read.
     fn known(
         &mut self,
@@ -31,7 +31,7 @@ pub(crate) trait Decoder: Debug + Send {
         Ok(0)
     }
 
-    /// Takes whole events that fit known envelopes, as many as can be nothing but the next pieces of what is under way; at
+    /// Takes whole events that fit known templates, as many as can be nothing but the next pieces of what is under way; at
     /// most so many. Nothing is said of any of them, so that where they stand is not asked.
     fn row(
         &mut self,

@@ -1,6 +1,6 @@
 //! Small numbers as they stand in payloads: read, or only recognised where it is known which one comes next.
 //!
-//! Knows no envelope.
+//! Knows no template.
 
 /// One in each byte.
 const ONES: u64 = u64::MAX / 255;

@@ -1,4 +1,4 @@
-//! The `\u` escapes of strings that arrive byte by byte: their digits, and surrogates without their pair. Layer 1.
+//! The `\u` escapes of strings that arrive byte by byte: their digits, and surrogates without their pair.
 
 /// What is remembered of the escapes of one text.
 #[derive(Clone, Copy, Debug, Default)]

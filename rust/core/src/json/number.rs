@@ -1,7 +1,7 @@
 //! The size of a number token, kept digit by digit in constant memory.
 //!
 //! Two questions are asked of it: does an integer fit 64 bits, and does a float round to infinity?
-//! Exact in both, so that it agrees with any correctly rounding parser. Layer 1.
+//! Exact in both, so that it agrees with any correctly rounding parser.
 
 /// 2^1024 - 2^970: from here on a decimal number rounds to infinity (the tie goes to the even neighbour).
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";

@@ -2,7 +2,7 @@
 //! string. A number that may go on, a key without its value and half an escape are left out.
 //!
 //! The automaton says how far the text is valid; this only finds tokens. The pure twin reads the same from its events
-//! (`json/partial.py`); the live view exists there only. Layer 1.
+//! (`json/partial.py`); the live view exists there only.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;

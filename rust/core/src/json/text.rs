@@ -1,6 +1,6 @@
 //! The text of JSON strings: escapes resolved, halves of a surrogate pair held apart, and the way back.
 //!
-//! Works on strings that the scanner has checked; knows no document. Layer 1.
+//! Works on strings that the scanner has checked; knows no document.
 
 use memchr::memchr;
 use std::borrow::Cow;

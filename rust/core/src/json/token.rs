@@ -1,6 +1,6 @@
 //! Where one string or number token ends, if it is one. Bytes and positions in, positions out.
 //!
-//! Free functions on values, so that a cursor that uses them can stay in registers. Layer 1.
+//! Free functions on values, so that a cursor that uses them can stay in registers.
 
 use memchr::memchr2;
 

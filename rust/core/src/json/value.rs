@@ -1,4 +1,4 @@
-//! What the scanner hands out: values, keys, numbers, and errors with their place. Layer 1.
+//! What the scanner hands out: values, keys, numbers, and errors with their place.
 
 use crate::json::text::Text;
 use crate::json::verdict::Problem;

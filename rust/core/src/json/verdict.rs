@@ -1,4 +1,4 @@
-//! The words of a verdict on JSON text. Layer 1.
+//! The words of a verdict on JSON text.
 
 /// What kind of value the text holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

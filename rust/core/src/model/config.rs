@@ -1,6 +1,6 @@
 //! Everything a caller may decide about one stream, resolved before it starts.
 //!
-//! Plain data; knows no stage. Layer 1.
+//! Plain data; knows no stage.
 
 use crate::model::limits::Limits;
 use crate::model::policy::Policy;

@@ -1,6 +1,6 @@
 //! What a decoder hands to the assembler, beside plain texts and numbers.
 //!
-//! Borrowed for the length of one call. Layer 2; knows no dialect.
+//! Borrowed for the length of one call. Knows no dialect.
 
 use crate::json::Text;
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! Why a stream ended: the fields of one exception, without its sentence.
 //!
-//! The text of an exception is made in `streamweld.errors` alone; here are only facts. Layer 1.
+//! The text of an exception is made in `streamweld.errors` alone; here are only facts.
 
 use crate::model::limits::LimitName;
 use crate::model::spec::Code;

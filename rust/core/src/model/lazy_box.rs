@@ -1,7 +1,7 @@
 //! State that few streams need: one word and no allocation as long as nobody writes to it.
 //!
 //! Read it and it is as new; borrow it to write and it is there. So ask before you write what would change nothing. It
-//! knows nothing of what it holds. Layer 1.
+//! knows nothing of what it holds.
 
 use std::ops::Deref;
 use std::ops::DerefMut;

@@ -1,6 +1,6 @@
 //! Every cap of one stream in one place; the defaults stand in `_spec/limits.json`.
 //!
-//! Knows no stage: each stage reads the caps that are its own. Layer 1.
+//! Knows no stage: each stage reads the caps that are its own.
 
 use crate::model::spec;
 

@@ -1,7 +1,7 @@
 //! The one place where events and diagnostics leave, and where a policy turns a diagnostic into a fault.
 //!
 //! `Ledger` is what stays between two reads (the kept diagnostics); `Out` is lent to the stages for one read. Faults made
-//! here carry no place: the parser, which knows the place, puts it on. Layer 2.
+//! here carry no place: the parser, which knows the place, puts it on.
 
 use crate::model::config::Config;
 use crate::model::event::DeltaKind;

@@ -1,6 +1,6 @@
 //! What to do about each repair, and the switches of the named ambiguities.
 //!
-//! A policy is plain data, resolved before a stream starts; it knows no stage. Layer 1.
+//! A policy is plain data, resolved before a stream starts; it knows no stage.
 
 use crate::model::spec::Code;
 use crate::model::spec::Severity;

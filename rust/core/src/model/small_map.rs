@@ -1,7 +1,7 @@
 //! Maps, sets and lists that mostly hold nothing or a handful: looked through, and hashed once they are long.
 //!
 //! An empty one is three words and no allocation, where a hash table is six and begins with room for three. It knows
-//! nothing of what it holds, and keeps no order. Layer 1.
+//! nothing of what it holds, and keeps no order.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! The shared facts of `_spec/*.json`, compiled in and read once; both backends read the same files.
 //!
-//! Knows the shape of those files and nothing of what is done with them. Layer 0.
+//! Knows the shape of those files and nothing of what is done with them.
 
 use serde_json::Map;
 use serde_json::Value;

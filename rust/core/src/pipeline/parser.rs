@@ -1,7 +1,7 @@
 //! The pipeline of one stream: bytes, frames, payloads, wire deltas, events.
 //!
-//! Holds what outlives a read and lends it to the stages (`stage`, `ending`); keeps the cap of the whole stream. After a
-//! fault or the end nothing is taken any more.
+//! Holds what outlives a read and lends it to the stages (`payload_pipeline`, `end_of_stream`); keeps the cap of the whole
+//! stream. After a fault or the end nothing is taken any more.
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;

@@ -61,7 +61,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) late: bool,
     /// The payload before, where equal ones are to be dropped.
     pub(crate) last: Option<Option<Vec<u8>>>,
-    /// Payloads may be matched with known envelopes, if they ever are.
+    /// Payloads may be matched with known templates, if they ever are.
     pub(crate) caching: bool,
     /// They may be now.
     pub(crate) swift: bool,
@@ -103,7 +103,7 @@ impl PayloadPipeline {
         self.read(out, arrival).map_err(place)
     }
 
-    /// A payload that fits a known envelope: how long it is, with its lines where they came; 0 where it has to be read.
+    /// A payload that fits a known template: how long it is, with its lines where they came; 0 where it has to be read.
     #[inline]
     pub(crate) fn known(
         &mut self,

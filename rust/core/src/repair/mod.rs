@@ -7,7 +7,7 @@
 //! no frame, no event's meaning.
 //!
 //! A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to
-//! be none. What the encoder needs of the wire to go on behind passed bytes stands in `encode::passed`.
+//! be none. What the encoder needs of the wire to go on behind passed bytes is in `encode::common::passed_through`.
 
 pub(crate) mod ending;
 pub(crate) mod held_blocks;

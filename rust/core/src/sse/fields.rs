@@ -1,4 +1,4 @@
-//! Parts of the framer that hold nothing: line ends, field names and values, `retry` digits, text of bytes. Layer 2.
+//! Parts of the framer that hold nothing: line ends, field names and values, `retry` digits, text of bytes.
 
 use memchr::memchr2;
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! What the framer hands out, and who takes it. Layer 2.
+//! What the framer hands out, and who takes it.
 
 use crate::model::fault::Fault;
 

@@ -3,7 +3,7 @@
 //! A stray line is no field and no comment, and its first byte after blanks is `{`, `[` or `<`; the lines after it up to
 //! the blank line belong to it. It comes after the frame of its block, or in its place where the frame's data is empty.
 //! A stray line that ends in `}` or `]` comes at once and alone, if no stray line waits and the data before it in its
-//! block is empty: one document a line must not wait for a blank line. Layer 2.
+//! block is empty: one document a line must not wait for a blank line.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;

@@ -2,7 +2,7 @@
 //!
 //! Knows no JSON and no dialect; data stays bytes. A frame is a slice of the input unless it came in several reads or
 //! on several lines. Linear: a byte is looked at once, however it is cut. Comments and unknown lines are dropped as
-//! they arrive; caps are checked before bytes are kept. Layer 2.
+//! they arrive; caps are checked before bytes are kept.
 
 pub(crate) mod block_splitter;
 pub(crate) mod fields;

@@ -1,6 +1,6 @@
 //! Lines that come in several reads: what they are is decided as soon as it can be, and only what counts is kept.
 //!
-//! The other half of `Framer`; whole lines never come here. Layer 2.
+//! The other half of `Framer`; whole lines never come here.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;

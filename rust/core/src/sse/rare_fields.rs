@@ -1,4 +1,4 @@
-//! What the framer holds for lines that few streams send: ids, `retry`, stray payloads. Layer 2.
+//! What the framer holds for lines that few streams send: ids, `retry`, stray payloads.
 
 use crate::model::lazy_box::blank;
 use crate::sse::fields::Digits;

@@ -1,4 +1,4 @@
-//! Events outside of `feed`, for who judges them one by one. Layer 2.
+//! Events outside of `feed`, for who judges them one by one.
 
 use crate::model::fault::Fault;
 use crate::sse::BOM;

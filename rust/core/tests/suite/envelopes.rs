@@ -1,4 +1,4 @@
-//! The envelope cache changes nothing: every stream gives the same events with it and without it, however it is cut.
+//! The template cache changes nothing: every stream gives the same events with it and without it, however it is cut.
 //!
 //! Streams: all Chat vectors, and a deterministic mass of streams that repeat one shape with different strings, since
 //! that is where the cache acts; some of their chunks are then damaged.

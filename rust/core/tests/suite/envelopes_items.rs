@@ -1,4 +1,4 @@
-//! The envelopes of Responses and Messages streams change nothing: every stream gives the same events with them and without
+//! The templates of Responses and Messages streams change nothing: every stream gives the same events with them and without
 //! them, however it is cut.
 //!
 //! Streams: all vectors, each delta three times, and a deterministic mass of streams that repeat a few shapes with different

@@ -1,5 +1,5 @@
 //! Rows of item deltas change nothing: long runs of one delta, or of two that take turns, give the same events with the
-//! envelopes and without them, however they are cut and whatever stands in the middle.
+//! templates and without them, however they are cut and whatever stands in the middle.
 
 // A test may panic; the lints know it only of functions that are marked as tests.
 

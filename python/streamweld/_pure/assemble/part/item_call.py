@@ -1,9 +1,9 @@
 """Calls that the wire opens and closes: how their text comes together, and their close.
 
-    opening   its arguments are a snapshot: what the deltas repeat (P22, M7), or begin with (the first delta goes on
-              with it), or leave out (M6)
+    opening   its arguments are a snapshot: what the deltas repeat, or begin with (the first delta goes on
+              with it), or leave out
     deltas    the argument rules of `arguments`, as in Chat
-    value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
+    value     replaces what was streamed, unless it is empty, or {} over real arguments, or no object over one
     close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
 
 A call that is announced again is `reannounced`'s business until that is decided. It knows no address.
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _SHORT = 64  # bytes of an empty object with white space in it
-_LOST = b'{"'  # M9: what a gateway drops when it eats the first fragment
+_LOST = b'{"'  # what a gateway drops when it eats the first fragment
 
 
 def begin_call(
@@ -184,7 +184,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            say_conflict(choice, item)  # P12, over what the opening carried
+            say_conflict(choice, item)  # a conflict with what the opening carried
             return
         item.snapshot = None
     call.joiner.held = ""

@@ -1,7 +1,7 @@
 """Text, reasoning and refusal parts that the wire opens and closes: which part a delta means, and what becomes of it.
 
 Several may be open at once. A part begins with its opening, or with its first text; what the opening carries already is
-held until the deltas show whether they repeat it (M4, P22) or go on behind it (M5). An authoritative text replaces what
+held until the deltas show whether they repeat it or go on behind it. An authoritative text replaces what
 was streamed. Reasoning of an item that may yet bring its encrypted content waits for the end of that item. It knows no
 calls, and of the wire only which channel something came in.
 """
@@ -48,7 +48,7 @@ __all__ = [
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
     """The part of the item that a delta means.
 
-    That with the same `sub`; else the one that is open in the channel, whatever it is called (P28: a new content_index
+    That with the same `sub`; else the one that is open in the channel, whatever it is called (a new content_index
     in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
@@ -166,11 +166,11 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
             if one.again < len(held):
                 put_metadata(choice, one, metadata)
                 return
-            text = held  # M4: all of it was repeated
+            text = held  # all of it was repeated
         elif text.startswith(held[one.again :]):
-            text = held[: one.again] + text  # M4: repeated, and continued
+            text = held[: one.again] + text  # repeated, and continued
         else:
-            text = held + held[: one.again] + text  # M5: it is the beginning
+            text = held + held[: one.again] + text  # it is the beginning
         one.snapshot = None
         choice.weigh(one)
         choice.shared.spend_text(byte_length(text) - byte_length(held))

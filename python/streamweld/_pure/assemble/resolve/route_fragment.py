@@ -1,4 +1,4 @@
-"""Carries out what `identity` decided about a fragment: opens, binds and names calls, appends text, settles overflow.
+"""Carries out what `by_evidence` decided about a fragment: opens, binds and names calls, appends text.
 
 It changes the choice and its calls, says what was repaired, and lets `announce` show it. It decides nothing about
 identity but what only the text can tell: R1g, AM3 and A8 at an overflow.
@@ -38,7 +38,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
     name = _present(fragment.name)
     if identity is None and name is None and not text and fragment.object_arguments is None:
         if fragment.metadata is None:
-            return  # N6: nothing is left of it
+            return  # nothing is left of it
     elif index is not None and text and fragment.object_arguments is None and fragment.metadata is None:
         bound = choice.by_index.get(index)
         finished = choice.finish.raw is not None
@@ -262,7 +262,7 @@ def close_fork(choice: Choice, call: Call) -> None:
 
 
 def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
-    """The index, or None and what was sent instead (N3)."""
+    """The index, or None and what was sent instead."""
     if fragment.legacy:
         return LEGACY_INDEX, None
     index = fragment.index
@@ -275,7 +275,7 @@ def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str |
 
 
 def _present(text: str | None) -> str | None:
-    """N2, N4: a blank id or name is none. (Words that stand for none are the decoder's to know.)"""
+    """A blank id or name is none. (Words that stand for none are the decoder's to know.)"""
     return text if text and not text.isspace() else None
 
 

@@ -121,7 +121,7 @@ class TypedPart:
     def document(self, key: str) -> str | None:
         """Arguments: a text that holds JSON, or the JSON value itself, which is its text on the wire.
 
-        Providers send text, a parsed value is what `streamText` and the UI protocol pass on (B 9.1).
+        Providers send text, a parsed value is what `streamText` and the UI protocol pass on.
         """
         sent = self.value.get(key)
         return sent if isinstance(sent, str) else self.json(key)

@@ -126,7 +126,7 @@ class AnthropicDecoder:
         """The stream is about to close: hand over what was held back."""
         self._blocks.finish()
         if not self._reason and not self._blocks.ends_with_answer:
-            # `missing_terminal="assume"` reads a stream that ends with its last block (M10) as ended, but not one whose
+            # `missing_terminal="assume"` reads a stream that ends with its last block as ended, but not one whose
             # provider was still at work.
             self._assembler.cut()
 
@@ -206,7 +206,7 @@ class AnthropicDecoder:
             self._id = identity
         elif self._started:
             if self._reason or identity is None or identity == self._id or self._assembler.has_told_call(0):
-                # M13: the same message again, or one whose calls may run already.
+                # The same message again, or one whose calls may run already.
                 self._out.diagnose("message_repeated", detail=identity or "")
                 return
             self._assembler.restart(0)

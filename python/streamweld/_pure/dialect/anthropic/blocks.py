@@ -1,7 +1,7 @@
 """The content blocks of a Messages stream: what a block's start, its deltas and its stop say, as wire deltas.
 
 Knows every kind of block and of delta. Blocks are addressed by their index, whatever a gateway does with it; which
-block a delta belongs to where that leaves a choice is the assembler's business (Q 4.2 M). Knows no message and no end.
+block a delta belongs to where that leaves a choice is the assembler's business. Knows no message and no end.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # M1: whatever was open under this index is over.
+                    # Whatever was open under this index is over.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)

@@ -39,7 +39,7 @@ def type_of(value: Mapping[str, Any]) -> str:
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2)."""
+    """The id exactly as sent, a number as it was written, or nothing."""
     identity = holder.get(key)
     if identity is None:
         return None

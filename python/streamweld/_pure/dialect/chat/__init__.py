@@ -210,7 +210,7 @@ class ChatDecoder:
         return changed
 
     def _choice(self, item: Mapping[str, Any], path: Path, place: int, notes: Anomalies) -> ChoiceReader:
-        """The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4)."""
+        """The choice that an entry speaks of; a missing index, or one that is none, is the entry's place."""
         sent = item.get("index")
         index = integer(sent)
         if index is None or not 0 <= index <= _CHOICE_CAP:
@@ -244,7 +244,7 @@ class ChatDecoder:
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
-    """The chunk itself, where a relay put it into an envelope (E17)."""
+    """The chunk itself, where a relay put it into an envelope."""
     inner = value.get("data")
     if not {"choices", "usage"} & value.keys() and is_object(inner) and {"choices", "usage"} & inner.keys():
         return inner, (*path, "data")

@@ -1,6 +1,6 @@
 """Turns what stands in `tool_calls` or `function_call` into fragments, whatever shape a gateway gave it.
 
-The normalisation rules N1 to N6 stand here; which call a fragment belongs to is the assembler's business. Shapes that
+It normalizes ids, names and arguments; which call a fragment belongs to is the assembler's business. Shapes that
 nobody documents are reported through the chunk's `Anomalies`.
 """
 
@@ -93,7 +93,7 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # A missing wrapper (N4): name and arguments, or a free-form tool's input, stand in the entry itself.
+        # A missing wrapper: name and arguments, or a free-form tool's input, stand in the entry itself.
         custom = isinstance(entry.get("custom"), dict)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)

@@ -61,10 +61,10 @@ def _says_nothing(error: object) -> bool:
 
 
 def _brings_chunk(value: Mapping[str, Any]) -> bool:
-    """Whether there is a chunk beside the error, maybe in an envelope (E17)."""
+    """Whether there is a chunk beside the error, maybe in an envelope."""
     return any(name in value for name in ("choices", "usage")) or _holds_chunk(value.get("data"))
 
 
 def _holds_chunk(inner: object) -> bool:
-    """Whether the envelope's `data` is a chunk (E17)."""
+    """Whether the envelope's `data` is a chunk."""
     return is_object(inner) and ("choices" in inner or "usage" in inner)

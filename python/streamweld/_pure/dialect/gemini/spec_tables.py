@@ -49,7 +49,7 @@ def is_reason(value: object) -> bool:
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2)."""
+    """The id exactly as sent, a number as it was written, or nothing."""
     identity = holder.get("id")
     if identity is None:
         return None

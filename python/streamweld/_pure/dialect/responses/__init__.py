@@ -168,7 +168,7 @@ class ResponsesDecoder:
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """The input ends. `missing_terminal="assume"` reads a stream without a terminal event (P18) as ended, but not
+        """The input ends. `missing_terminal="assume"` reads a stream without a terminal event as ended, but not
         one that ends while the provider is at work.
         """
         if not self.ended and not self._items.ends_with_answer:

@@ -36,7 +36,7 @@ class CallItem:
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
-    """The type of a call item, or None. Without a type it is a function call if it has what makes one (D9)."""
+    """The type of a call item, or None. Without a type it is a function call if it has what makes one."""
     kind = item.get("type")
     if isinstance(kind, str) and kind.strip():
         return CALLS.get(kind)

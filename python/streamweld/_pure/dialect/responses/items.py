@@ -76,7 +76,7 @@ class ItemReader:
             self._whole(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
-        """The terminal output tells every item again, or for the first time (P14)."""
+        """The terminal output tells every item again, or for the first time."""
         in_line = self._in_line(output)
         for place, item in enumerate(output):
             here = (*path, place)
@@ -94,7 +94,7 @@ class ItemReader:
         return item, address.item_id, address.index
 
     def _in_line(self, output: Sequence[object]) -> bool:
-        """Whether places in the terminal output are the indexes of the stream. Some gateways leave items out (P13)."""
+        """Whether places in the terminal output are the indexes of the stream. Some gateways leave items out."""
         types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
 
@@ -175,7 +175,7 @@ class ItemReader:
             self._assembler.file(0, media_type, reader.notes.clean(result), None, metadata)
 
     def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None) -> bool:
-        """What a tool gave, told in the stream (P27). False: nothing pairs it with a call."""
+        """What a tool gave, told in the stream. False: nothing pairs it with a call."""
         identity = reader.identity(item, path, "call_id") or reader.identity(item, path, "id") or item_id
         if identity is None:
             return False

@@ -44,7 +44,7 @@ class Reader:
         self._out.touch(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """An id exactly as sent; blank is absent (P4), and so is what says so in words."""
+        """An id exactly as sent; blank is absent, and so is what says so in words."""
         value = holder.get(key)
         if value is None:
             return None

@@ -1,7 +1,7 @@
 """Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart), one `data:` event each, no marker.
 
 Templates and order: what providers of the SDK emit for one call is one id through `tool-input-start`, `-delta`, `-end`
-and `tool-call`, each once (B 9.2, report 000). Knows these parts; knows no other dialect.
+and `tool-call`, each once. Knows these parts; knows no other dialect.
 """
 
 from __future__ import annotations

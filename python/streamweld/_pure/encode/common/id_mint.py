@@ -1,7 +1,7 @@
 """Ids of what the source has no id for: `<kind>_<prefix><n>`, the numbers running over all kinds of one stream.
 
 Knows no dialect and no randomness: the prefix comes from outside (128 random bits, or the caller's seed), never from
-upstream text, so that no stream can foresee or choose an id (threat E10).
+upstream text, so that no stream can foresee or choose an id.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 For targets whose blocks stand one behind the other (Anthropic, AI SDK). Text gives way to whatever comes next; a tool
 call keeps its place until it is whole, and what others bring meanwhile waits in order, so that parallel calls are never
-cross-wired (report 000, B 2.2). Calls are written in the order in which they were announced. What waits is bounded by
+cross-wired. Calls are written in the order in which they were announced. What waits is bounded by
 the parser's own limits, which counted it already.
 
 Knows events and their parts. Knows no dialect, no frame and no JSON: a `Writer` does the writing.

@@ -41,7 +41,7 @@ class Frames:
         self._pieces.append(f"data: {payload}\n\n")
 
     def named(self, event: str, payload: str) -> None:
-        """An event with a name: a constant of ours, never upstream text, which could end the line (threat E1)."""
+        """An event with a name: a constant of ours, never upstream text, which could end the line."""
         self._pieces.append(f"event: {event}\ndata: {payload}\n\n")
 
     def named_later(self, event: str, payload: Callable[[], str]) -> None:
@@ -74,7 +74,7 @@ class Frames:
 
 
 def quoted(text: str) -> str:
-    """A JSON string. The two line separators are escaped too: many readers still split at them (threat E6)."""
+    """A JSON string. The two line separators are escaped too: many readers still split at them."""
     made: str = encode_basestring(text)
     return made if made.isascii() else _separated(made)
 

@@ -1,7 +1,7 @@
 """Writes the events of the Responses API (OpenAI's and OpenResponses'): an item for each part, one response at the end.
 
 Knows this dialect's wire, and of the source only its events. One `output_item.added` and one `.done` a call, under one
-item id (report 000); what was open when the source ended is done as `incomplete`, and so is the response.
+item id; what was open when the source ended is done as `incomplete`, and so is the response.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 //! Calls that the wire opens and closes: how their text comes together, and their close.
 //!
-//! opening   its arguments are a snapshot: what the deltas repeat (P22, M7), or begin with (the first delta goes on
-//!           with it), or leave out (M6)
+//! opening   its arguments are a snapshot: what the deltas repeat, or begin with (the first delta goes on
+//!           with it), or leave out
 //! deltas    the argument rules of `arguments`, as in Chat
-//! value     replaces what was streamed, unless it is empty, or {} over real arguments (P12), or no object over one
+//! value     replaces what was streamed, unless it is empty, or {} over real arguments, or no object over one
 //! close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
 //!
 //! A call that is announced again is `reannounced`'s business until that is decided. It knows no address.
@@ -34,7 +34,7 @@ use crate::model::spec::Code;
 
 /// Bytes of an empty object with white space in it.
 const SHORT: usize = 64;
-/// M9: what a gateway drops when it eats the first fragment.
+/// What a gateway drops when it eats the first fragment.
 const LOST: &[u8] = b"{\"";
 
 /// What the wire says about a call beside its name and text.
@@ -289,7 +289,7 @@ pub fn tell_arguments(
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
-            // P12, over what the opening carried
+            // a conflict with what the opening carried
             return say_conflict(desk, choice, item);
         }
         record.snapshot = None;

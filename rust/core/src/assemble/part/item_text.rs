@@ -1,7 +1,7 @@
 //! Text, reasoning and refusal parts that the wire opens and closes: which part a delta means, and what becomes of it.
 //!
 //! Several may be open at once. A part begins with its opening, or with its first text; what the opening carries already is
-//! held until the deltas show whether they repeat it (M4, P22) or go on behind it (M5). An authoritative text replaces what
+//! held until the deltas show whether they repeat it or go on behind it. An authoritative text replaces what
 //! was streamed. Reasoning of an item that may yet bring its encrypted content waits for the end of that item. It knows no
 //! calls, and of the wire only which channel something came in.
 
@@ -100,7 +100,7 @@ impl Choice {
 
 /// The part of the item that a delta means.
 ///
-/// That with the same `sub`; else the one that is open in the channel, whatever it is called (P28: a new content_index
+/// That with the same `sub`; else the one that is open in the channel, whatever it is called (a new content_index
 /// in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
 pub fn find_part(
     choice: &Choice,
@@ -308,11 +308,11 @@ fn take_text(
         if one.again < held.len() {
             return put_metadata(desk, choice, spot, metadata);
         }
-        held.clone() // M4: all of it was repeated
+        held.clone() // all of it was repeated
     } else if text.starts_with(rest) {
-        [repeated, &text].concat() // M4: repeated, and continued
+        [repeated, &text].concat() // repeated, and continued
     } else {
-        [held, repeated, &text].concat() // M5: it is the beginning
+        [held, repeated, &text].concat() // it is the beginning
     };
     let before = held.len();
     one.snapshot = None;

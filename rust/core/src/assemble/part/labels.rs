@@ -1,6 +1,6 @@
 //! The labels under which the deltas of one text part came, and what closes under one label say of it.
 //!
-//! Some gateways number every delta (P28), some number parts that no event announces. Both are read as one part; only a
+//! Some gateways number every delta, some number parts that no event announces. Both are read as one part; only a
 //! close or the list of the item shows what a label means. Positions and texts; no item and no event.
 
 /// A part with more runs than this has a new label in every delta: no label means anything.

@@ -1,6 +1,6 @@
 //! Who a call is: opens it, and takes what a fragment says of its id, name and index.
 //!
-//! Carries out what `identity` decided; it knows no argument text but how much of it there is.
+//! Carries out what `by_evidence` decided; it knows no argument text but how much of it there is.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;

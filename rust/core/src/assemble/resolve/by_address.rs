@@ -40,7 +40,7 @@ pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     }
 }
 
-/// M1: what is open at the index, and has no id by which it could still be meant, is over.
+/// What is open at the index, and has no id by which it could still be meant, is over.
 fn make_room(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, address: &Address<'_>) -> Step {
     for kind in KINDS {
         let Some(before) = choice.book.at(kind, address.index) else {

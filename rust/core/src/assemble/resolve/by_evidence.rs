@@ -1,5 +1,6 @@
 //! Which call a fragment belongs to: the rules R1 to R3. The decision table stands in the Python twin of this module
-//! (`_pure/assemble/identity.py`), once, with every rule's condition and verdict; the names here are its names.
+//! (`_pure/assemble/resolve/by_evidence.py`), once, with every rule's condition and
+//! verdict; the names here are its names.
 //!
 //! `decide` looks and changes nothing (but what a call remembers of its own text); `route_fragment` carries the decision out.
 

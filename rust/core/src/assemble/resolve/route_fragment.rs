@@ -81,7 +81,7 @@ fn take_slowly(
     let bare =
         id.is_none() && name.is_none() && text.is_none() && fragment.object_arguments.is_none();
     if bare && fragment.metadata.is_none() {
-        return Ok(()); // N6: nothing is left of it
+        return Ok(()); // nothing is left of it
     }
     if let Some(id) = id {
         desk.check_id(id)?;
@@ -224,7 +224,7 @@ fn place(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
     }
 }
 
-/// The index, or `None` and what was sent instead (N3).
+/// The index, or `None` and what was sent instead.
 #[inline]
 fn usable_index(
     desk: &RuleContext<'_, '_>,
@@ -257,7 +257,7 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
         && !fragment.custom
 }
 
-/// N2, N4: a blank id or name is none. (Words that stand for none are the decoder's to know.)
+/// A blank id or name is none. (Words that stand for none are the decoder's to know.)
 fn is_present(text: &str) -> bool {
     !text
         .chars()

@@ -253,7 +253,7 @@ impl<'a> TypedPart<'_, 'a> {
 
     /// Arguments: a text that holds JSON, or the JSON value itself, which is its text on the wire.
     ///
-    /// Providers send text, a parsed value is what `streamText` and the UI protocol pass on (B 9.1).
+    /// Providers send text, a parsed value is what `streamText` and the UI protocol pass on.
     pub(crate) fn document(&self, key: &str) -> Option<Text<'a>> {
         let raw = self.present(key)?;
         Some(text(raw).unwrap_or(Text::plain(raw.text)))

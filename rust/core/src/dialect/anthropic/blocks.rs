@@ -1,7 +1,7 @@
 //! The content blocks of a Messages stream: what a block's start, its deltas and its stop say, as wire deltas.
 //!
 //! Blocks are addressed by their index, whatever a gateway does with it; which block a delta belongs to where that leaves
-//! a choice is the assembler's business (Q 4.2 M). Knows no message and no end.
+//! a choice is the assembler's business. Knows no message and no end.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
@@ -238,7 +238,7 @@ impl Blocks {
             }
             _ => {
                 if self.open.remove(&index) {
-                    // M1: whatever was open under this index is over.
+                    // Whatever was open under this index is over.
                     close(wire, index, None)?;
                 }
                 wire.out.sign(WireFact::Announced(index));

@@ -126,7 +126,7 @@ pub(crate) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
     find(members, "type").and_then(string).unwrap_or_default()
 }
 
-/// The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2).
+/// The id exactly as sent, a number as it was written, or nothing.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,

@@ -43,7 +43,7 @@ impl Anthropic {
         } else if self.started {
             let told = wire.assembler.has_told_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || told {
-                // M13: the same message again, or one whose calls may run already.
+                // The same message again, or one whose calls may run already.
                 return wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id);
             }
             wire.assembler.restart(wire.out, 0)?;

@@ -177,7 +177,7 @@ fn fragment<'a>(
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // Without a wrapper (N4) name and arguments, or a free-form tool's input, stand in the entry itself.
+    // Without a wrapper, name and arguments, or a free-form tool's input, stand in the entry itself.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
@@ -293,7 +293,7 @@ fn word<'a>(
     good.then_some(word)
 }
 
-/// N5: text, or an object's text. Anything else goes on as its own text, to be judged.
+/// Text, or an object's text. Anything else goes on as its own text, to be judged.
 fn arguments<'a>(out: &mut Fragment<'a>, slot: Slot<'a>) {
     let Some(raw) = present(slot) else { return };
     match raw.kind {

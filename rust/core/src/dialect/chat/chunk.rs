@@ -134,7 +134,7 @@ impl Chat {
         changed
     }
 
-    /// The choice that an entry speaks of; a missing index, or one that is none, is the entry's place (E4).
+    /// The choice that an entry speaks of; a missing index, or one that is none, is the entry's place.
     fn choice<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -73,7 +73,7 @@ fn complains(chunk: &Chunk<'_>) -> bool {
     !chunk.is_chunk() && (has("code") || typed())
 }
 
-/// Whether the envelope's `data` is a chunk (E17).
+/// Whether the envelope's `data` is a chunk.
 fn holds_chunk(data: Slot<'_>) -> bool {
     let inner = data.map(members).unwrap_or_default();
     ["choices", "usage"]

@@ -113,7 +113,7 @@ impl Chat {
         rows::take(template, input, most, give)
     }
 
-    /// Takes a payload that fits a known envelope. How long it is with its ending; 0 where it has to be read.
+    /// Takes a payload that fits a known template. How long it is with its ending; 0 where it has to be read.
     #[inline]
     pub(crate) fn known(
         &mut self,

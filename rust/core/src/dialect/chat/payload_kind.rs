@@ -22,7 +22,7 @@ pub(crate) struct Wrapped<'a> {
     pub(crate) raw: Raw<'a>,
 }
 
-/// The chunk of an envelope `{"data":{"choices":…}}` (E17).
+/// The chunk of an envelope `{"data":{"choices":…}}`.
 pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
     if chunk.is_chunk() {
         return None;

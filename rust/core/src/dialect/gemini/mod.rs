@@ -82,7 +82,7 @@ pub(crate) struct Gemini {
     envelopes: Envelopes,
 }
 
-/// Limits below these are for payloads that are read in full: what an envelope has room for must stay within them.
+/// Limits below these are for payloads that are read in full: what a template has room for must stay within them.
 const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
 const LEAST_VALUES: u64 = 1 << 16;
 
@@ -143,7 +143,7 @@ impl Gemini {
         if let Some(complaint) = complaint {
             return self.complain(wire, &complaint, payload, notes);
         }
-        // What an envelope leaves out holds for payloads that follow each other only.
+        // What a template leaves out holds for payloads that follow each other only.
         let plain = certain
             && !object.wide_integer
             && !payload.tail

@@ -124,7 +124,7 @@ pub(crate) fn is_reason(text: &Text<'_>) -> bool {
     !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
 
-/// The id exactly as sent, a number as it was written, or nothing (Q 4.2 N2).
+/// The id exactly as sent, a number as it was written, or nothing.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,

@@ -50,7 +50,7 @@ impl CallItem<'_> {
     }
 }
 
-/// The type of a call item. Without a type it is a function call if it has what makes one (D9).
+/// The type of a call item. Without a type it is a function call if it has what makes one.
 pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     let kind = item.string("type");
     if let Some(kind) = kind.filter(|kind| !kind.trim_matches(is_white).is_empty()) {

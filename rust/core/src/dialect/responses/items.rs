@@ -128,7 +128,7 @@ impl Items {
         }
     }
 
-    /// The terminal output tells every item again, or for the first time (P14).
+    /// The terminal output tells every item again, or for the first time.
     pub(crate) fn restate<'a>(
         &mut self,
         output: Raw<'a>,
@@ -172,7 +172,7 @@ impl Items {
         Ok((item, whom))
     }
 
-    /// Whether places in the terminal output are the indexes of the stream. Some gateways leave items out (P13).
+    /// Whether places in the terminal output are the indexes of the stream. Some gateways leave items out.
     fn in_line(&self, output: &[(Raw<'_>, Option<Object<'_>>)]) -> bool {
         let same = |(place, (_, item)): (i64, &(Raw<'_>, Option<Object<'_>>))| {
             let name = item.as_ref().map(type_of).unwrap_or_default();
@@ -313,7 +313,7 @@ impl Items {
         assembler.file(out, 0, Some(&media_type), data, url, metadata.as_deref())
     }
 
-    /// What a tool gave, told in the stream (P27). False: nothing pairs it with a call.
+    /// What a tool gave, told in the stream. False: nothing pairs it with a call.
     fn result<'a>(
         &mut self,
         item: &Object<'a>,

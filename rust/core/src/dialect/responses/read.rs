@@ -109,7 +109,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.known.items(raw).unwrap_or_else(|| items(raw))
     }
 
-    /// An id exactly as sent; blank is absent (P4), and so is what says so in words.
+    /// An id exactly as sent; blank is absent, and so is what says so in words.
     #[inline]
     pub(crate) fn identity(
         &mut self,

@@ -1,4 +1,4 @@
-//! Tells an event that was sent again (P23) from one that only has the same number (P24).
+//! Tells an event that was sent again from one that only has the same number.
 //!
 //! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the number
 //! repeats nothing. So an exact duplicate is dropped as long as no number was ever seen with two contents. Knows no

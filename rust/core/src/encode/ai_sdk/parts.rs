@@ -1,4 +1,4 @@
-//! Writes language-model stream parts of the AI SDK (LanguageModelV3StreamPart), one `data:` event each, no marker.
+//! Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart), one `data:` event each, no marker.
 //!
 //! What providers of the SDK emit for one call is one id through `tool-input-start`, `-delta`, `-end` and `tool-call`, each
 //! once. Knows these parts; knows no other dialect.

@@ -1,4 +1,4 @@
-//! Envelopes: consecutive chunks of a stream are the same bytes but for a few strings, so those strings are all that
+//! Templates: consecutive chunks of a stream are the same bytes but for a few strings, so those strings are all that
 //! has to be read.
 //!
 //! A template is learned from a chunk that was read in full and did nothing but add one piece of text, of reasoning or

@@ -1,4 +1,4 @@
-//! Whole events in a row that differ in one short text only: framing, envelope and text in one go.
+//! Whole events in a row that differ in one short text only: framing, template and text in one go.
 //!
 //! From the end of one text to the beginning of the next all bytes are known, so that is one comparison. Texts are put
 //! together a few dozen at a time, looked at once whether they are UTF-8, and given away at once. What is not quite like

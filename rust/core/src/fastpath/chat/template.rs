@@ -16,7 +16,7 @@ use crate::model::lazy_box::blank;
 /// The line ends between two events.
 const BETWEEN: &[u8] = b"\n\n";
 
-/// Whether a number is what `digits` takes: anything else is part of the envelope.
+/// Whether a number is what `digits` takes: anything else is part of the template.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     raw.kind == Kind::Number && digits(raw.text.as_bytes()) == raw.text.len()
 }
@@ -103,7 +103,7 @@ pub(crate) fn cut(payload: &str, choice: i32, lesson: LearnableChunk<'_>) -> Opt
         let (start, end) = range(payload, *raw)?;
         holes.push(match hole {
             Hole::Index | Hole::Count => (*hole, start, end),
-            // The quotes belong to the envelope.
+            // The quotes belong to the template.
             _ => (*hole, start + 1, end.checked_sub(1)?),
         });
     }

@@ -1,7 +1,7 @@
-//! Envelopes of items: consecutive deltas of one item are the same bytes but for their text, so that is all that is read.
+//! Templates of items: consecutive deltas of one item are the same bytes but for their text, so that is all that is read.
 //!
-//! A decoder that read a payload in full, and found nothing in it but one piece of text for one item, tells so: a lesson.
-//! It keeps the bytes around what varies. A later payload with the same bytes, and any valid JSON strings and small
+//! A decoder that read a payload in full, and found nothing in it but one piece of text for one item, lets a template be
+//! learned from it: the bytes around what varies. A later payload with the same bytes, and any valid JSON strings and small
 //! numbers in between, leaves a JSON parser in the same states, so it says the same with another text. What depends on
 //! anything but the payload is the decoder's to ask. Knows no dialect.
 

@@ -1,7 +1,7 @@
-//! Rows: whole events one after the other that fit known envelopes, of one item or of several that take turns.
+//! Rows: whole events one after the other that fit known templates, of one item or of several that take turns.
 //!
 //! What they bring is found first, for a few dozen of them, and their texts are looked at together. Then each goes where
-//! the one of its envelope before it went, as long as it can be nothing but the next piece there. The first that is more
+//! the one of its template before it went, as long as it can be nothing but the next piece there. The first that is more
 //! than that ends the row, and is left to those who know more.
 
 use crate::assemble::Appended;
@@ -22,7 +22,7 @@ use crate::sse::WholeEvents;
 /// One event of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brought {
-    /// Of its envelope.
+    /// Of its template.
     place: usize,
     /// Where it ends.
     end: usize,

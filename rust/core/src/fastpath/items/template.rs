@@ -1,4 +1,4 @@
-//! One envelope: the bytes of a payload around what varies, and whether another payload has them too.
+//! One template: the bytes of a payload around what varies, and whether another payload has them too.
 
 use crate::assemble::RouteCache;
 use crate::dialect::decode_context::DATA;
@@ -21,7 +21,7 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use std::ops::Range;
 
-/// A number that a hole for one takes; any other is part of the envelope, or has to be read.
+/// A number that a hole for one takes; any other is part of the template, or has to be read.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     let small = number(raw.text.as_bytes()).map(|(_, length)| length);
     raw.kind == Kind::Number && small == Some(raw.text.len())
@@ -52,7 +52,7 @@ pub(crate) struct TemplateMatch<'p> {
     pub(crate) escaped: bool,
     pub(crate) number: Option<u32>,
     pub(crate) object: Option<&'p str>,
-    /// The marks of its envelope and of its padding, and how many blanks it has.
+    /// The marks of its template and of its padding, and how many blanks it has.
     frame: u64,
     padding: u64,
     blanks: usize,
@@ -79,10 +79,10 @@ impl TemplateMatch<'_> {
     }
 }
 
-/// From where to where in the bytes of an envelope.
+/// From where to where in the bytes of a template.
 type Span = (u32, u32);
 
-/// An address, its ids being places in the bytes of the envelope.
+/// An address, its ids being places in the bytes of the template.
 #[derive(Debug)]
 pub(crate) struct Whom {
     item_id: Option<Span>,
@@ -141,7 +141,7 @@ fn range(payload: &str, piece: &str) -> Option<Range<usize>> {
 fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)>> {
     let string = |raw: Raw<'_>| {
         let range = range(payload, raw.text).filter(|_| raw.kind == Kind::String)?;
-        // The quotes belong to the envelope.
+        // The quotes belong to the template.
         Some(range.start + 1..range.end.checked_sub(1)?)
     };
     let mut holes = Vec::with_capacity(HOLES);
@@ -178,7 +178,7 @@ fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
 
 impl Varying<'_> {
     /// The mark of a payload; equal payloads with the same number have the same, whoever marks them. `None` where it can
-    /// fit no envelope.
+    /// fit no template.
     pub(crate) fn mark(self, payload: &str) -> Option<u64> {
         let holes = holes(payload, self)?;
         let mut found = TemplateMatch {
@@ -316,7 +316,7 @@ impl Envelope {
         self.fit_with(incoming, number)
     }
 
-    /// The same with a number that is read in that way: it and its length. What follows is no digit in any envelope.
+    /// The same with a number that is read in that way: it and its length. What follows is no digit in any template.
     #[inline(always)]
     pub(crate) fn fit_with<'p>(
         &self,
@@ -367,16 +367,16 @@ impl Envelope {
     }
 }
 
-/// A payload while it is matched with an envelope.
+/// A payload while it is matched with a template.
 struct Reading<'p, 'e> {
     rest: &'p [u8],
-    /// What of the envelope is to come.
+    /// What of the template is to come.
     behind: &'e [u8],
     found: TemplateMatch<'p>,
 }
 
 impl Reading<'_, '_> {
-    /// What stands in a hole, and as many bytes of the envelope as stand behind it.
+    /// What stands in a hole, and as many bytes of the template as stand behind it.
     #[inline(always)]
     fn pass(
         &mut self,
@@ -479,7 +479,7 @@ pub(crate) enum Target<'a> {
     Part(PartAt<'a>),
     Call(Address<'a>),
 }
-/// What of it is not part of the envelope.
+/// What of it is not part of the template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Varying<'a> {
     pub(crate) text: Raw<'a>,

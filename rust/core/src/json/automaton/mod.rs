@@ -2,7 +2,7 @@
 //!
 //! RFC 8259 to the letter, with two caps of our own (nesting, numbers that round to infinity). Constant time a byte,
 //! no recursion, one small state that is copied to try a piece. The input is the bytes of UTF-8 text. This is the
-//! verdict on validity: `scan` takes its error positions from here. Layer 1.
+//! verdict on validity: `scan` takes its error positions from here.
 
 #[cfg(test)]
 mod tests;

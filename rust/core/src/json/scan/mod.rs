@@ -18,7 +18,7 @@
 //! The value of each member or item is taken by exactly one call: `value`, `skip`, `text`, `number`, `boolean`,
 //! `null`, or it is entered. Ask `kind` first where it may be another kind: a call for the wrong kind is an error.
 //! A text is accepted if and only if the automaton accepts it, whatever was asked for; error positions are the
-//! automaton's. No recursion, no allocation but for strings with escapes. Layer 1.
+//! automaton's. No recursion, no allocation but for strings with escapes.
 
 #[cfg(test)]
 mod tests;

@@ -45,7 +45,7 @@ class AiSdkPartsDecoder:
         self._assembler = assembler
         self._out = out
         self._start = StartReader(assembler)
-        # Providers say `delta`, `streamText` says `text` (B 9.1).
+        # Providers say `delta`, `streamText` says `text`.
         self._blocks = BlockReader(assembler, ("delta", "text"))
         self._tools = ToolReader(assembler)
         self._reason: str | None = None  # of the last step, until something comes behind it

@@ -1,7 +1,7 @@
 """What an AI SDK stream says of itself before the first content: `stream-start`, `start`, `start-step` and
 `response-metadata`, told as one `ResponseStarted`.
 
-The id of the response comes in `response-metadata`, behind `stream-start` (B 9.1), so that the start waits for it; the
+The id of the response comes in `response-metadata`, behind `stream-start`, so that the start waits for it; the
 first content ends the waiting. Knows no content.
 """
 

@@ -157,7 +157,7 @@ class AiSdkUiDecoder:
             self._assembler.choice_metadata(0, members)
 
     def _finish_step(self, chunk: TypedPart) -> None:
-        """The ids of text and reasoning come again in the next step (B 9.5)."""
+        """The ids of text and reasoning come again in the next step."""
         self._step(chunk)
         self._assembler.forget_addresses(0)
         self._blocks.forget()

@@ -39,7 +39,7 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
-/// Providers say `delta`, `streamText` says `text` (B 9.1).
+/// Providers say `delta`, `streamText` says `text`.
 const TEXT: [&str; 2] = ["delta", "text"];
 
 pub(crate) static SHAPES: Shapes = Shapes {

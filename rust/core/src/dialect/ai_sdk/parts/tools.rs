@@ -1,8 +1,8 @@
 //! Tool parts of an AI SDK stream: a call's input, the call, its result, and what stands between them.
 //!
-//! `tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`: it is one id and one call (B 9.2,
-//! report 000), whose close is `tool-call`. `tool-input-end` is none: the text with authority comes behind it, and may
-//! differ (`''` becomes `'{}'`). Knows no text and no finish.
+//! `tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`: it is one id and one call,
+//! whose close is `tool-call`. `tool-input-end` does not close it: the final text follows and may differ (`''`
+//! becomes `'{}'`). Knows no text and no finish.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;

@@ -1,6 +1,6 @@
 //! What a UI message stream says of the message itself: its id, and the metadata that an application hangs on it.
 //!
-//! Metadata is the application's own: `start`, `finish` and `message-metadata` bring objects that are merged (B 9.5; here
+//! Metadata is the application's own: `start`, `finish` and `message-metadata` bring objects that are merged (here
 //! by their first level), and many applications put the usage there. Knows no content.
 
 use crate::dialect::ai_sdk::part::TypedPart;

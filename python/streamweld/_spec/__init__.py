@@ -147,7 +147,7 @@ def load_proxy() -> Mapping[str, Any]:
 
 @cache
 def load_requests() -> Mapping[str, Any]:
-    """The members of each API's requests. Python alone reads them, and only where a request is converted or checked."""
+    """The members of each API's requests. Only Python reads them, and only when a request is converted or checked."""
     loaded: Mapping[str, Any] = _frozen(_load("requests.json"))
     return loaded
 
@@ -161,7 +161,7 @@ def load_rules() -> Mapping[str, Any]:
 
 @cache
 def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any]:
-    """The facts about request histories. Python alone reads them, and only where a history is converted or checked."""
+    """The facts about request histories. Only Python reads them, and only when a history is converted or checked."""
     loaded: Mapping[str, Any] = _frozen(_load(f"{name}.json"))
     return loaded
 

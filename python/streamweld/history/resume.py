@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "boundary", "resume"]
 
-# What a turn may take from those before it, or give to them: then no part of a history stands alone.
+# Edits through which one turn can depend on another. If one occurs, no part of the history can be converted alone.
 _ENTANGLED: Final = frozenset(
     {"tool_name", "name_empty", "server_result_unasked", "result_unasked", "result_repeated", "first_role"}
 )
-# What the last of all that was said gives up, and nobody else.
+# Edits that apply only to the last turn of the whole history.
 _OF_THE_END: Final = frozenset({"trailing_space", "prefill_refused"})
 _RESULTS: Final = frozenset({"tool_result"})
 _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")

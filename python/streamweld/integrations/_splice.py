@@ -1,10 +1,10 @@
-"""A response of httpx, or of httpx2, whose body is repaired while it is read.
+"""A response of httpx or httpx2 whose body is repaired while it is read.
 
-The two are different classes with one interface, and each asserts its own: which one is at hand is seen by the
-response, and the classes are made from that module. Nothing is imported. It knows how these libraries hold a body
-(encoded, closed once, iterated twice), and nothing of what stands in it.
+The two libraries have the same interface but different classes, and each asserts its own. So the stream classes are
+made from the module that the response comes from, and neither library is imported. This module handles how they hold a
+body (encoded, closed once, iterated twice), not what is in it.
 
-The body is inflated here, in slices, where httpx would make one piece of all that a piece inflates to.
+The body is inflated here, in slices, because httpx would return everything that a piece inflates to at once.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _module_of(request: Any) -> Any:
 
 
 def _stream_class(base: type[Any], **members: Any) -> Any:
-    """A class of the client's own kind of body: clients check that."""
+    """Create a subclass of the client's own stream class: clients check the type of a body."""
     return type("ReplayedBody", (base,), members)
 
 

@@ -1,7 +1,7 @@
-//! The events of one call, in a list: where the core hands them out, one by one or, deltas, in runs.
+//! Collects the events of one call in a list. The core delivers them one by one; deltas may come in runs.
 //!
-//! One object an event and nothing beside it. What goes wrong on the way (no memory, a broken JSON door) is kept and raised
-//! by the caller. Makes deltas, most of all events, on the spot; knows the fields of no other event.
+//! Creates one object per event and nothing else. An error on the way (no memory, an unusable `streamweld._json`) is
+//! stored and raised by the caller. Deltas, the most frequent events, are built here; `objects` builds all others.
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;

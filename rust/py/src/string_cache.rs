@@ -91,8 +91,8 @@ fn string(py: Python<'_>, text: &str) -> Py<PyString> {
         return PyString::new(py, text).unbind();
     }
     let (start, length) = (text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
-    // SAFETY: so many bytes are there, and are only read. What comes back is a new reference to a string, or null, which
-    // `from_owned_ptr` panics at, as `PyString::new` does.
+    // SAFETY: `start` points to `length` bytes, which are only read. The result is a new reference to a string or null,
+    // on which `from_owned_ptr` panics, as `PyString::new` does.
     unsafe {
         let made = ffi::PyUnicode_DecodeLatin1(start, length, null());
         Bound::from_owned_ptr(py, made)

@@ -1,6 +1,6 @@
 """One choice: its calls and how to find them, its text parts, its finish reason.
 
-State and lookups, every one in one step. It knows no rule and no event.
+Holds state and constant-time lookups. Implements no rules and creates no events.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _CANDIDATES = 8  # how many unfinished calls a stray fragment is tried on
 
 
 class FinishState:
-    """What was said about the end of a choice."""
+    """How a choice ended, as far as the stream reported it."""
 
     __slots__ = ("concluded", "natural", "raw", "reason", "repeated")
 
     def __init__(self) -> None:
         self.raw: str | None = None
         self.reason: FinishReason | None = None  # mapped
-        self.natural = False  # the word says neither stop nor calls, but that nobody forced the end
+        self.natural = False  # neither stop nor tool calls, but nothing forced the end
         self.repeated = False  # a second one was reported
         self.concluded: FinishReason | None = None  # as it was told at the end
 
     @property
     def is_success(self) -> bool:
-        """A reason was sent, and it says that the answer is what the model meant."""
+        """Whether the stream sent a reason that means a finished answer."""
         return self.reason in ("stop", "tool_calls")
 
 

@@ -1,9 +1,9 @@
 """Parts and calls that the wire itself opens and closes: the wire deltas of every dialect but Chat.
 
 An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK id. It holds one call
-or text-like parts. `Assembler` inherits these methods; each is one wire delta. Which item an address means is said in
-`item`, what becomes of a part in `item_text`, of a call in `item_call`, of a call that is announced twice in
-`reannounced`, of a terminal list in `terminal_items`. It knows no dialect.
+or text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item` resolves an address to an
+item, `item_text` updates parts, `item_call` updates calls, `reannounced` handles calls that are announced twice, and
+`terminal_items` handles terminal lists. Contains nothing specific to one dialect.
 """
 
 from __future__ import annotations

@@ -530,7 +530,7 @@ def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | Reaso
 
 
 def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone | ReasoningDone:
-    """The close of text that continues a part."""
+    """Return a copy of the close with another part and text, without anything else that it carried."""
     if isinstance(event, TextDone):
         return _remade(event, part=number, text=text, annotations=(), provider_metadata=None)
     bare = {"item_id": None, "signature": None, "encrypted_content": None, "provider_metadata": None}

@@ -1,6 +1,6 @@
-//! Marks of texts: equal texts have equal marks, and others do not, but for a chance that nobody needs to reckon with.
+//! Hashes of texts ("marks"): equal texts have equal marks, and different texts almost certainly have different ones.
 //!
-//! Not against somebody who looks for two texts of one mark: who writes the stream can write it twice as well.
+//! Not collision-resistant against an attacker, who gains nothing: the sender of a stream can also repeat a text.
 
 use std::hash::DefaultHasher;
 use std::hash::Hash;

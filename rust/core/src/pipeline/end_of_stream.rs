@@ -95,7 +95,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, place)
     }
 
-    /// Uses an event that the input did not finish, if it is whole all the same.
+    /// Uses an event that the input did not terminate, if its payload is complete anyway.
     fn last_one(
         &mut self,
         out: &mut Output<'_>,
@@ -148,7 +148,7 @@ impl PayloadPipeline {
         self.assembler.end(out, rest, input)
     }
 
-    /// Whether an unfinished event can be read as it is; a broken one is a cut one.
+    /// Whether an unfinished event can be read as it is. A malformed one counts as truncated.
     fn is_whole(&self, out: &Output<'_>, data: &[u8], text: &str) -> bool {
         let lenient = out.config.policy.base != Base::Strict;
         text.starts_with(['{', '['])

@@ -59,13 +59,13 @@ pub(crate) struct PayloadPipeline {
     pub(crate) done: bool,
     /// Data after the marker was reported.
     pub(crate) late: bool,
-    /// The payload before, where equal ones are to be dropped.
+    /// The previous payload, if equal payloads are dropped.
     pub(crate) last: Option<Option<Vec<u8>>>,
     /// Payloads may be matched with known templates, if they ever are.
     pub(crate) caching: bool,
     /// They may be now.
     pub(crate) swift: bool,
-    /// Payloads that told no dialect.
+    /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
     /// The dialect was given.
     pub(crate) watch: Option<Box<DialectWatch>>,

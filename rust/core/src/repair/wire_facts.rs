@@ -1,4 +1,4 @@
-//! What the wire said beside its events, until the block that said it has passed.
+//! Facts that the wire carries in addition to its events, kept until their block has passed through.
 
 use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
@@ -11,12 +11,12 @@ pub(crate) struct WireFacts {
     news: Vec<News>,
     /// Indexes of items that were opened without a part.
     announced: Set<i64>,
-    /// Choices that said why they end.
+    /// Choices that sent a finish reason.
     reasons: Set<i32>,
-    /// How often token counts were said, and how often they have passed.
+    /// How many token counts were sent, and how many of them have passed through.
     counted: u64,
     counts_passed: u64,
-    /// The index of a block that is open, and no part.
+    /// The index of an open block that is not a part.
     standing: Option<i64>,
     /// The last number of an event.
     sequence: Option<i128>,

@@ -90,7 +90,7 @@ class ArgumentText:
         self.overflow = bytearray()  # what came behind a whole value and belongs nowhere
         self.shadow = 0  # length of the beginning of the text that is arriving again
         self.shadow_has_header = False  # it began with a fragment that carried the call's name
-        self.shown = 0  # so many bytes of the text were shown
+        self.shown = 0  # number of bytes of the text that were emitted
         self.taken_back = False  # something else was: the text that was shown gave way to another one
         self._count = 0  # fragments seen
         self._first = 0  # length of the first one

@@ -47,7 +47,7 @@ def _load(text: str) -> Any:
 
 
 def _cleaned(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Keys as they are read: surrogates that stand alone do not tell two of them apart."""
+    """Replace lone surrogates in the keys, as readers do: keys that differ only in lone surrogates are equal."""
     return {replace_lone_surrogates(key): value for key, value in pairs}
 
 

@@ -4,9 +4,9 @@
               with it), or leave out
     deltas    the argument rules of `arguments`, as in Chat
     value     replaces what was streamed, unless it is empty, or {} over real arguments, or no object over one
-    close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
+    close     emits the call if it has text or the provider runs it; else it waits for text or for the end
 
-A call that is announced again is `reannounced`'s business until that is decided. It knows no address.
+`reannounced` handles a call that is announced again until it is decided what it is. Does not look up addresses.
 """
 
 from __future__ import annotations

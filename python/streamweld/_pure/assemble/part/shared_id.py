@@ -1,8 +1,7 @@
-"""AM3, open: one id was announced on a second index while its call was unfinished. One call, or two that share an id?
+"""AM3, undecided: one id was announced on a second index while its call was unfinished. Is it one call, or two?
 
-Keeps what each index brought by itself, beside the joined text of the call, until the joined text breaks (then they
-were several, if each one's own text is valid) or one of them cannot be JSON (then it is one call). It knows texts and
-indexes.
+Keeps the text of each index separately, in addition to the joined text of the call. If the joined text breaks while the
+text of each index is valid, there are several calls. If the text of one index cannot be JSON, there is one call.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ __all__ = ["SharedId"]
 
 
 class _Own:
-    """What one index brought."""
+    """The text that arrived on one index."""
 
     __slots__ = ("automaton", "data")
 

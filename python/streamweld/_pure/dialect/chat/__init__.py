@@ -201,7 +201,7 @@ class ChatDecoder:
         chunk.news.clear()
 
     def _id_changed(self, value: Mapping[str, Any]) -> bool:
-        """Whether this chunk belongs to another stream than the one before (AM10)."""
+        """Whether this chunk belongs to a different stream than the previous one (AM10)."""
         identity = value.get("id")
         if not isinstance(identity, str) or not identity:
             return False

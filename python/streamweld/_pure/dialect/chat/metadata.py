@@ -1,6 +1,6 @@
-"""The members of a chat chunk that nobody models: kept as sent, joined into one raw JSON object, handed on once.
+"""The members of a chat chunk that are not modelled: kept as sent, joined into one raw JSON object, emitted once.
 
-Knows which members are modelled (`_spec/dialects.json`) and the levels of a chunk. Knows no events, builds no values.
+`_spec/dialects.json` lists the modelled members of each level of a chunk. Creates no events and no values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN = frozenset({str, int})
 
 
 class ChunkMembers:
-    """Chunk-level members repeat in every chunk; only a first or a changed one is news."""
+    """Chunk-level members, which repeat in every chunk: returns only those that are new or changed."""
 
     __slots__ = ("_plain", "_seen")
 
@@ -78,7 +78,7 @@ class Carry:
         self.members = members  # of the choice, then of the delta: the inner level wins
 
     def take(self) -> str | None:
-        """What the event at hand carries; nothing is left for the next."""
+        """Return the members for the current event, and clear them so that the next event gets none."""
         if not self._chunk and not self.members:
             return None
         taken = as_object({**self._chunk, **self.members})

@@ -1,8 +1,8 @@
-"""Streamed arguments: `partialArgs` of a function call, written as one JSON text while they come.
+"""Streamed arguments: write the `partialArgs` of a function call as one JSON text while they arrive.
 
-The API streams the leaves of the argument object in document order, each with its JSON path, a string in as many pieces
-as it likes. Knows no part and no event. What has no place behind what is written already makes the text unfinished
-for good: a call with a hole in it must not look whole.
+The API streams the leaves of the argument object in document order, each with its JSON path; a string may come in any
+number of pieces. If a leaf cannot follow the text written so far, the text stays unfinished, because a call with a
+missing leaf must not look complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def parse_path(text: str, max_depth: int) -> list[Step] | None:
-    """The steps of a JSON path from the root, or None where it is none, or too deep."""
+    """Return the steps of a JSON path from the root, or None if it is invalid or too deep."""
     if not text.startswith("$"):
         return None
     steps: list[Step] = []
@@ -52,13 +52,13 @@ class _Open:
 
 
 class PartialArguments:
-    """The arguments of one call. What every method gives is the next piece of the JSON text."""
+    """The arguments of one call. Its methods return the next piece of the JSON text."""
 
     __slots__ = ("_begun", "_broken", "_open", "_string")
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
-        self._string: list[Step] | None = None  # where the string stands that goes on
+        self._string: list[Step] | None = None  # path of the string that continues
         self._begun = False  # something was written
         self._broken = False
 
@@ -68,7 +68,7 @@ class PartialArguments:
         return self._string is None and not self._broken
 
     def string(self, steps: list[Step], text: str, *, goes_on: bool) -> str | None:
-        """A piece of a string. None: it has no place."""
+        """Return the text for a piece of a string, or None if it does not fit."""
         piece = json.dumps(text, ensure_ascii=False)[1:-1]
         if self._string == steps:
             written = piece
@@ -81,28 +81,28 @@ class PartialArguments:
         return written if goes_on else written + '"'
 
     def leaf(self, steps: list[Step], token: str) -> str | None:
-        """A number, a boolean or null, whole. None: it has no place."""
+        """Return the text for a whole number, boolean or null, or None if it does not fit."""
         lead = self._lead(steps)
         return None if lead is None else lead + token
 
     def spoil(self) -> str:
-        """A leaf has no place: from here on the text stays unfinished, and it must not be empty either."""
+        """Leave the text unfinished because a leaf does not fit. Text that has not begun gets a "{"."""
         begun, self._begun, self._broken = self._begun, True, True
         return "" if begun else "{"
 
     def close(self) -> str:
-        """What is missing to a whole object."""
+        """Return the text that completes the object."""
         if not self._open:
             return "{}"
         return "".join("]" if level.is_array else "}" for level in reversed(self._open))
 
     def _lead(self, steps: list[Step]) -> str | None:
-        """What stands between the last leaf and the one at `steps`: closing, opening, comma and key."""
+        """Return the text between the last leaf and the one at `steps`: brackets, comma and key."""
         if self._broken:
             return None
         out: list[str] = []
         if self._string is not None:
-            # Its end was not said; the next leaf says it.
+            # The string had no explicit end; the next leaf ends it.
             self._string = None
             out.append('"')
         levels = self._open
@@ -125,7 +125,7 @@ class PartialArguments:
         return "".join(out)
 
     def _put(self, level: _Open, step: Step, out: list[str]) -> bool:
-        """The place of a new member or element, if it is one."""
+        """Write the comma and key of a new member or element. Return False if it does not fit."""
         if isinstance(step, int):
             if not level.is_array or step != level.count:
                 return False

@@ -40,7 +40,7 @@ class _Message:
         self.taken: dict[int, Channel | None] = {}  # None: a part of a type that nobody models
         self.stages: dict[int, _Stage] = {}
         self.at_stage: dict[tuple[Channel, _Stage], set[int]] = {}
-        self.is_over = False  # what opens is a part of another one
+        self.is_over = False  # a part that opens now belongs to another message
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
         """The one part of the channel that an event with an unknown label may mean."""
@@ -59,7 +59,7 @@ class _Message:
 
 
 class ContentIndexes:
-    """Those of one stream."""
+    """The content indexes of one stream."""
 
     __slots__ = ("_by_id", "_by_index", "_ids")
 
@@ -69,7 +69,7 @@ class ContentIndexes:
         self._ids: dict[int, str] = {}  # of the others, by index
 
     def begin(self, address: Address) -> None:
-        """A message is announced: what was under its id and its index is another one."""
+        """Begin a message: forget any earlier message with its id or index."""
         if address.item_id is not None:
             self._by_id.pop(address.item_id, None)
         if address.index is not None:
@@ -99,19 +99,19 @@ class ContentIndexes:
         return place
 
     def skip(self, address: Address) -> None:
-        """A part of a type that nobody models opens: it has a position, too."""
+        """Reserve a position for a part whose type is not modelled."""
         message = None if address.sub is None else self._message(address)
         if message is not None and len(message.taken) < _REMEMBERED:
             message.taken[len(message.taken)] = None
 
     def finish(self, address: Address) -> None:
-        """The message is over, as far as events go; a list may tell it again."""
+        """Mark the message as finished: no more events follow, but a list may restate it."""
         message = self._known(address)
         if message is not None:
             message.is_over = True
 
     def listed(self, address: Address, channel: Channel, place: int) -> int:
-        """That of an entry of a list: its own, unless only a name of it fits (lists may leave empty parts out)."""
+        """Return the position of a list entry: its own, unless only its label matches (lists may omit empty parts)."""
         message = self._known(address)
         if message is None or message.taken.get(place) == channel:
             return place
@@ -128,7 +128,7 @@ class ContentIndexes:
         return self._by_index.get(index)
 
     def _message(self, address: Address) -> _Message | None:
-        """The message that an event speaks of; None where there are too many, or it says nothing."""
+        """Return the message that an event refers to; None if there are too many, or the event has no id or index."""
         item_id, index = address.item_id, address.index
         message = self._known(address)
         if message is None:

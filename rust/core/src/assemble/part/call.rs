@@ -1,7 +1,7 @@
-//! One tool call under way: who it is, what it says, and what of it was shown.
+//! One tool call in progress: its identity, its arguments, and how much of it was emitted.
 //!
-//! A record with questions about itself. The rules that change it stand in `identity`, `route_fragment` and `close_calls`; its events
-//! in `call_events`.
+//! Holds state and queries. The rules that change it are in `identity`, `route_fragment` and `close_calls`; its events
+//! are in `call_events`.
 
 use crate::assemble::part::arguments::ArgumentText;
 use crate::assemble::part::canonical_json::canonical;
@@ -75,7 +75,7 @@ pub struct Call {
     pub tentative: bool,
     /// Displaced from its index while still empty (AM1).
     pub suspect: bool,
-    /// Its result came in the same stream: nobody is to run it any more.
+    /// Its result came in the same stream, so the client must not run it.
     pub answered: bool,
     /// R1g: indexes under which a header came again.
     pub announced_again: LazyBox<Set<Option<i64>>>,
@@ -86,9 +86,9 @@ pub struct Call {
     pub conflict_said: bool,
     /// The named ambiguity that the next piece without an id stands in.
     pub contested: Option<Code>,
-    /// The sender itself says that its input is none that the tool takes.
+    /// The sender itself marked the input as invalid for the tool.
     pub refused: bool,
-    /// Something of it came behind the finish reason.
+    /// Part of it arrived after the finish reason.
     pub late: bool,
     pub index_said: bool,
     pub dropped: bool,

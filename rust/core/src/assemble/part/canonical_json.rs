@@ -53,7 +53,7 @@ fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Scan<()> {
                 write(scanner, &mut value)?;
                 members.push((key, value));
             }
-            // Stable: of equal keys the last one stays last, and holds.
+            // The sort is stable: among equal keys the last one stays last, and wins.
             members.sort_by(|a, b| a.0.cmp(&b.0));
             out.push('{');
             let mut members = members.into_iter().peekable();

@@ -108,7 +108,8 @@ pub fn close_calls(
 /// The wire closed that call by itself: what concerns it alone. A call of the client's without text waits for the end of
 /// its choice, whose reason says whether it is whole.
 pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
-    // Only the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    // Do not wait for the arguments of a call that the provider runs: only the provider needs them, and often there
+    // are none.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());

@@ -1,6 +1,6 @@
-//! What the wire addresses: an item with its parts or its one call. Records and questions about themselves.
+//! What the wire addresses: an item with its parts or its one call. Holds state and queries.
 //!
-//! How an address finds an item is `item_index`; what happens to it `item_text` and `item_call`.
+//! `item_index` finds the item of an address; `item_text` and `item_call` change it.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;
@@ -203,7 +203,7 @@ impl Item {
         self.public_id.as_ref().or(self.item_id.as_ref())
     }
 
-    /// One more part, which opens.
+    /// Adds a part and marks it as open.
     pub fn add(&mut self, one: ItemPart, sort: Sort, sort_of: impl Fn(&ItemPart) -> Option<Sort>) {
         let place = self.parts.len();
         if place == FEW {

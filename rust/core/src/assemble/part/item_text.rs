@@ -57,7 +57,7 @@ impl Choice {
         (0..count).map(move |one| Spot { item, one })
     }
 
-    /// The part is over.
+    /// Marks the part as closed.
     fn close_one(&mut self, spot: Spot) {
         if let Some((_, part)) = self.one_mut(spot) {
             part.open = false;
@@ -67,7 +67,7 @@ impl Choice {
         }
     }
 
-    /// A delta of the part comes under that number.
+    /// Records the number under which a delta of the part arrived.
     fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
         let Choice { book, textual, .. } = self;
         let Some(Item { parts, ways, .. }) = book.get_mut(spot.item) else {

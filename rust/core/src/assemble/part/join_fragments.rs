@@ -119,7 +119,7 @@ fn is_open(call: &Call) -> bool {
     !call.custom && !call.is_empty() && call.text.is_unfinished()
 }
 
-/// `other` was a piece of `slot`.
+/// Merges the call `other` into `slot`, because it was a fragment of it.
 pub fn absorb(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
     call_events::retract(desk.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {

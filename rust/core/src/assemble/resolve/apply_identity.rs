@@ -82,7 +82,7 @@ pub fn open_call(
     Ok(slot)
 }
 
-/// A named ambiguity, once a call.
+/// Reports a named ambiguity, at most once per call.
 pub fn say_guess(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

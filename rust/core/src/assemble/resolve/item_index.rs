@@ -254,9 +254,9 @@ impl ItemIndex {
         })
     }
 
-    /// A call of an earlier step that waits for its result: its id can only mean that call.
+    /// A call of an earlier step that waits for its result: until then its id can only refer to that call.
     ///
-    /// Behind its result the id is free, as the ids of texts are: the next step is another answer of the model.
+    /// After the result the id can be reused, as the ids of texts can: the next step is another answer of the model.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.heir(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;

@@ -186,7 +186,7 @@ fn route(
         push_object(desk, choice, slot, incoming.payload, told)?;
     } else if let Some(text) = text {
         if call.suspect && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
-            // AM1: nothing but the order says that this is the displaced call's text.
+            // AM1: only the order indicates that this is the displaced call's text.
             call.suspect = false;
             desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }

@@ -330,7 +330,7 @@ impl<'a> TypedPart<'_, 'a> {
         left.text()
     }
 
-    /// The members that nobody models, null ones aside.
+    /// The members that are not modelled, except null ones.
     fn left(&self) -> ExtraFields<'a> {
         let known = |member: &Member<'_>| {
             let mut names = self.of_type.modelled.iter();

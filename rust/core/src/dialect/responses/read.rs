@@ -34,10 +34,10 @@ use std::borrow::Cow;
 /// Characters of an unusable index that are worth repeating.
 const INDEX_CHARS: usize = 64;
 
-/// What an index can be at all, where no limit is lower.
+/// The largest possible index, if no configured limit is lower.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
-/// Where the text stands in a delta that is an object.
+/// The members that can hold the text of a delta that is an object.
 const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 
 /// One payload, with what has to be said about it, and to whom.

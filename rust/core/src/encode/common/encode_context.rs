@@ -1,6 +1,6 @@
-//! What an encoder is lent of its stream: the way out, ids, losses, the caller's options, what the source said of itself.
+//! The state that every encoder works with: the writer, ids, losses, the caller's options, facts about the answer.
 //!
-//! And what all of them ask about tool calls. Knows no dialect.
+//! Also the checks of tool calls that all encoders share. Contains nothing specific to one dialect.
 
 use crate::encode::common::finish;
 use crate::encode::common::id_mint::IdMint;
@@ -83,8 +83,8 @@ impl EncodeContext {
         }
     }
 
-    /// The event as an encoder takes it, where it is another one: a reason that was not sent must not make a client run a
-    /// call that was cut.
+    /// The event to encode instead, if any: a finish reason that the source did not send must not make a client run a
+    /// truncated call.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -111,7 +111,7 @@ impl EncodeContext {
         }
     }
 
-    /// Notes what an event says of the whole answer, and what of it no target has a place for.
+    /// Records what an event reports about the whole answer, and a loss if no target can represent the event.
     pub(crate) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::ResponseStarted {
@@ -141,7 +141,8 @@ impl EncodeContext {
         finish::own_word(target, reason, raw.filter(|_| self.passed.own))
     }
 
-    /// The target's word for that reason; `None` where it has none but its unfinished ending. Notes what it does not say.
+    /// The target's word for that reason; `None` if the target can only end unfinished. Records a loss if the word is
+    /// less specific than the reason.
     pub(crate) fn finish_word<'r>(
         &mut self,
         target: &str,
@@ -159,7 +160,7 @@ impl EncodeContext {
         self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
 
-    /// Notes what of a reasoning only its own provider can read.
+    /// Records a loss for each part of a reasoning that only its own provider can read.
     pub(crate) fn sealed(
         &mut self,
         kind: &str,
@@ -206,7 +207,7 @@ impl EncodeContext {
         self.known.contains(call_id)
     }
 
-    /// A call comes under that id. False where one was there before: it is told under another one when it is whole.
+    /// Registers the id of a call. False if the id is taken: the call is written under another id once it is whole.
     pub(crate) fn takes(&mut self, call_id: &str) -> bool {
         let is_new = !self.taken.contains(call_id);
         if is_new {
@@ -272,7 +273,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Nothing more comes of it, and it is what was meant.
+    /// Whether the call is final, and its arguments are usable or the application refused them.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_good() || self.refused
     }

@@ -1,13 +1,13 @@
-//! What of an answer went out as it was sent, so that an encoder of the same dialect can go on behind it.
+//! Records what part of an answer passed through unchanged, so that an encoder of the same dialect can continue it.
 //!
-//! Empty where another dialect is written: nothing passes then. Facts only; what is done with them is each encoder's own.
+//! Empty if another dialect is written, because nothing passes through then. Each encoder decides how to use the facts.
 
 use crate::model::small_map::Set;
 
 /// One stream's.
 #[derive(Debug, Default)]
 pub(crate) struct PassedThrough {
-    /// The source speaks the dialect that is written: its ids, indexes and metadata hold.
+    /// The source has the dialect that is written, so its ids, indexes and metadata stay valid.
     pub(crate) own: bool,
     /// Of the part that the start at hand opens: its index on the wire, and that inside of its item.
     pub(crate) at: Option<i64>,
@@ -18,21 +18,21 @@ pub(crate) struct PassedThrough {
     pub(crate) item_id: Option<String>,
     /// Said by the encoder: a place was another one's already, so something was written at another.
     pub(crate) moved: bool,
-    /// Choices of which something has passed.
+    /// Choices of which any part passed through.
     pub(crate) choices: Set<i32>,
-    /// Indexes of items whose opening has.
+    /// Indexes of items whose opening passed through.
     pub(crate) announced: Set<i64>,
-    /// The index of a block that is no part, and whose stop has not.
+    /// The index of an open block that is not a part; its stop has not passed through.
     pub(crate) standing: Option<i64>,
-    /// Parts whose close has.
+    /// Parts whose close passed through.
     pub(crate) closed: Set<u32>,
-    /// Parts of items whose close has.
+    /// Parts of items whose close passed through.
     pub(crate) ended: Set<u32>,
-    /// Those of them that nobody took note of yet.
+    /// Those of `ended` that the encoder has not processed yet.
     pub(crate) just_ended: Vec<u32>,
-    /// Choices whose reason has.
+    /// Choices whose finish reason passed through.
     pub(crate) finished: Set<i32>,
-    /// The latest token counts have, at the end.
+    /// Whether the latest token counts passed through; set at the end.
     pub(crate) counted: bool,
     /// The number of the next event; `None` where the source numbers none.
     pub(crate) sequence: Option<i128>,

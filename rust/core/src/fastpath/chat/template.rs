@@ -282,7 +282,7 @@ impl Template {
         Some(input.len() - rest.len() + end)
     }
 
-    /// The parts with holes in them, of a payload that fits.
+    /// Stores the `details` and `usage` of a payload that fits: the spans of the template that contain holes.
     fn parts<'p>(&self, payload: &'p [u8], found: &mut VaryingMembers<'p>) -> Option<()> {
         let mut lengths = [0; HOLES];
         let mut at = self.head().len();

@@ -19,6 +19,7 @@ class ArgumentSource(Protocol):
 
     def arguments_so_far(self, part: int) -> str:
         """The argument text of a call as far as the deltas showed it."""
+        ...
 
 
 class _OfPart(Protocol):

@@ -198,7 +198,7 @@ class Following:
         return self._parser.diagnostics
 
 
-def arguments_so_far(parser: Parser, part: int) -> str:
+def arguments_so_far(parser: Parser | Following, part: int) -> str:
     """The text that the deltas of a call add up to so far."""
     shown = parser.shown_arguments(part)
     if shown is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streamweld._words import Completeness
     from streamweld.events import Diagnostic, Event
     from streamweld.options import Base, Dialect, Limits, Policy, Tools
-    from streamweld.partial import PartialArguments
+    from streamweld.partial import Following, PartialArguments
 
 __all__ = ["StreamOptions", "StreamParser", "parse"]
 
@@ -88,7 +88,7 @@ class StreamParser:
             policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
         )
         self._base: str = config["base"]
-        self._parser: Parser = load(backend)(dialect, config)
+        self._parser: Parser | Following = load(backend)(dialect, config)
         self._head = b""
         self._is_head_open = True
 

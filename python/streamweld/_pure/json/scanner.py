@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamweld._pure.json.automaton import MAX_DEPTH, examine
+from streamweld._pure.json.kinds import is_array, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -156,15 +157,15 @@ def _repeats(payload: Payload, walked: Walked) -> bool:
 
 def _entries(value: object, walked: Walked) -> int:
     """How many entries the lists have that are decoded one by one. `value` itself may be such a list."""
-    if isinstance(value, list):
-        return len(value) + sum([_entries(item, walked) for item in value if isinstance(item, dict)])
-    if not isinstance(value, dict):
+    if is_array(value):
+        return len(value) + sum([_entries(item, walked) for item in value if is_object(item)])
+    if not is_object(value):
         return 0
     return sum(
         [
             _entries(item, walked)
             for key, item in value.items()
-            if key in (walked.lists if isinstance(item, list) else walked.objects if isinstance(item, dict) else ())
+            if key in (walked.lists if is_array(item) else walked.objects if is_object(item) else ())
         ]
     )
 

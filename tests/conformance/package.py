@@ -84,7 +84,8 @@ def stream(path: Path, vector: dict[str, Any], dialect: str) -> Case:
             for call in calls
             if call.get("dispatchable", call["state"] in ("complete", "empty"))
         ]
-    expect["fault"] = expect.get("error") is not None or "response_error" in expect
+    tells_error = any(name == "UpstreamErrorEvent" for name, *_ in vector.get("events", ()))
+    expect["fault"] = expect.get("error") is not None or "response_error" in expect or tells_error
     if "events" in vector:
         expect["events"] = vector["events"]
     reads = [spelled(chunk) for chunk in vector["chunks"]]

@@ -286,7 +286,9 @@ def _set_aside(choice: Choice, call: Call) -> None:
 
     Token counts show that the answer was whole.
     """
-    if not _means_the_end(choice) and not choice.shared.is_counted and call.text.gives_way():
+    if _means_the_end(choice) or choice.shared.is_counted:
+        return
+    if call.text.gives_way() and not call.text.overflow:
         call.raw = call.text.text()
         call.text.replace(b"")
         call_events.reset(choice, call)

@@ -311,7 +311,8 @@ fn set_aside(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     if runs || desk.shared.is_counted() {
         return;
     }
-    if let Some(call) = choice.get_mut(slot).filter(|call| call.text.gives_way()) {
+    let says_nothing = |call: &&mut Call| call.text.gives_way() && call.text.overflow.is_empty();
+    if let Some(call) = choice.get_mut(slot).filter(says_nothing) {
         call.raw = Some(call.text.text().into());
         call.text.replace(Vec::new());
         call_events::reset(desk.out, choice, slot);

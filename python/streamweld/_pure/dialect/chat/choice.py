@@ -158,10 +158,12 @@ class ChoiceReader:
         if not DELTA_FIELDS.issuperset(delta):
             modelled = DELTA_FIELDS | TOOL_USE_FIELDS if uses_tool else DELTA_FIELDS
             carry.members |= leftovers(payload, path, delta, modelled)
-        if not chunk.recovered and not REASONING_MEMBERS.isdisjoint(delta):
-            thought = self._reasoning.read(payload, delta, path, carry.members, notes)
+        if not chunk.recovered:
+            thinks = not REASONING_MEMBERS.isdisjoint(delta)
+            thought = self._reasoning.read(payload, delta, path, carry.members, notes) if thinks else None
             notes.tell()
-            self._think_of(thought, carry)
+            if thought is not None:
+                self._think_of(thought, carry)
         calls, legacy = delta.get("tool_calls"), delta.get("function_call")
         self._content(chunk, delta.get("content"), (*path, "content"), carry, restates=bool(final or calls or legacy))
         if chunk.recovered:

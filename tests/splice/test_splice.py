@@ -284,7 +284,8 @@ def test_iterators_join_and_close_their_source() -> None:
 def test_replays_of_recorded_streams(folder: str, full: bool) -> None:
     if absent():
         pytest.skip(str(absent()))
-    found = [recording for recording in recordings(folder) if len(recording.body) < 20_000]
+    # A first line with a space before its name is no field, and so no event that a replay could be known by.
+    found = [r for r in recordings(folder) if len(r.body) < 20_000 and not r.body.startswith(b" ")]
     for recording in found[:: 5 if full else 25]:
         stream = recording.body
         for cut in range(0, len(stream) + 1, max(1, len(stream) // 12)):

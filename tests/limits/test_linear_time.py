@@ -1,8 +1,8 @@
 """Work is linear in the input, whatever a stream has many of: every row of `scaling.txt`, in every order.
 
-Each is read, folded into a response, repaired, written in every dialect and checked, with limits and without. A usual
-run takes a fixed sample of the rows and of these jobs, STREAMWELD_FULL=1 a larger one. STREAMWELD_NIGHTLY=1 runs every
-row and job, with sizes that double up to 64,000.
+Each is read, folded into a response, repaired, written in every dialect and checked, with limits and without. A run
+takes a fixed sample of the rows and of these jobs. STREAMWELD_NIGHTLY=1 runs every row and job, with sizes that double
+up to 64,000.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamweld.convert import TARGETS
 from streamweld.errors import StreamError
 from streamweld.options import DIALECTS, Limits
 
-from tests.conftest import FULL, NIGHTLY
+from tests.conftest import NIGHTLY
 from tests.support.backends import using
 from tests.support.load.linear import DOUBLE, growth
 from tests.support.load.many import OFF, Shape, shapes, table
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Job = Callable[[list[bytes]], object]
 
 READ = 4096
-EVERY = 1 if NIGHTLY else 8 if FULL else 24  # so many rows are one of the sample
+EVERY = 1 if NIGHTLY else 24  # so many rows are one of the sample
 ALL = shapes()
 SHAPES = [shape for shape in ALL if crc32(shape.name.encode()) % EVERY == 0]
 SIZES = {"native": 1500, "pure": 150}  # and four times as many

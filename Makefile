@@ -90,7 +90,7 @@ test-rust:
 setup: $(STAMPS)/test node-modules environments
 
 test-python: setup build
-	$(PY) -m pytest -n auto $(PYTEST_ARGS)
+	$(PY) -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 # npm writes this file last. Without Node.js the tests that need it skip, and say so.
 NODE_MODULES := tests/node/node_modules/.package-lock.json

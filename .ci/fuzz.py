@@ -1,7 +1,10 @@
-"""Builds the fuzz targets of `rust/fuzz` and runs them: corpora first, then new inputs for some seconds.
+"""Builds the fuzz targets of `rust/fuzz` and runs them: corpora first, then new inputs.
 
-usage: fuzz.py run [--seconds N] [--sanitizer address] [--jobs N] [TARGET]...
+usage: fuzz.py run [--seconds N | --inputs N] [--sanitizer address] [--jobs N] [TARGET]...
        fuzz.py keep [TARGET]...
+
+`--seconds` searches from a new seed each time and goes on from what it found before. `--inputs` tries a fixed number of
+inputs from a fixed seed and the committed corpora alone, so that no build fails by chance.
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but they are built here with the
 coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
@@ -156,16 +159,19 @@ def keep(programs: Path, target: str) -> str:
     return f"{target}: {len(kept)} inputs kept, {place.stat().st_size} bytes"
 
 
-def run(programs: Path, target: str, seconds: int) -> tuple[str, int, int, str]:
-    """(target, executions, exit status, output) of the replay and the search of one target."""
-    given, found = FUZZ / "target" / "seeds" / target, FUZZ / "target" / "found" / target
+def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[str, int, int, str]:
+    """(target, executions, exit status, output) of the replay and the search of one target.
+
+    New inputs go to the folder `found`; `extent` tells libFuzzer where to end.
+    """
+    given = FUZZ / "target" / "seeds" / target
     artifacts = FUZZ / "artifacts" / target
     for folder in (found, artifacts):
         folder.mkdir(parents=True, exist_ok=True)
     lay_out(target, given)
     done = subprocess.run(
         [
-            str(programs / target), str(found), str(given), f"-max_total_time={seconds}", f"-max_len={LONGEST}",
+            str(programs / target), str(found), str(given), *extent, f"-max_len={LONGEST}",
             "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1", f"-artifact_prefix={artifacts}/",
         ],
         capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "RUST_BACKTRACE": "0"},
@@ -178,7 +184,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="fuzz.py", description=__doc__.splitlines()[0] if __doc__ else None)
     actions = parser.add_subparsers(dest="action", required=True)
     runner = actions.add_parser("run", help="build, replay the corpora, search")
-    runner.add_argument("--seconds", type=int, default=5, help="how long each target searches")
+    length = runner.add_mutually_exclusive_group()
+    length.add_argument("--seconds", type=int, default=5, help="how long each target searches")
+    length.add_argument("--inputs", type=int, help="how many inputs each target tries, the same in every run")
     runner.add_argument("--sanitizer", choices=["address"])
     runner.add_argument("--jobs", type=int, default=1, help="targets at a time")
     runner.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
@@ -194,9 +202,13 @@ def main(arguments: list[str] | None = None) -> int:
             print(keep(programs, target), flush=True)
         return 0
     programs = build(targets, options.sanitizer)
+    found, extent = FUZZ / "target" / "found", [f"-max_total_time={options.seconds}"]
+    if options.inputs:
+        found, extent = FUZZ / "target" / "found_by_inputs", [f"-runs={options.inputs}", "-seed=1"]
+        shutil.rmtree(found, ignore_errors=True)
     failed, total = [], 0
     with ThreadPoolExecutor(options.jobs) as pool:
-        for target, executed, status, log in pool.map(lambda name: run(programs, name, options.seconds), targets):
+        for target, executed, status, log in pool.map(lambda name: run(programs, name, found / name, extent), targets):
             total += executed
             print(f"{target:14} {executed:9} executions{'' if status == 0 else f', exit status {status}'}", flush=True)
             if status or not executed:

@@ -1,10 +1,11 @@
 """Fuzzes the Python entry points with atheris: both backends read the same bytes in the same reads.
 
-usage: fuzz_python.py [--seconds N]
+usage: fuzz_python.py [--seconds N | --inputs N]
 
 For any input: parsing, converting, repairing, checking and framing raise nothing but StreamError, and the native
 backend gives the same events, diagnostics, error and output bytes as the pure one. Inputs have the layout of
-`rust/fuzz`. The first run makes `.venv/fuzz` from `.ci/locks/fuzz.txt`. Needs the extension (`make build`).
+`rust/fuzz`. The first run makes `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` tries a fixed number of inputs
+from a fixed seed and the committed corpora alone, so that no build fails by chance. Needs the extension (`make build`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -39,21 +41,25 @@ def provide(lock: Path) -> Path:
     return python
 
 
-def drive(seconds: int) -> int:
-    """Run the fuzzer in its environment; print how many inputs it tried."""
+def drive(seconds: int, inputs: int | None) -> int:
+    """Run the fuzzer in its environment for some seconds or inputs; print how many inputs it tried."""
     sys.path.insert(0, str(ROOT / ".ci"))
     from fuzz import lay_out
 
     given = ROOT / "rust" / "fuzz" / "target" / "seeds" / "python"
-    for folder in (FOUND, ARTIFACTS):
+    found, extent = FOUND, [f"-max_total_time={seconds}"]
+    if inputs:
+        found, extent = FOUND.parent.parent / "found_by_inputs" / "python", [f"-runs={inputs}", "-seed=1"]
+        shutil.rmtree(found, ignore_errors=True)
+    for folder in (found, ARTIFACTS):
         folder.mkdir(parents=True, exist_ok=True)
     lay_out("detect", given)
-    if seconds < 60:  # replaying all seeds takes a minute
+    if inputs or seconds < 60:  # replaying all seeds takes a minute
         for number, path in enumerate(sorted(given.iterdir())):
             if number % 25:
                 path.unlink()
     done = subprocess.run(
-        [provide(ROOT / ".ci" / "locks" / "fuzz.txt"), __file__, "--inside", FOUND, given, f"-max_total_time={seconds}",
+        [provide(ROOT / ".ci" / "locks" / "fuzz.txt"), __file__, "--inside", found, given, *extent,
          "-max_len=4096", "-timeout=10", "-rss_limit_mb=1024", f"-artifact_prefix={ARTIFACTS}/"],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True,
         errors="replace", check=False,
@@ -138,8 +144,11 @@ def main() -> int:
         atheris.Setup(sys.argv, one_input)
         atheris.Fuzz()
     parser = argparse.ArgumentParser(prog="fuzz_python.py", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seconds", type=int, default=5)
-    return drive(parser.parse_args().seconds)
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--seconds", type=int, default=5)
+    length.add_argument("--inputs", type=int)
+    options = parser.parse_args()
+    return drive(options.seconds, options.inputs)
 
 
 if __name__ == "__main__":

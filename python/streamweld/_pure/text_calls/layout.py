@@ -84,7 +84,7 @@ class Layout:
         self._in_list = False
         self._in_diff = False
         self._in_quotation = False
-        self._tail = ""  # the end of the text, if it may be the beginning of a tag or of a run of backticks
+        self._tail = ""  # the end of the text, if it may be the beginning of a tag, a run of backticks or `|>`
         self.is_empty = True  # nothing was said yet, reasoning tags aside
         self.line = 0
         self._begin_line()
@@ -291,13 +291,15 @@ class _Tags:
         self.longest = max(len(word) for word in words)
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
-        """Where the end of the text begins that may be the beginning of a tag or of a run; else its length."""
+        """Where the end of the text begins that may be the beginning of a tag, a run or `|>`; else its length."""
         longest = self.longest if closer is None else len(closer)
         for place in range(max(at, len(text) - longest + 1), len(text)):
             end = text[place:].lower()
             if end in self.prefixes if closer is None else closer.startswith(end):
                 return place
-        return len(text) if closer is not None else max(at, len(text.rstrip("`~")))
+        if closer is not None:
+            return len(text)
+        return max(at, len(text) - 1 if text.endswith("|") else len(text.rstrip("`~")))
 
 
 def _indent(head: str) -> int:

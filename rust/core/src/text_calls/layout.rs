@@ -100,7 +100,7 @@ impl Words {
         })
     }
 
-    /// Where the end of the text begins that may be the beginning of a tag or of a run; else its length.
+    /// Where the end of the text begins that may be the beginning of a tag, a run or `|>`; else its length.
     fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
         let longest = closer.map_or(self.longest, |closer| closer.text.len());
         let from = (text.len() + 1).saturating_sub(longest).max(at);
@@ -122,12 +122,15 @@ impl Words {
                         .any(|tag| begins(&tag.text) || is_name(tag)),
                 }
         };
-        let run = if closer.is_none() {
-            text.trim_end_matches(['`', '~']).len().max(at)
-        } else {
-            text.len()
+        let run = || {
+            let before = match text.strip_suffix('|') {
+                Some(before) => before,
+                None => text.trim_end_matches(['`', '~']),
+            };
+            before.len().max(at)
         };
-        (from..text.len()).find(may_go_on).unwrap_or(run)
+        let whole = || closer.map_or_else(run, |_| text.len());
+        (from..text.len()).find(may_go_on).unwrap_or_else(whole)
     }
 
     /// The next mark that begins in the range, and where.

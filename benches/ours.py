@@ -11,7 +11,7 @@ from streamweld.events import TextDelta, TextDone, ToolCall
 from streamweld.options import Limits, Policy, to_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from streamweld._backend import Backend, Converter
     from streamweld.convert import Target
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from benches.rivals import Reader, Result
 
 
-def events_per_feed(backend: Backend, dialect: str = "chat") -> Reader:
+def events_per_feed(
+    backend: Backend, dialect: str = "chat", *, policy: Policy | None = None, tools: Mapping[str, object] | None = None
+) -> Reader:
     """Feeds the reads and touches every event, as a consumer does."""
     make = load(backend)
-    config = to_config(Policy(), Limits())
+    config = to_config(policy or Policy(), Limits(), tools=tools)
 
     def read(reads: list[bytes]) -> Result:
         parser = make(dialect, config)

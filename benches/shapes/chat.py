@@ -74,12 +74,26 @@ def text_pieces(rng: random.Random, count: int) -> list[str]:
 
 def short_text_deltas(count: int = 2000, seed: int = 1) -> Shape:
     """W1: `count` text deltas of about five characters in OpenAI's envelope, about 300 bytes a chunk."""
+    return _text_stream("short-text-deltas", text_pieces(random.Random(seed), count))
+
+
+def text_shape(text: str, seed: int = 1) -> Shape:
+    """A given text in deltas of one to seven characters."""
     rng = random.Random(seed)
-    pieces = text_pieces(rng, count)
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        size = rng.randint(1, 7)
+        pieces.append(text[at : at + size])
+        at += size
+    return _text_stream("text", pieces)
+
+
+def _text_stream(name: str, pieces: list[str]) -> Shape:
     events = [_chunk({"role": "assistant", "content": "", "refusal": None})]
     events += [_chunk({"content": piece}) for piece in pieces]
     events += [_chunk({}, "stop"), _usage(), b"data: [DONE]\n\n"]
-    return Shape("short-text-deltas", events, text="".join(pieces), deltas=count)
+    return Shape(name, events, text="".join(pieces), deltas=len(pieces))
 
 
 def argument_pieces(rng: random.Random, count: int) -> list[str]:

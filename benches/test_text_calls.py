@@ -1,0 +1,73 @@
+"""What `text_calls` costs: `report` and `promote` over `off`, on text without a marker and on a leaked call.
+
+The results are checked before anything is timed. Text without a marker is to take at most 1.03 times as long with
+`promote`: the target is printed, and far more than it fails the run.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from streamweld.options import Policy
+
+from benches import rivals
+from benches.ours import events_per_feed
+from benches.race import race
+from benches.shapes.chat import READS, Shape, short_text_deltas, text_shape
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+    from benches.rivals import Reader
+
+TOOLS = {"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+PROSE = "I look it up: `a < b` and [a link](x) are no calls.\n\n- one\n- two\n\n" * 30
+TARGET, MOST = 1.03, 1.25
+
+SHAPES = {
+    "text without a marker": short_text_deltas(),
+    "prose, code and lists, then a call": text_shape(PROSE + CALL),
+}
+PROMOTED = {
+    "text without a marker": (SHAPES["text without a marker"].text, []),
+    "prose, code and lists, then a call": (PROSE, [("get_weather", '{"city": "Paris"}')]),
+}
+
+
+def _reader(text_calls: str) -> Reader:
+    return events_per_feed("native", policy=Policy(text_calls=text_calls), tools=TOOLS)  # type: ignore[arg-type]
+
+
+def _named(reader: Reader, reads: list[bytes]) -> tuple[str, list[tuple[str, str]]]:
+    text, calls = reader(reads)
+    return text, [(name, arguments) for _, name, arguments in calls]
+
+
+def _contenders(name: str, shape: Shape, reads: list[bytes]) -> dict[str, Reader]:
+    readers = {mode: _reader(mode) for mode in ("off", "report", "promote")}
+    readers["httpx-sse + orjson"] = rivals.httpx_sse_orjson
+    for mode, reader in readers.items():
+        assert _named(reader, reads) == (PROMOTED[name] if mode == "promote" else (shape.text, [])), mode
+    return readers
+
+
+@pytest.mark.parametrize("read", ["one event", "16 KiB"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_text_calls(name: str, read: str, benchmark: BenchmarkFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = SHAPES[name]
+    reads = shape.reads(READS[read])
+    readers = _contenders(name, shape, reads)
+    laps = race({mode: partial(reader, reads) for mode, reader in readers.items()})
+    off = laps["off"].median
+    with capsys.disabled():
+        print(f"\n{name}, reads of {read}, {shape.deltas} deltas; target of promote: {TARGET} x")
+        for lap in laps.values():
+            print(f"  {lap.name:22} {lap.median / shape.deltas * 1e6:9.3f} us an event  {lap.median / off:8.3f} x")
+    for lap in laps.values():
+        benchmark.extra_info[lap.name] = lap.median / off
+    benchmark.pedantic(partial(readers["promote"], reads), rounds=5, iterations=2)
+    if name == "text without a marker":
+        assert laps["promote"].median / off <= MOST

@@ -46,11 +46,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns  # nobody's members but the model's own
     cleaner = _Cleaner(context)
     out: list[Turn] = []
+    altered = False
     for turn in turns:
         parts = [cleaner.part(part, turn) for part in turn.parts]
         same = all(map(is_, parts, turn.parts))
+        altered = altered or not same
         out.append(turn if same else with_parts(turn, parts))
-    return out
+    return out if altered else turns
 
 
 def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
@@ -64,7 +66,7 @@ class _Cleaner:
         self.form = form_of(self.item_id)
         self.strip: Mapping[str, Any] = context.facts("strip_fields")
         self.not_null: Mapping[str, Any] = context.facts("not_null")
-        self.members: Mapping[str, Any] = context.facts("members")
+        self.members = {kind: frozenset(known) for kind, known in context.facts("members").items()}
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> who has it
@@ -127,6 +129,8 @@ class _Cleaner:
 
     def _message(self, part: _P, origin: Origin, turn: Turn) -> _P:
         """Return the part with an origin that lacks the rejected members of its message."""
+        if id(origin) not in self.origins and self._is_clean(origin.raw, origin.extra, turn.role, "message"):
+            self.origins[id(origin)] = origin
         if id(origin) not in self.origins:
             refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
             refused |= self._unknown(origin.raw, origin.extra, turn.role)
@@ -151,6 +155,8 @@ class _Cleaner:
     def _stripped(self, part: _P, kind: str) -> _P:
         if part.origin is None or part.origin.dialect != self.context.family:
             return part
+        if self._is_clean(part.raw, part.extra, "call" if kind == "function_call" else kind, kind):
+            return part
         refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
         refused += sorted(self._unknown(part.raw, part.extra, "call" if kind == "function_call" else kind))
         refused += [name for name in self.not_null.get(kind, ()) if members_of(part.raw).get(name, MISSING) is None]
@@ -168,6 +174,21 @@ class _Cleaner:
         self.context.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
         gone = {*refused, *(f"function/{name}" for name in beneath)}
         return changed(part, extra={name: value for name, value in part.extra.items() if name not in gone})
+
+    def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
+        """Return whether a message or block has only members that the schema of the target lists: a quick answer for
+        most of them. False does not mean that something is refused."""
+        if extra or item in self.not_null:
+            return False
+        if raw is None or not self.members:
+            return True
+        known = self.members.get(kind)
+        if known is None or raw.__class__ is not dict or not known.issuperset(raw):
+            return False
+        if kind != "call":
+            return True
+        function, known = raw.get("function"), self.members.get("function")
+        return known is not None and function.__class__ is dict and known.issuperset(function)
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
         """Return the members that the target's schema lacks and that would be written back unchanged: members

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import is_
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
 from streamweld.history.ids import form_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _P = TypeVar("_P", bound="Part")
+_NONE: Final[frozenset[str]] = frozenset()
+_UNKNOWN: Final = ("unknown",)  # no schema lists it
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -45,6 +47,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
         return turns  # nobody's members but the model's own
     cleaner = _Cleaner(context)
+    only_members = not any(context.fact(name) for name in names if name != "members")
+    if only_members and found.bare and cleaner.knows_all(turns):
+        return turns
     out: list[Turn] = []
     altered = False
     for turn in turns:
@@ -71,6 +76,40 @@ class _Cleaner:
         self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> who has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> what it became
+
+    def knows_all(self, turns: list[Turn]) -> bool:
+        """Return whether the target's schema lists every member of every message and block. One loop, because this
+        holds for most histories."""
+        seen: Origin | None = None
+        text, call, function = (self.members.get(kind, _NONE) for kind in ("text", "call", "function"))
+        for turn in turns:
+            known = self.members.get(turn.role, _NONE)
+            for part in turn.parts:
+                origin = part.origin
+                if origin is not seen:
+                    if origin is None or origin.raw.__class__ is not dict or not known.issuperset(origin.raw):
+                        return False
+                    seen = origin
+                raw = part.raw
+                if type(part) is Text:
+                    if raw is not None and not text.issuperset(raw):
+                        return False
+                elif type(part) is Call:
+                    if raw is None or not call.issuperset(raw):
+                        return False
+                    if not function.issuperset(raw.get("function") or _UNKNOWN):
+                        return False
+                elif type(part) is not Result:
+                    return False
+                else:
+                    for inner in part.parts:
+                        if inner.raw is not None:
+                            return False
+        return True
+
+    def _lists(self, raw: Any, kind: str) -> bool:
+        known = self.members.get(kind)
+        return known is not None and raw.__class__ is dict and known.issuperset(raw)
 
     def part(self, part: Part, turn: Turn) -> Part:
         if isinstance(part, Reasoning | Call | Result):
@@ -182,13 +221,7 @@ class _Cleaner:
             return False
         if raw is None or not self.members:
             return True
-        known = self.members.get(kind)
-        if known is None or raw.__class__ is not dict or not known.issuperset(raw):
-            return False
-        if kind != "call":
-            return True
-        function, known = raw.get("function"), self.members.get("function")
-        return known is not None and function.__class__ is dict and known.issuperset(function)
+        return self._lists(raw, kind) and (kind != "call" or self._lists(raw.get("function"), "function"))
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
         """Return the members that the target's schema lacks and that would be written back unchanged: members

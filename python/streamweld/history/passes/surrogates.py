@@ -59,8 +59,7 @@ def _all_sound(turns: list[Turn]) -> bool:
             elif type(part) is Result:
                 if part.value is not MISSING:
                     told.append(part.value)
-                for inner in part.parts:
-                    told.append(inner.text if type(inner) is Text else _name(inner))
+                told += [inner.text if type(inner) is Text else _name(inner) for inner in part.parts]
             else:
                 told.append(part.segments if type(part) is Reasoning else _name(part))
     try:

@@ -174,3 +174,55 @@ def test_claude_on_vertex(client: str) -> None:
         "max_tokens": 9,
         "stream": True,
     }
+
+
+# Clients of Claude on Vertex AI (AnthropicVertex, Claude Code with CLAUDE_CODE_USE_VERTEX) name the model in the path.
+
+VERTEX = "/v1/projects/p/locations/global/publishers/anthropic"
+CLAUDE = "claude-sonnet-4-5@20250929"
+RAW: dict[str, Any] = {
+    "anthropic_version": "vertex-2023-10-16",
+    "max_tokens": 20,
+    "messages": [{"role": "user", "content": "?"}],
+}
+
+
+def test_a_client_of_claude_on_vertex_keeps_its_bytes() -> None:
+    upstream = Upstream(in_turn(of_anthropic(len(CITIES))))
+    body = json.dumps(RAW | {"stream": True}).encode()
+    with between(upstream, to="anthropic", gateway="vertex", base=VERTEX) as url:
+        sent = httpx2.post(f"{url}{VERTEX}/models/{CLAUDE}:streamRawPredict", content=body, timeout=20)
+    assert b"message_stop" in sent.raise_for_status().content
+    (seen,) = upstream.seen
+    assert seen.target == f"{VERTEX}/models/claude-sonnet-4-5%4020250929:streamRawPredict"
+    assert seen.body == body
+
+
+def test_without_a_gateway_a_stream_of_vertex_is_repaired() -> None:
+    """The path alone says that it is Anthropic's API. The upstream leaves out the last event; the client gets it."""
+    upstream = Upstream(sse(b"".join(of_anthropic(len(CITIES))).partition(b"event: message_stop")[0]))
+    body = json.dumps(RAW | {"stream": True}).encode()
+    with between(upstream, to=None) as url:
+        sent = httpx2.post(f"{url}{VERTEX}/models/{CLAUDE}:streamRawPredict", content=body, timeout=20)
+    assert sent.raise_for_status().content.endswith(b'data: {"type":"message_stop"}\n\n')
+    (seen,) = upstream.seen
+    assert seen.target == f"{VERTEX}/models/{CLAUDE}:streamRawPredict"
+    assert seen.body == body
+
+
+@pytest.mark.parametrize("to", ["chat", "anthropic"])
+def test_a_client_of_claude_on_vertex_reaches_other_apis(to: Any) -> None:
+    """The model of its path goes into the body, the version of its body goes."""
+    answer = sse(*GOOD) if to == "chat" else in_turn(of_anthropic(len(CITIES)))
+    upstream = Upstream(answer)
+    with between(upstream, to=to, gateway="deepseek" if to == "chat" else "anthropic") as url:
+        path = f"{url}{VERTEX}/models/{CLAUDE}:streamRawPredict"
+        sent = httpx2.post(path, json=RAW | {"stream": True}, headers={"authorization": "Bearer k"}, timeout=20)
+    assert b"message_stop" in sent.raise_for_status().content
+    (seen,) = upstream.seen
+    assert seen.target == ("/v1/chat/completions" if to == "chat" else "/v1/messages")
+    assert seen.header("authorization" if to == "chat" else "x-api-key") == ("Bearer k" if to == "chat" else "k")
+    body = json.loads(seen.body)
+    assert body["model"] == CLAUDE
+    assert body["messages"] == RAW["messages"]
+    assert "anthropic_version" not in body

@@ -80,7 +80,10 @@ def _plain(messages: Any) -> Any:
 def _plain_list(items: Any) -> Any:
     made: list[Any] = []
     for item in items:
-        made += [item] if isinstance(item, Response) else plain_messages([item])
+        if item.__class__ is dict:  # never a whole answer
+            made.append(plain(item))
+        else:
+            made += [item] if isinstance(item, Response) else plain_messages([item])
     return items if len(made) == len(items) and all(map(is_, made, items)) else made
 
 

@@ -1,7 +1,7 @@
 """`Survey`: what a history contains, found in one walk, so that a pass with nothing to do skips its own.
 
-`plain`, `paired` and `trailing` are true only if that is certain; anything unusual makes them false, and the pass then
-checks for itself.
+`plain`, `paired`, `trailing` and `ascii` are true only if that is certain; anything unusual makes them false, and the
+pass then checks for itself.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ class Survey:
         paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
             nothing else; there are no other results.
         trailing: within a turn, only calls follow a call.
+        ascii: every part is an ASCII text, a call with ASCII arguments, or a result that consists of ASCII texts.
     """
 
     __slots__ = (
         *("turns", "calls", "results", "instructed", "joined", "reasoned", "opaque", "approvals"),
-        *("dialects", "bare", "plain", "paired", "trailing"),
+        *("dialects", "bare", "plain", "paired", "trailing", "ascii"),
     )
     turns: list[Turn]
     calls: list[Call]
@@ -56,12 +57,13 @@ class Survey:
     plain: bool
     paired: bool
     trailing: bool
+    ascii: bool
 
     def __init__(self, turns: list[Turn]) -> None:
         calls: list[Call] = []
         results: list[Result] = []
         instructed = joined = reasoned = opaque = approvals = False
-        bare = plain = paired = trailing = True
+        bare = plain = paired = trailing = ascii_only = True
         dialects: set[str] = set()
         seen: Origin | None = None  # the last one looked at
         dialect = ""  # what it was written in
@@ -99,6 +101,8 @@ class Survey:
                     bare = False
                 if type(part) is Call:
                     calls.append(part)
+                    if part.arguments is None or not part.arguments.isascii():
+                        ascii_only = False
                     if asks is None:
                         asks = [part.call_id]
                     else:
@@ -110,6 +114,8 @@ class Survey:
                     text = part.text
                     if not text or part.refusal or text.isspace():
                         plain = False
+                    if not text.isascii():
+                        ascii_only = False
                 elif type(part) is Result:
                     results.append(part)
                     if answers is None:
@@ -120,6 +126,8 @@ class Survey:
                         if type(inner) is not Text or not (text := inner.text) or inner.refusal or text.isspace():
                             plain = False
                             opaque = opaque or type(inner) is Opaque
+                        if type(inner) is not Text or not inner.text.isascii():
+                            ascii_only = False
                         if inner.extra:
                             bare = False
                         if inner.origin is not None:
@@ -127,12 +135,14 @@ class Survey:
                     if part.value is MISSING:
                         if not part.parts:
                             plain = False
-                    elif part.parts or part.value == "":
-                        plain = False
+                    else:
+                        ascii_only = False
+                        if part.parts or part.value == "":
+                            plain = False
                 elif type(part) is Reasoning:
-                    reasoned = True
+                    reasoned, ascii_only = True, False
                 else:
-                    plain = False
+                    plain = ascii_only = False
                     opaque = opaque or type(part) is Opaque
                     approvals = approvals or type(part) is ApprovalRequest or type(part) is ApprovalResponse
             if answers != asked or (answers is not None and (role != "tool" or len(answers) != len(parts))):
@@ -145,7 +155,7 @@ class Survey:
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
         self.approvals = approvals
         self.paired = paired and asked is None and len(ids) == len(calls) and "" not in ids
-        self.bare, self.plain, self.trailing = bare, plain, trailing
+        self.bare, self.plain, self.trailing, self.ascii = bare, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
         """Take over the findings for another list for which they hold too, given its calls."""

@@ -15,7 +15,7 @@ from streamweld.history.check.ids import conforms
 from streamweld.history.check.view import as_json, is_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamweld.history.check.report import Path, Report
     from streamweld.history.check.view import Block, Json, Kind, Message, View
@@ -31,19 +31,19 @@ _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
 def check_content(view: View, report: Report) -> None:
     """All rules about content."""
+    checks = [one for one, constraints in _MESSAGE_CHECKS if not constraints or any(map(report.fact, constraints))]
+    arguments = report.fact("arguments") == "object" or report.fact("free_form_tools") is False
+    alone = report.fact("content_or_calls")
+    results = report.fact("result_value") == "object" or report.fact("result_empty")
     for message in view.messages:
-        _kinds(message, report)
-        _members(message, report)
-        _encoding(message, report)
-        _item_kind(message, report)
-        _missing(message, report)
-        _emptiness(message, report)
-        _documents(message, report)
-        for block in message.of("call"):
-            _arguments(block, report)
-        for block in message.of("result"):
-            _result(block, report)
-        if report.fact("content_or_calls") and message.of("call") and not _silent(message):
+        for one in checks:
+            one(message, report)
+        for block in message.blocks:
+            if block.kind == "call" and arguments:
+                _arguments(block, report)
+            elif block.kind == "result" and results:
+                _result(block, report)
+        if alone and message.of("call") and not _silent(message):
             report.add("content_and_calls", message.path, "", "content_or_calls")
     _trailing(view, report)
 
@@ -56,7 +56,7 @@ def _kinds(message: Message, report: Report) -> None:
     content, types = report.facts("content"), report.facts("text_types")
     role = _ROLES.get(message.role, message.role)
     blocks = [(role, block) for block in message.blocks]
-    blocks += [("tool", inner) for result in message.of("result") for inner in result.inner]
+    blocks += [("tool", inner) for result in message.blocks if result.kind == "result" for inner in result.inner]
     own = role == "assistant" and message.item == "message" and not message.plain
     if own and report.fact("assistant_content") == "string":
         report.add("assistant_not_string", (*message.path, "content"), "", "assistant_content")
@@ -120,8 +120,6 @@ def _missing(message: Message, report: Report) -> None:
     """Members without which a strict server takes a replayed item for none of its own."""
     required = report.facts("required_members")
     replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
-    if not required:
-        return
     for block in message.blocks:
         for image in (block, *block.inner):
             for name in required.get("image", ()) if image.kind == "image" else ():
@@ -210,3 +208,15 @@ def _result(block: Block, report: Report) -> None:
         content: Any = block.json.get("content")
         if not content and (is_list(content) or facts.get("only") != "list"):
             report.add("result_empty", block.path, block.id or "", "result_empty")
+
+
+# What looks at each message, and the constraints without which it finds nothing.
+_MESSAGE_CHECKS: Final[Sequence[tuple[Callable[[Message, Report], None], Sequence[str]]]] = (
+    (_kinds, ()),
+    (_members, ("strip_fields", "not_null", "members")),
+    (_encoding, ()),
+    (_item_kind, ("items",)),
+    (_missing, ("required_members",)),
+    (_emptiness, ("empty_message", "empty_text", "blank_text")),
+    (_documents, ("document_needs_text", "document_name")),
+)

@@ -7,7 +7,7 @@ constraint, that more specific source is cited.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._show import printable
 from streamweld.history.rules import checks
@@ -22,6 +22,7 @@ __all__ = ["HistoryViolation", "Path", "Report"]
 
 Path: TypeAlias = tuple[str | int, ...]
 _DETAIL = 120
+_NONE: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,21 @@ class HistoryViolation:
 class Report:
     """Gathers violations; holds the constraints they are judged by."""
 
-    __slots__ = ("_found", "profile")
+    __slots__ = ("_constraints", "_found", "profile")
 
     def __init__(self, profile: Profile) -> None:
         self.profile: Profile = profile
+        self._constraints: dict[str, Any] = dict(profile.constraints)
         self._found: list[tuple[Path, HistoryViolation]] = []
 
     def fact(self, constraint: str) -> Any:
         """The value of a constraint; None where it does not hold."""
-        return self.profile.constraints.get(constraint)
+        return self._constraints.get(constraint)
 
     def facts(self, constraint: str) -> Mapping[str, Any]:
         """The members of a constraint that is a mapping; none where it does not hold."""
-        return cast("Mapping[str, Any]", self.profile.constraints.get(constraint) or {})
+        found: Any = self._constraints.get(constraint)
+        return found or _NONE
 
     def add(self, rule: str, path: Path, detail: str = "", constraint: str | None = None) -> None:
         """Writes down a violation. `constraint`: whose source is cited before the rule's own."""

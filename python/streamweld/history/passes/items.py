@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import is_
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
 from streamweld.history.ids import form_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _P = TypeVar("_P", bound="Part")
+_NONE: Final[frozenset[str]] = frozenset()
+_UNKNOWN: Final = ("unknown",)  # no schema lists it
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -45,12 +47,17 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
         return turns  # nobody's members but the model's own
     cleaner = _Cleaner(context)
+    only_members = not any(context.fact(name) for name in names if name != "members")
+    if only_members and found.bare and cleaner.knows_all(turns):
+        return turns
     out: list[Turn] = []
+    altered = False
     for turn in turns:
         parts = [cleaner.part(part, turn) for part in turn.parts]
         same = all(map(is_, parts, turn.parts))
+        altered = altered or not same
         out.append(turn if same else with_parts(turn, parts))
-    return out
+    return out if altered else turns
 
 
 def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
@@ -64,11 +71,45 @@ class _Cleaner:
         self.form = form_of(self.item_id)
         self.strip: Mapping[str, Any] = context.facts("strip_fields")
         self.not_null: Mapping[str, Any] = context.facts("not_null")
-        self.members: Mapping[str, Any] = context.facts("members")
+        self.members = {kind: frozenset(known) for kind, known in context.facts("members").items()}
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> who has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> what it became
+
+    def knows_all(self, turns: list[Turn]) -> bool:
+        """Return whether the target's schema lists every member of every message and block. One loop, because this
+        holds for most histories."""
+        seen: Origin | None = None
+        text, call, function = (self.members.get(kind, _NONE) for kind in ("text", "call", "function"))
+        for turn in turns:
+            known = self.members.get(turn.role, _NONE)
+            for part in turn.parts:
+                origin = part.origin
+                if origin is not seen:
+                    if origin is None or origin.raw.__class__ is not dict or not known.issuperset(origin.raw):
+                        return False
+                    seen = origin
+                raw = part.raw
+                if type(part) is Text:
+                    if raw is not None and not text.issuperset(raw):
+                        return False
+                elif type(part) is Call:
+                    if raw is None or not call.issuperset(raw):
+                        return False
+                    if not function.issuperset(raw.get("function") or _UNKNOWN):
+                        return False
+                elif type(part) is not Result:
+                    return False
+                else:
+                    for inner in part.parts:
+                        if inner.raw is not None:
+                            return False
+        return True
+
+    def _lists(self, raw: Any, kind: str) -> bool:
+        known = self.members.get(kind)
+        return known is not None and raw.__class__ is dict and known.issuperset(raw)
 
     def part(self, part: Part, turn: Turn) -> Part:
         if isinstance(part, Reasoning | Call | Result):
@@ -127,6 +168,8 @@ class _Cleaner:
 
     def _message(self, part: _P, origin: Origin, turn: Turn) -> _P:
         """Return the part with an origin that lacks the rejected members of its message."""
+        if id(origin) not in self.origins and self._is_clean(origin.raw, origin.extra, turn.role, "message"):
+            self.origins[id(origin)] = origin
         if id(origin) not in self.origins:
             refused = {name for name in self.strip.get("message", ()) if name in origin.extra}
             refused |= self._unknown(origin.raw, origin.extra, turn.role)
@@ -151,6 +194,8 @@ class _Cleaner:
     def _stripped(self, part: _P, kind: str) -> _P:
         if part.origin is None or part.origin.dialect != self.context.family:
             return part
+        if self._is_clean(part.raw, part.extra, "call" if kind == "function_call" else kind, kind):
+            return part
         refused = [name for name in self.strip.get(kind, ()) if name in part.extra]
         refused += sorted(self._unknown(part.raw, part.extra, "call" if kind == "function_call" else kind))
         refused += [name for name in self.not_null.get(kind, ()) if members_of(part.raw).get(name, MISSING) is None]
@@ -168,6 +213,15 @@ class _Cleaner:
         self.context.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
         gone = {*refused, *(f"function/{name}" for name in beneath)}
         return changed(part, extra={name: value for name, value in part.extra.items() if name not in gone})
+
+    def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
+        """Return whether a message or block has only members that the schema of the target lists: a quick answer for
+        most of them. False does not mean that something is refused."""
+        if extra or item in self.not_null:
+            return False
+        if raw is None or not self.members:
+            return True
+        return self._lists(raw, kind) and (kind != "call" or self._lists(raw.get("function"), "function"))
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
         """Return the members that the target's schema lacks and that would be written back unchanged: members

@@ -128,10 +128,11 @@ def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -
     call_id = entry.get("id")
     if not isinstance(call_id, str):
         call_id = as_text(call_id, path)
-    known, signature = _CALL, None
+    known, signature, extra = _CALL, None, EMPTY
     if signatures or not _CALL.issuperset(entry):
         signature = call_signature(entry) or signatures.get(call_id)
         known = _SIGNED_CALL if is_only_signature(entry) else _CALL
+        extra = extra_members(entry, known)
     if entry.get("type") == "custom" or entry.get("custom") is not None:
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
         place = with_inner_members(locate(origin, path, entry, known), ("custom", custom, _CUSTOM))
@@ -149,8 +150,7 @@ def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -
         return Call(*place, call_id=call_id, name=name, signature=signature, **_arguments(arguments))
     at = origin.count
     origin.count = at + 1
-    extra = EMPTY if known.issuperset(entry) else extra_members(entry, known)
-    return Call(origin, at, path, entry, extra, False, call_id, name, arguments, signature=signature)
+    return Call(origin, at, path, entry, extra, False, call_id, name, arguments, MISSING, None, signature)
 
 
 def _result(message: Json, path: Path) -> Turn:

@@ -40,7 +40,8 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     items: list[Any] = []
     custom: set[str] = set()  # ids of calls of free-form tools
-    complete = _Completer(writer)
+    required = context.facts("required_members")
+    complete = _Completer(writer, required)
     for turn in turns:
         if turn.top:
             told = writer.reusable_message(turn.parts)
@@ -55,14 +56,17 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
             kind = type(part)
             content = kind in _CONTENT or (kind is Opaque and _stands_inside(part))
             if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], writer))):
-                items.append(complete(_message(turn, run, writer), run[0]))
+                item = _message(turn, run, writer)
+                items.append(complete(item, run[0]) if required else item)
                 run = []
             if content:
                 run.append(part)
             else:
-                items.append(complete(_item(part, turn, writer, custom), part))
+                item = _item(part, turn, writer, custom)
+                items.append(complete(item, part) if required else item)
         if run:
-            items.append(complete(_message(turn, run, writer), run[0]))
+            item = _message(turn, run, writer)
+            items.append(complete(item, run[0]) if required else item)
         elif not turn.parts:
             whole = writer.reusable_message((), turn.origin)
             if members_of(whole).get("content", "") is None:
@@ -76,15 +80,13 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 class _Completer:
     """Add the members that a target requires on replayed items: a client may have dropped them, or never had them."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, required: Mapping[str, Sequence[str]]) -> None:
         self.writer = writer
-        self.required: Mapping[str, Sequence[str]] = writer.context.facts("required_members")
+        self.required = required
         self.times: dict[str, int] = {}  # how many items of one content got an id
 
     def __call__(self, item: Any, first: Part) -> Any:
         """Return the item with all members; the item itself if none is missing. `first`: its first part."""
-        if not self.required:
-            return item
         if not _is_replayed(item):
             return self._with_images(item, first)
         told, kind = dict(item), item.get("type") or "message"
@@ -218,7 +220,7 @@ def _media(part: Media) -> dict[str, Any]:
 
 
 def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
-    if isinstance(part, Call) and part.custom:
+    if type(part) is Call and part.custom:
         custom.add(part.call_id)
     if (
         not writer.rewrites_all
@@ -228,11 +230,11 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
         if not (isinstance(part, Result) and _is_misformed(part)):
             return whole
         writer.context.edit("result_form", part.path, "wrote the output of a call as text")
-    if isinstance(part, Call):
+    if type(part) is Call:
         item = _call(part, writer)
-    elif isinstance(part, Result):
+    elif type(part) is Result:
         item = _output(part, writer, custom)
-    elif isinstance(part, Reasoning):
+    elif type(part) is Reasoning:
         item = _reasoning(part, writer)
     else:
         return part.raw

@@ -181,7 +181,9 @@ class Conversation:
         done.dropped = (*done.dropped, *asked.dropped)
         path, query = self._sent, self._query
         own = None if done.dialect is None or config.to is None else routes.of_gateway(config.gateway, config.to)
-        if self._converts or (own is not None and asked.model is not None):
+        # Claude's API has the model in the path at some gateways only.
+        moved = done.dialect == "anthropic" and config.gateway is not None and routes.model_of(self._path) is not None
+        if self._converts or ((own is not None or moved) and asked.model is not None):
             to, model = cast("str", config.to), cast("str", asked.model)
             path, query = routes.path_of(to, model, stream=asked.stream, gateway=config.gateway)
             headers = passing.asked_in(self._headers, to, None if own is None else own["credential"])

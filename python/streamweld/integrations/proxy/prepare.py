@@ -62,23 +62,24 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
     asked = cast("dict[str, Any]", request)
     stream = routes.is_stream(dialect, asked, path, query)
-    model = routes.model_of(path) if dialect == "gemini" else asked.get("model")
+    named = routes.model_of(path)  # also Claude's on Vertex AI, whose bodies have a version of the API instead
+    model = asked.get("model") if named is None else named
     model = model if isinstance(model, str) else None
     tools: Tools | None = declared_tools(asked) if config.reading.text_calls == "promote" else _names(asked)
     same = dialect == config.to
     if config.to is None or dialect not in SPEAKS or (same and config.gateway is None):
         return Prepared(body, stream, model, tools)
     given = asked
-    if dialect == "gemini":
-        if not same and not stream and path.endswith(":streamGenerateContent"):
-            raise Refusal(400, "unsupported_stream", "a converted answer is streamed as events: ask with alt=sse")
-        given = {**asked, "model": model}
+    if dialect == "gemini" and not same and not stream and path.endswith(":streamGenerateContent"):
+        raise Refusal(400, "unsupported_stream", "a converted answer is streamed as events: ask with alt=sse")
+    if named is not None:
+        given = {name: value for name, value in asked.items() if name != "anthropic_version"} | {"model": named}
     told = translated(given, cast("Speaks", dialect), config, stream=stream)
     payload = told.payload
     own = routes.of_gateway(config.gateway, config.to)
     if own is not None or config.to == "gemini":  # the model is in the path
         payload = {name: value for name, value in payload.items() if name != "model"} | (own or {}).get("body", {})
-    made = body if payload in (given, asked) else orjson.dumps(payload)
+    made = body if payload == asked else orjson.dumps(payload)
     return Prepared(
         made,
         stream,

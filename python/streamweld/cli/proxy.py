@@ -10,6 +10,7 @@ import click
 
 from streamweld._spec import Base
 from streamweld.cli.console import UNREADABLE
+from streamweld.cli.names import DialectChoice
 from streamweld.cli.settings import CONFIG, option
 from streamweld.integrations.proxy import ProxyConfig, logs, serve
 from streamweld.integrations.proxy.access import LOGGER
@@ -34,7 +35,7 @@ __all__ = ["proxy"]
     "--upstream-dialect",
     "--to",
     "to",
-    type=click.Choice(SPEAKS),
+    type=DialectChoice(SPEAKS),
     help="The dialect of the gateway. Requests in another of these dialects are converted to it, and the answers are "
     "converted back. Without it, nothing is converted. --to is a short name of this option.",
 )

@@ -1,4 +1,5 @@
-"""Writes the table of the README: `python -m benches.table` measures, prints it, and puts it behind its mark.
+"""Writes the table of README.md and docs/benchmarks.md: `python -m benches.table` measures, prints it, and puts it
+after its mark.
 
 Ratios of medians of one run; the weakest column is marked.
 """
@@ -12,8 +13,10 @@ from pathlib import Path
 
 from benches.test_recorded import race_long, race_recorded, race_recorded_like
 
-README = Path(__file__).parent.parent / "README.md"
-BEGIN, END = "<!-- python -m benches.table -->", "\n\n[Benchmarks]"
+ROOT = Path(__file__).parent.parent
+BEGIN = "<!-- python -m benches.table -->"
+PAGES = {"README.md": "\n\n[Benchmarks]", "docs/benchmarks.md": "\n\n- `events`"}
+"""The pages with the table, and the text after it."""
 LOOP = "httpx-sse + orjson"
 ROWS = {
     "events / httpx-sse + orjson": f"feed / {LOOP}",
@@ -39,10 +42,11 @@ def table() -> str:
 
 def main() -> None:
     made = table()
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n{made}{END}{after}", encoding="utf-8")
+    for name, end in PAGES.items():
+        page = ROOT / name
+        before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+        _, _, after = rest.partition(end)
+        page.write_text(f"{before}{BEGIN}\n{made}{end}{after}", encoding="utf-8")
     sys.stdout.write(f"{made}\n")
 
 

@@ -91,7 +91,9 @@ _FILES: Final = (
     (b"ARROW1", "an Arrow file (`streamweld scan` reads it)"),
     (b"SQLite format 3\x00", "an SQLite database"),
 )
-_HTML: Final = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_BOM: Final = b"\xef\xbb\xbf"
+_HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_XML: Final = re.compile(rb"\s*<\?xml\b")
 _REPR: Final = re.compile(rb"b(?:'|\")(?:data|event|id|retry)?:")
 _JOINED: Final = re.compile(rb"^\s*(?:data|event|id|retry|):[^\r\n]*?[}\]\w](?:data|event): ?[\[{\w]")
 _CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
@@ -111,8 +113,10 @@ def input_hint(head: bytes) -> str:
             return f"the body is {name}: pass the bytes of a response"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(head):
         return "the body is UTF-16 text: pass the bytes as they were received, or encode the text as UTF-8"
-    if _HTML.match(head):
-        return "the body is an HTML page: check the URL, the credentials, and proxies on the way to the gateway"
+    text = head.removeprefix(_BOM)
+    for pattern, name in ((_HTML, "an HTML page"), (_XML, "an XML document")):
+        if pattern.match(text):
+            return f"the body is {name}: check the URL, the credentials, and proxies on the way to the gateway"
     if _REPR.match(head):
         return "the body is the repr of a bytes object: pass the bytes themselves, not str() of them"
     if _JOINED.match(head):
@@ -166,6 +170,9 @@ _CALLED: Final = {
 def choice_message(name: str, value: object, choices: Sequence[str]) -> str:
     """The sentence about an option that has none of its values, with the one that was probably meant."""
     wanted = str(value).lower().replace("_", "-").replace(" ", "-")
-    meant = [one for one in _CALLED.get(wanted, ()) if one in choices] or difflib.get_close_matches(wanted, choices, 1)
+    called = _CALLED.get(wanted, ())
+    if "chat" not in choices:  # histories and requests
+        called = tuple("openai-chat" if one == "chat" else one for one in called)
+    meant = [one for one in called if one in choices] or difflib.get_close_matches(wanted, choices, 1)
     hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
     return f"{name}={value!r}: it must be one of {', '.join(choices)}{hint}"

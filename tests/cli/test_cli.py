@@ -79,7 +79,13 @@ def test_demo_raw_can_be_inspected(backend: str) -> None:
     assert raw.encode() == sample()
     done = streamweld(backend, "inspect", "--json", "-", stdin=raw.encode())
     (line,) = in_lines(done.stdout)
-    assert (line["file"], line["text"], line["findings"]) == ("-", TEXT, ["args_replay_dropped"])
+    assert (line["file"], line["text"]) == ("-", TEXT)
+    assert line["findings"] == [
+        "chat.arguments_not_object",
+        "chat.call_head_repeated",
+        "args_replay_dropped",
+        "chat.finish_hides_calls",
+    ]
 
 
 # inspect
@@ -115,12 +121,17 @@ def test_inspect_as_json(backend: str, files: dict[str, Path]) -> None:
     }
     assert {violation["severity"] for violation in clean["violations"]} <= {"info", "warning", "error"}
     assert finding["findings"]
-    assert {d["code"] for d in finding["diagnostics"] if d["severity"] != "info"} == set(finding["findings"])
+    codes = {d["code"] for d in finding["diagnostics"] if d["severity"] != "info"}
+    broken = {v["rule"] for v in finding["violations"] if v["severity"] != "info"}
+    assert (codes | broken, len(finding["findings"])) == (set(finding["findings"]), len(codes) + len(broken))
     assert all(
         isinstance(d["byte_offset"], int) and isinstance(d["event_ordinal"], int) for d in finding["diagnostics"]
     )
     assert [c["dispatchable"] for c in finding["tool_calls"]] == [True] * len(finding["tool_calls"])
-    assert (cut["completeness"], cut["findings"]) == ("truncated", ["truncated"])
+    assert (cut["completeness"], cut["findings"]) == (
+        "truncated",
+        ["chat.finish_missing", "chat.done_missing", "truncated"],
+    )
     assert (cut["error"]["error"], cut["error"]["where"]) == ("TruncatedStream", "mid_arguments")
     assert [(c["state"], c["dispatchable"]) for c in cut["tool_calls"]] == [("incomplete", False)]
 
@@ -214,11 +225,11 @@ def test_a_backend_that_does_not_exist(start: list[str]) -> None:
 
 def test_inspect_policies(files: dict[str, Path]) -> None:
     (line,) = in_lines(streamweld("auto", "inspect", "--json", "--policy", "salvage", files["cut"]).stdout)
-    assert (line["error"], line["findings"]) == (None, ["truncated"])
+    assert (line["error"], line["findings"]) == (None, ["truncated", "chat.finish_missing", "chat.done_missing"])
     done = streamweld("auto", "inspect", "--json", "--policy", "strict", files["finding"])
     (line,) = in_lines(done.stdout)
     assert line["error"]["policy"] == "strict"
-    assert line["findings"] == [line["error"]["rule"]]
+    assert line["findings"] == ["chat.call_index", line["error"]["rule"]]
     assert done.returncode == 1
 
 

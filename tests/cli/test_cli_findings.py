@@ -17,7 +17,7 @@ from streamweld.cli.sample import sample
 from streamweld.report.finding import Lines
 
 from tests.support.servers.command import in_lines, streamweld
-from tests.support.servers.wire import end, text
+from tests.support.servers.wire import call, end, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def test_select_and_ignore(recording: Path) -> None:
     assert [d["code"] for d in line["diagnostics"]] == ["finish_contradicts"]
     assert [v["rule"] for v in line["violations"]] == ["chat.role_repeated"]
     assert line["findings"] == []
-    done = run("inspect", "--ignore", "args_replay_dropped", recording)
+    done = run("inspect", "--ignore", "args_replay_dropped,chat.*", recording)
     assert done.exit_code == 0
     assert "args_replay_dropped" not in done.stdout
     done = run("check", "--ignore", "chat.*", recording)
@@ -91,11 +91,23 @@ def test_select_and_ignore(recording: Path) -> None:
     assert "chat.arguments_not_object" not in done.stdout
 
 
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_a_broken_rule_alone_is_a_finding(command: str, tmp_path: Path) -> None:
+    """The name and id in a second fragment need no repair, and break a rule."""
+    file = tmp_path / "heads.sse"
+    file.write_bytes(call(0, "a", "look", "{") + call(0, "a", "look", "}") + end())
+    shown = run(command, file)
+    assert (shown.exit_code, "chat.call_head_repeated" in shown.stdout) == (1, True)
+    assert run(command, "--json", file).exit_code == 1
+    assert run(command, file, file).exit_code == 1
+    assert run(command, "--ignore", "chat.call_head_repeated", file).exit_code == 0
+
+
 def test_the_error_that_ends_a_stream_can_be_ignored(tmp_path: Path) -> None:
     file = tmp_path / "cut.sse"
     file.write_bytes(text("Hel"))
     assert run("inspect", file).exit_code == 1
-    assert run("inspect", "--ignore", "truncated", file).exit_code == 0
+    assert run("inspect", "--ignore", "truncated,chat.*", file).exit_code == 0
     file.write_bytes(b'data: {"contentBlockStart":{}}\n\n')
     assert run("check", file).exit_code == 1
     assert run("check", "--ignore", "unknown_dialect", file).exit_code == 0

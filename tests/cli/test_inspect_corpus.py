@@ -28,7 +28,9 @@ def test_findings_of_recorded_streams(backend: str) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["file"] for row in rows] == files
-    found = {Path(row["file"]).name: row["findings"] for row in rows if row["findings"]}
+    # The reviewed codes are those of the parser; the names of broken rules have a dot.
+    codes = {Path(row["file"]).name: [code for code in row["findings"] if "." not in code] for row in rows}
+    found = {name: found for name, found in codes.items() if found}
     assert found == {name: row["findings"] for name, row in REVIEWED.items()}
     for row, recording in zip(rows, recordings(), strict=True):
         assert (row["dialect"], row["bytes"], row["text"]) == ("chat", recording.size, recording.expected["text"])

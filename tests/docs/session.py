@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import sys
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from streamweld.cli.sample import sample
 
+from tests.docs.pages import DOCS
 from tests.integrations.dropin.server import Answer, Gateway
 from tests.integrations.dropin.streams import answers
 
@@ -55,6 +57,7 @@ def prepare(folder: Path, gateway: Gateway, backend: str) -> dict[str, str]:
     (folder / "recordings" / "clean.sse").write_bytes(b"".join(gateway.answers["chat-clean"].pieces))
     (folder / "recordings" / "cut.sse").write_bytes(sample()[:60_000])
     (folder / "history.json").write_text(json.dumps(HISTORY), "utf-8")
+    shutil.copy(DOCS / "proxy" / "proxy.toml", folder / "proxy.toml")
     commands = folder / "bin"
     commands.mkdir()
     command = commands / "streamweld"

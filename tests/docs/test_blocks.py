@@ -13,7 +13,6 @@ import shlex
 import subprocess
 import tomllib
 import warnings
-from configparser import RawConfigParser
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -77,8 +76,6 @@ def test_the_blocks_of_a_page_run(
                 json.loads(block.code)
             case "toml":
                 tomllib.loads(block.code)
-            case "ini":
-                _unit(block, place)
             case "text":
                 pass
             case other:
@@ -91,16 +88,6 @@ def _runs(block: Block, namespace: dict[str, Any], place: str) -> None:
         exec(compile("\n" * block.line + block.code, place, "exec", dont_inherit=True), namespace)
     expected = block.expected or ""
     assert matches(expected, out.getvalue()), f"{place} printed\n{out.getvalue()}\nand not\n{expected}"
-
-
-def _unit(block: Block, place: str) -> None:
-    """A systemd unit: its command line must be one that streamweld accepts."""
-    unit = RawConfigParser()
-    unit.optionxform = str  # type: ignore[assignment, method-assign]
-    unit.read_string(block.code)
-    program, line = unit["Service"]["ExecStart"].split(" ", 1)
-    assert program.endswith("/streamweld"), place
-    assert _is_checked_alone(f"streamweld {line}", place)
 
 
 def _commands(block: Block, place: str, backend: str) -> None:
@@ -121,8 +108,10 @@ def _commands(block: Block, place: str, backend: str) -> None:
 
 def _is_checked_alone(line: str, place: str) -> bool:
     words = shlex.split(line, comments=True)
+    environment: dict[str, str] = {}
     while "=" in words[0]:
-        words = words[1:]
+        name, _, value = words.pop(0).partition("=")
+        environment[name] = value
     match words:
         case ["pip", "install", *what]:
             extras = {name for word in what for name in re.findall(r"[\w-]+", "".join(re.findall(r"\[(.*)\]", word)))}
@@ -138,7 +127,10 @@ def _is_checked_alone(line: str, place: str) -> bool:
         case ["opentelemetry-instrument", "streamweld", "proxy", *options] | ["streamweld", "proxy", *options]:
             proxy = main.get_command(click.Context(main), "proxy")
             assert proxy is not None
-            proxy.make_context("streamweld proxy", list(options))
+            with pytest.MonkeyPatch.context() as patch:
+                for name, value in environment.items():
+                    patch.setenv(name, value)
+                proxy.make_context("streamweld proxy", list(options))
         case _:
             return False
     return True

@@ -29,3 +29,11 @@ def test_its_links_lead_to_files() -> None:
     assert len(files) > 8
     assert [file for file in files if not (ROOT / file).exists()] == []
     assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_the_page_on_benchmarks_has_the_same_table() -> None:
+    """`python -m benches.table` writes both."""
+    rows = [line for line in README.splitlines() if line.startswith(("| events", "| `parse`"))]
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8").splitlines()
+    assert len(rows) == 3
+    assert [row for row in rows if row not in page] == []

@@ -39,6 +39,9 @@ UPPER = b"<!DOCTYPE HTML>\n<title>502</title>"
         (ZSTD, "compressed with zstd: decompress it first"),
         (b"\n  <html><body>502 Bad Gateway</body></html>", "is an HTML page: check the URL"),
         (UPPER, "is an HTML page: check the URL"),
+        (b"\xef\xbb\xbf" + UPPER, "is an HTML page: check the URL"),
+        (b"<!-- 502 --> <!-- gateway -->\n<html></html>", "is an HTML page: check the URL"),
+        (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "is an XML document: check the URL"),
         (PROGRAM, "is an executable program (ELF)"),
         (CHAT.decode().encode("utf-16"), "is UTF-16 text: pass the bytes"),
         (CHAT.decode().encode("utf-16-le"), "is UTF-16 text: pass the bytes"),
@@ -143,3 +146,17 @@ def test_a_dialect_that_was_probably_meant(given: Any, meant: str) -> None:
 def test_a_dialect_that_nobody_can_have_meant() -> None:
     assert choice_message("dialect", "klingon", DIALECTS).endswith("ai-sdk-ui")
     assert choice_message("dialect", 5, DIALECTS).endswith("ai-sdk-ui")
+
+
+@pytest.mark.parametrize(("given", "meant"), [("openai", "openai-chat or responses"), ("claude", "anthropic")])
+def test_the_hint_for_a_request(given: str, meant: str) -> None:
+    for options in ({"source": given, "target": "gemini"}, {"source": "chat", "target": given}):
+        with pytest.raises(sw.UsageError, match=f"did you mean {meant}\\?"):
+            sw.requests.convert({"messages": []}, **options)  # type: ignore[arg-type]
+
+
+def test_the_hint_for_a_history() -> None:
+    with pytest.raises(sw.UsageError, match=r"target='openai': .*; did you mean chat or responses\?"):
+        sw.history.convert([], target="openai")  # type: ignore[arg-type]
+    with pytest.raises(sw.UsageError, match=r"did you mean openai-chat or responses\?"):
+        sw.history.check([], target="openai")  # type: ignore[arg-type]

@@ -337,8 +337,8 @@ def test_the_command_under_an_official_client() -> None:
     [
         (["--upstream", "gateway.example"], 2, "http or https URL"),
         (["--upstream", "http://[::1"], 2, "http or https URL"),
-        (["--upstream", "http://h", "--to", "xml"], 2, "'xml' is not one of"),
-        (["--upstream", "http://h", "--gateway", "kimi"], 2, "give `to` as well"),
+        (["--upstream", "http://h", "--to", "xml"], 2, "dialect='xml': it must be one of"),
+        (["--upstream", "http://h", "--gateway", "kimi"], 2, "set upstream-dialect as well"),
         (["--upstream", "http://h", "--host", "192.0.2.1", "--token", "t"], 3, "192.0.2.1:0: "),
         (["--upstream", "http://u:secret@h"], 2, "no user"),
     ],

@@ -12,7 +12,7 @@ import click
 
 from streamweld._show import printable
 from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, emit, read_each, table
-from streamweld.cli.names import AliasedOption
+from streamweld.cli.names import AliasedOption, DialectChoice
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import HistoryPolicy, profiles
 from streamweld.history import check as check_history
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["history"]
 
 _SHOWN = 160  # characters of what was taken out
-_TARGETS = click.Choice([*profiles.TARGETS, "chat", "ai-sdk-parts"])
+_TARGETS = DialectChoice([*profiles.TARGETS, "chat", "ai-sdk-parts"])
 
 
 @click.group(short_help="Check, convert or deduplicate a request history.")
@@ -146,7 +146,7 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     "source",
     cls=AliasedOption,
     aliases=("--source",),
-    type=click.Choice(["auto", *profiles.TARGETS, "chat", "ai-sdk-parts"]),
+    type=DialectChoice(["auto", *profiles.TARGETS, "chat", "ai-sdk-parts"]),
     default="auto",
     show_default=True,
     help="The API that the history was written for; auto: what its messages show.",

@@ -73,25 +73,17 @@ class Report:
     diagnostics: list[Diagnostic]
     violations: list[Violation]
     lines: Lines
-    ended: bool  # `raised` is reported
+    findings: list[Finding]  # diagnostics and violations in the order of the bytes, then the error
 
     @property
     def codes(self) -> list[str]:
-        """The codes of severity warning or error, and the rule that ended the stream, each once."""
-        codes: list[str] = [d.code for d in self.diagnostics if d.severity != "info"]
-        if self.raised is not None and self.ended:
-            codes.append(self.raised.rule)
-        return list(dict.fromkeys(codes))
+        """The codes and rules of severity warning or error, each once. They decide the exit code, as in `check`."""
+        return list(dict.fromkeys(one.code for one in self.findings if one.severity != "info"))
 
     @property
-    def findings(self) -> list[Finding]:
-        """The diagnostics and the violations in the order of the bytes, and the error that ended the stream."""
-        found = [Finding.of_diagnostic(one, self.lines) for one in self.diagnostics]
-        found += [Finding.of_violation(one, self.lines) for one in self.violations]
-        found.sort(key=lambda one: (one.byte_offset or 0, one.event_ordinal or 0))
-        if self.raised is not None and self.ended and all(self.raised.rule != one.code for one in found):
-            found.append(Finding.of_error(self.raised, self.lines))
-        return found
+    def needed_repair(self) -> bool:
+        """Whether there is more than broken rules, which the parser reads without a repair."""
+        return any(one.severity != "info" and one.kind != "rule" for one in self.findings)
 
     @property
     def _items(self) -> list[Item]:
@@ -206,17 +198,14 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
         except StreamError as error:
             raised = error
     response = parser.response
-    return Report(
-        file,
-        size,
-        parser.dialect,
-        response,
-        raised,
-        [one for one in response.diagnostics if selection.keeps(one.code)],
-        sorted((one for one in rules.found if selection.keeps(one.rule)), key=lambda one: one.where),
-        places,
-        raised is not None and selection.keeps(raised.rule),
-    )
+    diagnostics = [one for one in response.diagnostics if selection.keeps(one.code)]
+    violations = sorted((one for one in rules.found if selection.keeps(one.rule)), key=lambda one: one.where)
+    findings = [Finding.of_diagnostic(one, places) for one in diagnostics]
+    findings += [Finding.of_violation(one, places) for one in violations]
+    findings.sort(key=lambda one: (one.byte_offset or 0, one.event_ordinal or 0))
+    if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
+        findings.append(Finding.of_error(raised, places))
+    return Report(file, size, parser.dialect, response, raised, diagnostics, violations, places, findings)
 
 
 @click.command(short_help="Show what recorded streams contain, and what had to be repaired.")
@@ -252,10 +241,10 @@ def inspect(
     """Show what recorded streams contain, and what had to be repaired: one stream a FILE, - is standard input.
 
     A stream is an event stream, JSON lines, a JSON array of events or one plain JSON answer, of any of the dialects.
-    The rules of `check` that a stream breaks are shown as well. They do not change the exit code.
+    The rules of `check` that a stream breaks are shown as well.
 
-    Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file could not be
-    read.
+    Exit codes: 0 all clean, 1 findings (a diagnostic or a broken rule of severity warning or error), 2 usage, 3 a file
+    could not be read. --ignore leaves codes out, also from the exit code.
     """
     unreadable: list[str] = []
     read = partial(_report, policy, dialect, Selection.of(select, ignore))
@@ -330,8 +319,10 @@ def _show(out: Console, report: Report) -> None:
         out.print(finding_table(found, title="rules that the stream breaks (streamweld check)", most=_ROWS))
     if report.diagnostics or report.violations:
         out.print("streamweld explain CODE explains a code")
-    if not report.codes:
-        out.print("no repair was needed" if report.violations else "clean: no finding")
+    if not report.findings:
+        out.print("clean: no finding")
+    elif not report.needed_repair:
+        out.print("no repair was needed")
 
 
 def _body(raised: StreamError | None) -> str | None:
@@ -367,13 +358,11 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
     """A line for each stream with a finding, then how often each code was found. Whether there is any."""
     rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
-    broken: Counter[str] = Counter()
     number = 0
     for report in reports:
         number += 1
         response = report.response
         codes.update(report.codes)
-        broken.update({violation.rule for violation in report.violations})
         if report.codes:
             calls = sum(len(choice.tool_calls) + len(choice.server_tool_calls) for choice in response.choices)
             facts = (report.dialect or "unknown", str(len(response.text)), str(calls), printable(_finish(response)))
@@ -387,9 +376,8 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
         out.print(shown)
     out.print(f"{number} streams, {number - len(rows)} without a finding")
-    for title, counts in (("streams with a finding, by code", codes), ("streams that break a rule, by rule", broken)):
-        if counts:
-            out.print(title)
-            for code, count in counts.most_common():
-                out.print(f"{count:6}  {code}")
+    if codes:
+        out.print("streams with a finding, by code")
+        for code, count in codes.most_common():
+            out.print(f"{count:6}  {code}")
     return bool(rows)

@@ -10,6 +10,7 @@ import click
 
 from streamweld._spec import Base
 from streamweld.cli.console import UNREADABLE
+from streamweld.cli.names import DialectChoice
 from streamweld.cli.settings import CONFIG, option
 from streamweld.integrations.proxy import ProxyConfig, logs, serve
 from streamweld.integrations.proxy.access import LOGGER
@@ -27,20 +28,23 @@ __all__ = ["proxy"]
 
 @click.command(short_help="Serve a proxy for one gateway that repairs and converts streams.")
 @CONFIG
-@option("--upstream", required=True, metavar="URL", help="The gateway, and the only place that is asked.")
+@option(
+    "--upstream", required=True, metavar="URL", help="The address of the gateway. The proxy contacts no other server."
+)
 @option(
     "--upstream-dialect",
     "--to",
     "to",
-    type=click.Choice(SPEAKS),
-    help="What the gateway speaks: requests in another of these dialects are converted, and their answers back.",
+    type=DialectChoice(SPEAKS),
+    help="The dialect of the gateway. Requests in another of these dialects are converted to it, and the answers are "
+    "converted back. Without it, nothing is converted. --to is a short name of this option.",
 )
 @option(
     "--policy",
     type=click.Choice(get_args(Base)),
     default="standard",
     show_default=True,
-    help="What is repaired, and what ends a stream with an error.",
+    help="What to do about a fault: strict ends the stream with an error at every repair, salvage reads on.",
 )
 @option(
     "--text-calls",
@@ -52,101 +56,110 @@ __all__ = ["proxy"]
 @option(
     "--gateway",
     metavar="NAME",
-    help="The profile of the gateway: requests are converted to what it accepts, also those of --to's own dialect.",
+    help="The profile of the gateway, which `streamweld history profiles` lists. All requests are converted to what it "
+    "accepts, including those in the gateway's own dialect. Needs --upstream-dialect.",
 )
 @option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen. An address that other machines can reach needs --token.",
+    help="The address to listen on. An address that other machines can reach needs --token.",
 )
-@option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
+@option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8787,
+    show_default=True,
+    help="The port to listen on; 0 selects a free one.",
+)
 @option(
     "--token",
-    help="What clients have to send, as their API key or as x-streamweld-token; better set in the environment, where "
-    "other users do not see it.",
+    help="A token that clients must send, as their API key or as x-streamweld-token. Set it in the environment, where "
+    "other users of the machine do not see it.",
 )
 @option(
     "--allow-host",
     "allow_hosts",
     multiple=True,
     metavar="NAME",
-    help="A name that clients may use for this server, beside localhost and the address of --host; may be repeated.",
+    help="A host name that clients may use, in addition to localhost and the address of --host; may be repeated.",
 )
 @option(
     "--allow-origin",
     "allow_origins",
     multiple=True,
     metavar="ORIGIN",
-    help="Web pages that may use this server, such as http://localhost:3000; may be repeated. Others are refused.",
+    help="The origin of web pages that may use the proxy, such as http://localhost:3000; may be repeated. Other "
+    "origins are rejected.",
 )
 @option(
     "--grace",
     type=click.IntRange(0),
     default=300,
     show_default=True,
-    help="Seconds that open streams have on SIGTERM or SIGINT; then they end with an error. A second signal ends all "
-    "at once.",
+    help="Seconds that open streams have after SIGTERM or SIGINT before they end with an error. A second signal ends "
+    "them at once.",
 )
 @option(
     "--connect-timeout",
     type=float,
     default=ProxyConfig.connect_timeout,
     show_default=True,
-    help="Seconds for a connection to the gateway.",
+    help="Seconds to connect to the gateway.",
 )
 @option(
     "--idle-timeout",
     type=float,
     default=ProxyConfig.idle_timeout,
     show_default=True,
-    help="Seconds of silence of the gateway.",
+    help="Seconds that the gateway may be silent.",
 )
 @option(
     "--event-timeout",
     type=float,
     default=ProxyConfig.event_timeout,
     show_default=True,
-    help="Seconds without an event, whatever else the gateway sends.",
+    help="Seconds without an event, even if the gateway sends other bytes.",
 )
 @option(
     "--client-timeout",
     type=float,
     default=ProxyConfig.client_timeout,
     show_default=True,
-    help="Seconds in which a client takes nothing of what there is for it.",
+    help="Seconds that a client may stall before it is dropped.",
 )
 @option(
     "--max-body-bytes",
     type=int,
     default=ProxyConfig.max_body_bytes,
     show_default=True,
-    help="Of a request, and of an answer that has to be read whole.",
+    help="Limit of a request, and of an answer that is read whole.",
 )
 @option(
     "--max-stream-bytes",
     type=int,
     default=ProxyConfig.max_stream_bytes,
     show_default=True,
-    help="Of an answer, unpacked.",
+    help="Limit of a streamed answer, decompressed.",
 )
 @option(
     "--record",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Record each stream of the gateway in this folder: its bytes and when they came, and no credentials.",
+    help="Record each stream of the gateway in this folder: its bytes with their times, without credentials.",
 )
 @option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="Of the log on standard error: a line of words or a JSON object for each request.",
+    help="The format of the log on standard error: one line of text or one JSON object for each request.",
 )
 @option(
     "--otel",
     is_flag=True,
-    help="A span for each request (extra `otel`); an SDK sends them: opentelemetry-instrument streamweld proxy …",
+    help="Create a span for each request (extra `otel`). An SDK exports them: opentelemetry-instrument streamweld "
+    "proxy …",
 )
 def proxy(
     upstream: str,
@@ -170,10 +183,12 @@ def proxy(
     log_format: Format,
     otel: bool,
 ) -> None:
-    """Repair the streams of the gateway at URL on their way to clients of any official SDK.
+    """Repair the streams of the gateway at URL for clients of any official SDK.
 
-    A client's base URL is this server's address; its credentials go on to the gateway and are neither kept nor logged.
-    /metrics has counters for Prometheus, /healthz says that the server runs; the access log goes to standard error.
+    Set the base URL of the clients to the address of this server. Their credentials are passed to the gateway, and are
+    neither stored nor logged. /metrics has counters for Prometheus, /healthz reports that the server runs, and the
+    access log goes to standard error.
+
     Each option can be set by an environment variable or in the file of --config. The command line takes precedence over
     the environment, and the environment over the file. Needs the extra `proxy`: pip install 'streamweld[cli,proxy]'.
     """

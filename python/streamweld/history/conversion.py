@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
+from streamweld._messages import choice_message
 from streamweld._sdk_objects import plain
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import passes, profiles
@@ -81,9 +82,9 @@ def convert(
             `tools_missing`, or an error that `check` finds in blocks that only their own dialect has (`content_kind`).
     """
     if target not in FAMILIES:
-        raise UsageError(f"target={target!r}: it must be one of {', '.join(FAMILIES)}")
+        raise UsageError(choice_message("target", target, tuple(FAMILIES)))
     if source != "auto" and source not in FAMILIES:
-        raise UsageError(f"source={source!r}: it must be auto or one of {', '.join(FAMILIES)}")
+        raise UsageError(choice_message("source", source, ("auto", *FAMILIES)))
     options = _Options(source, target, gateway, provider, policy or _POLICY, tools, store, previous)
     told: Any = messages
     lone = not isinstance(told, Mapping | Sequence | Response) and plain(told) is not told

@@ -16,6 +16,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._messages import choice_message
 from streamweld._spec import load_history
 from streamweld.errors import UsageError
 
@@ -144,7 +145,7 @@ def target_name(target: str) -> str:
     """
     known = _ALIASES.get(target, target)
     if known not in TARGETS:
-        raise UsageError(f"target={target!r}: it must be one of {', '.join(TARGETS)}")
+        raise UsageError(choice_message("target", target, TARGETS))
     return known
 
 

@@ -122,7 +122,7 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     if isinstance(client, type):
         raise UsageError(f"{client.__name__!r} is a class: repair() takes a client that was made of one")
     if hooks is None:
-        raise UsageError(f"{type(client).__name__!r} is no client of httpx or httpx2")
+        raise UsageError(f"{type(client).__name__!r} is not a client of httpx or httpx2")
     hook = async_repair_hook(**options) if hasattr(http, "aclose") else repair_hook(**options)
     others = [other for other in hooks["response"] if not isinstance(other, RepairHook | AsyncRepairHook)]
     http.event_hooks = {**hooks, "response": [hook, *others]}

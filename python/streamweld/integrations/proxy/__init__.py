@@ -1,6 +1,6 @@
 """A proxy in front of one gateway: it repairs every stream, and speaks to clients of other APIs (extra `proxy`).
 
-    streamweld proxy --upstream https://gateway.example/v1 --to chat
+    streamweld proxy --upstream https://gateway.example/v1 --upstream-dialect chat
 
     app = create_app(ProxyConfig("https://gateway.example/v1", to="chat"))      # the same, for a server of your own
 

@@ -119,7 +119,7 @@ class ProxyConfig:
         if self.to is not None and self.to not in SPEAKS:
             raise UsageError(f"to={self.to!r}: it must be one of {', '.join(SPEAKS)}")
         if self.gateway is not None and self.to is None:
-            raise UsageError("gateway is about converted requests: give `to` as well")
+            raise UsageError("gateway needs its dialect: set upstream-dialect as well (`to` of ProxyConfig)")
         if self.to is not None:
             self.profile(self.to)
         for name in ("connect_timeout", "idle_timeout", "event_timeout", "client_timeout"):

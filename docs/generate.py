@@ -437,6 +437,12 @@ def check_page(rule: CheckRule) -> str:
         f"| Basis | {BASES[rule.basis]} |",
         "",
     ]
+    if rule.id in spec("rules")["breaks_client"]:
+        lines += ["## Clients", "", "These clients misread or reject a stream that breaks this rule:", ""]
+        lines += ["| client | version | what it does |", "|---|---|---|"]
+        for client, row in spec("rules")["breaks_client"][rule.id].items():
+            lines.append(f"| {client} | {row['version']} | {row['effect']} |")
+        lines.append("")
     if not found.vectors:
         return "\n".join(lines)
     example = found.example

@@ -151,6 +151,7 @@ def test_a_violation() -> None:
         "event_ordinal": 2,
         "message": "the stream does not end with [DONE]",
         "source": "AI SDK documentation, Stream protocols, Data stream protocol",
+        "breaks_client": [],
     }
     assert json.loads(json.dumps(violation.to_dict())) == violation.to_dict()
     assert hash(violation) == hash(violation)

@@ -24,12 +24,15 @@ def test_a_rule_of_the_checker() -> None:
     assert done.returncode == 0
     assert "the first event is not message_start" in done.stdout
     assert "source: Anthropic documentation" in done.stdout
+    assert "\nbreaks anthropic-python " in done.stdout
 
 
 def test_everything_is_listed() -> None:
     lines = in_lines(streamweld("pure", "explain", "--json").stdout)
     assert [line["code"] for line in lines] == [*CODES, *rules(), *ERRORS]
     assert all(line["message"] for line in lines)
+    (row,) = [line for line in lines if line["code"] == "chat.call_index"]
+    assert row["breaks_client"][0].keys() == {"client", "version", "effect"}
 
 
 def test_an_unknown_code_is_named_with_what_is_near() -> None:

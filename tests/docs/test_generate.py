@@ -102,3 +102,10 @@ def test_contributing_names_targets_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     named = set(re.findall(r"`make ([a-z-]+)", (DOCS / "contributing.md").read_text("utf-8")))
     assert {name for name in named if not re.search(rf"^[\w -]*\b{name}\b[\w -]*:", makefile, re.MULTILINE)} == set()
+
+
+def test_the_page_of_a_rule_names_the_clients_that_it_breaks(generate: ModuleType) -> None:
+    page = generate.check_page(generate.check_rules()["chat.call_index"])
+    assert "\n## Clients\n" in page
+    assert re.search(r"^\| openai-python \| [\d.]+ \| raises TypeError \|$", page, re.MULTILINE)
+    assert "## Clients" not in generate.check_page(generate.check_rules()["chat.object"])

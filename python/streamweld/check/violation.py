@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from streamweld._spec import Severity
 
-__all__ = ["Place", "Report", "Rule", "Violation", "facts", "rules"]
+__all__ = ["BrokenClient", "Place", "Report", "Rule", "Violation", "facts", "rules"]
 
 _DETAIL = 200  # longest detail, in characters
 MOST_OF_A_RULE = 100  # violations listed per rule; the rest are counted
@@ -32,16 +32,28 @@ class Place(NamedTuple):
     """0-based number of the event; at the end of the stream, the number of events."""
 
 
+class BrokenClient(NamedTuple):
+    """A client that misreads or rejects streams which break a rule."""
+
+    client: str
+    version: str
+    """The version that was tested."""
+    effect: str
+    """What it does, such as `raises TypeError`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One row of the table. `basis` is `text` (the source says so), `reader` (the official readers need it), or
-    `reading` (a stricter interpretation, or common practice)."""
+    `reading` (a stricter interpretation, or common practice). `breaks_client` lists the clients that were seen to
+    misread or reject a stream because of this rule."""
 
     id: str
     severity: Severity
     basis: str
     source: str
     text: str
+    breaks_client: tuple[BrokenClient, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,11 @@ class Violation:
     severity: Severity
 
     def to_dict(self) -> dict[str, Any]:
-        """Return data for `json.dumps`, with the place as the members `byte_offset` and `event_ordinal`."""
+        """Return data for `json.dumps`, with the place as the members `byte_offset` and `event_ordinal`.
+
+        `breaks_client` lists the clients that were seen to misread or reject streams that break this rule: `client`,
+        the tested `version`, `effect`.
+        """
         return {
             "rule": self.rule,
             "severity": self.severity,
@@ -77,6 +93,7 @@ class Violation:
             "event_ordinal": self.where.event_ordinal,
             "message": self.message,
             "source": self.source,
+            "breaks_client": [broken._asdict() for broken in rules()[self.rule].breaks_client],
         }
 
 
@@ -88,7 +105,9 @@ def rules() -> Mapping[str, Rule]:
     for family, rows in table["rules"].items():
         for name, (severity, basis, source, section, text) in rows.items():
             said = f"{table['sources'][source]}, {section}{table['bases'][basis]}"
-            made[f"{family}.{name}"] = Rule(f"{family}.{name}", severity, basis, said, text)
+            broken = table["breaks_client"].get(f"{family}.{name}", {})
+            clients = tuple(BrokenClient(client, row["version"], row["effect"]) for client, row in broken.items())
+            made[f"{family}.{name}"] = Rule(f"{family}.{name}", severity, basis, said, text, clients)
     return made
 
 

@@ -49,6 +49,7 @@ def _about_rule(name: str) -> dict[str, Any]:
         "severity": rule.severity,
         "message": rule.text,
         "source": rule.source,
+        "breaks_client": [broken._asdict() for broken in rule.breaks_client],
         "help_url": help_url(name),
     }
 
@@ -75,6 +76,8 @@ def _print(about: dict[str, Any]) -> None:
         click.echo(f"{actions} (`raise` raises {about['raises']})")
     if about.get("source"):
         click.echo(f"source: {about['source']}")
+    for broken in about.get("breaks_client", ()):
+        click.echo(f"breaks {broken['client']} {broken['version']}: {broken['effect']}")
     click.echo(about["help_url"])
 
 

@@ -74,6 +74,7 @@ class Clients:
             "calls": [
                 {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
                 for call in message.tool_calls or ()
+                if call.function is not None  # a custom call: this helper has no type for it
             ],
             "finish": choice.finish_reason,
             "usage": held.usage and held.usage.to_dict(),

@@ -84,6 +84,7 @@ STANDARDS = {
     "content_restated": "openai-chat",
     "array_body": "gemini",
     "message_repeated": "anthropic",
+    "block_left_open": "anthropic",
     "sequence_replayed": "openresponses",
     "sequence_untrusted": "openresponses",
 }

@@ -113,6 +113,7 @@ DiagnosticCode: TypeAlias = Literal[
     "sequence_replayed",
     "sequence_untrusted",
     "message_repeated",
+    "block_left_open",
     "other_dialect",
     "notes_left_out",
     "not_carried",

@@ -58,26 +58,34 @@ class Ending:
             return True
         if stray and text[:1] == b"<" and not stage.seen:
             raise stage.no_stream(stage.head)
-        if text != MARKER and not stage.done and not self._is_whole(text):
+        usable = len(text) if text == MARKER or stage.done else self._usable(text)
+        if usable == 0:
             return False
         if not stray and not stage.done:
             stage.place(offset, stage.ordinal, event, data)
             self._out.diagnose("unterminated_event")
+        if usable < len(text):
+            data = text[:usable]
         stage.payload(data, event, offset, stray=stray)
-        return True
+        return usable == len(text)
 
-    def _is_whole(self, text: bytes) -> bool:
-        """Whether an unfinished event can be read as it is; a broken one is a cut one."""
+    def _usable(self, text: bytes) -> int:
+        """How much of an unfinished event can be read: all of it, its whole lines, or nothing. The rest was cut."""
         if text[:1] not in (b"{", b"["):
-            return False
+            return 0
         try:
             parse(text, *self._stage.caps)
         except JsonFault as fault:
             # Too deep is too deep, whole or not.
             if fault.reason == "too_deep":
-                return True
+                return len(text)
             stage = self._stage
             if fault.reason == "too_many" or not stage.ladder:
-                return False
-            return climb(text, stage.caps, stage.is_of_use, finished=False).rung != "none"
-        return True
+                return 0
+            found = climb(text, stage.caps, stage.is_of_use, finished=False)
+            if found.rung == "none":
+                return 0
+            if found.rest is not None:
+                rest = text[found.rest :].strip(WHITE)
+                return len(text) if self._usable(rest) == len(rest) else found.rest
+        return len(text)

@@ -26,7 +26,7 @@ from streamweld._pure.pipeline.detect import (
     HeldPayload,
     UndetectedPayloads,
 )
-from streamweld._pure.pipeline.salvage import MARKER, WHITE, Climb, climb
+from streamweld._pure.pipeline.salvage import MARKER, WHITE, Climb, climb, count_documents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -284,8 +284,12 @@ class PayloadPipeline:
 
     def _climb(self, text: bytes, fault: JsonFault, event: str, *, stray: bool) -> None:
         """The payload is not JSON as it stands."""
-        out = self._out
         self._check_utf8(text)
+        self._rungs(text, 0, fault, event, stray=stray)
+
+    def _rungs(self, text: bytes, start: int, fault: JsonFault, event: str, *, stray: bool = False) -> None:
+        """The ladder on a payload, or on the rest of it from `start` on."""
+        out = self._out
         if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
         if fault.reason == "too_many" and self._max_values is not None:
@@ -296,7 +300,7 @@ class PayloadPipeline:
             return
         if found is None or found.rung == "none":
             if out.action("malformed_json") == "raise":
-                raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + _leading(out.payload))
+                raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + start + _leading(out.payload))
             out.diagnose("malformed_json")
             return
         if stray:
@@ -305,11 +309,26 @@ class PayloadPipeline:
             self._complain(text)
             return
         self._climbed(found, event)
+        if found.rest is not None:
+            self._rest(text[found.rest :], found.rest, event)
+
+    def _rest(self, text: bytes, start: int, event: str) -> None:
+        """What follows the whole lines of a payload: one document over several lines, or something broken."""
+        start += _leading(text)
+        text = text.strip(WHITE)
+        if self.done:
+            self._after_done(text, event)
+            return
+        try:
+            payload = parse(text, *self.caps)
+        except JsonFault as fault:
+            self._rungs(text, start, fault, event)
+            return
+        self._document(payload, event)
 
     def _climbed(self, found: Climb, event: str) -> None:
         if found.rung == "json_lines":
-            documents = sum(line != MARKER and line[:1] in (b"{", b"[") for line in found.lines)
-            self._out.diagnose("json_lines", detail=str(documents))
+            self._out.diagnose("json_lines", detail=str(count_documents(found.lines)))
             for line in found.lines:
                 if self.done:
                     self._after_done(line, event)

@@ -34,6 +34,7 @@ class Climb:
 
     rung: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
     lines: tuple[bytes, ...] = ()  # json_lines: what each line holds, trimmed, comments and blanks left out
+    rest: int | None = None  # json_lines: where the first line that is not whole begins; the ladder is for it alone
     documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole ones behind the broken one
 
 
@@ -44,9 +45,9 @@ def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finis
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
-        documents = _each_line(lines, caps)
-        if documents:
-            return Climb("json_lines", lines=documents)
+        documents, rest = _whole_lines(lines, caps)
+        if documents and (rest is None or count_documents(documents)):
+            return Climb("json_lines", lines=documents, rest=rest)
         joined = _whole(b"".join(lines), caps)
         if joined is not None:
             return Climb("lines_joined", documents=(joined,))
@@ -58,17 +59,23 @@ def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finis
     return Climb("none")
 
 
-def _each_line(lines: list[bytes], caps: Caps) -> tuple[bytes, ...]:
-    """The lines, if every one is a whole document, the marker, null or a comment."""
+def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
+    """The lines up to the first that is not a whole document, the marker, null or a comment, and where that begins."""
     kept: list[bytes] = []
-    for line in lines:
-        line = line.strip(WHITE)
-        if not line or line[:1] == b":":
-            continue
-        if line not in (MARKER, b"null") and _whole(line, caps) is None:
-            return ()
-        kept.append(line)
-    return tuple(kept)
+    start = 0
+    for sent in lines:
+        line = sent.strip(WHITE)
+        if line and line[:1] != b":":
+            if line not in (MARKER, b"null") and _whole(line, caps) is None:
+                return tuple(kept), start
+            kept.append(line)
+        start += len(sent) + 1
+    return tuple(kept), None
+
+
+def count_documents(lines: tuple[bytes, ...]) -> int:
+    """How many of the lines are documents."""
+    return sum(line != MARKER and line[:1] in (b"{", b"[") for line in lines)
 
 
 def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:

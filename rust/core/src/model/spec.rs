@@ -169,6 +169,7 @@ codes! {
     SEQUENCE_REPLAYED = "sequence_replayed",
     SEQUENCE_UNTRUSTED = "sequence_untrusted",
     MESSAGE_REPEATED = "message_repeated",
+    BLOCK_LEFT_OPEN = "block_left_open",
     OTHER_DIALECT = "other_dialect",
     NOTES_LEFT_OUT = "notes_left_out",
     NOT_CARRIED = "not_carried",

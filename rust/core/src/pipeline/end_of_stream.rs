@@ -13,7 +13,9 @@ use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::Salvaged;
+use crate::pipeline::salvage::WholeLines;
 use crate::pipeline::salvage::climb;
+use crate::pipeline::salvage::position;
 use crate::pipeline::salvage::trim;
 use crate::sse::Pending;
 use crate::sse::decode_utf8;
@@ -60,6 +62,10 @@ impl PayloadPipeline {
             {
                 Last::Used => ordinal += 1,
                 Last::Nothing => {}
+                Last::UsedInPart => {
+                    ordinal += 1;
+                    cut = true;
+                }
                 Last::Cut => cut = true,
             }
         }
@@ -113,13 +119,24 @@ impl PayloadPipeline {
         if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
         }
-        if text != MARKER && !self.done && !self.is_whole(out, arrival.data, text) {
+        let usable = match text == MARKER || self.done {
+            true => Usable::All,
+            false => self.usable(out, arrival.data, text),
+        };
+        if usable == Usable::Nothing {
             return Ok(Last::Cut);
         }
         if !arrival.stray && !self.done {
             out.at(arrival.offset, arrival.ordinal);
             arrival.show(out);
             out.diagnose(Code::UNTERMINATED_EVENT, None, "")?;
+        }
+        if let Usable::Lines(end) = usable {
+            let from = position(arrival.data, 0);
+            let data = arrival.data.get(from..position(arrival.data, end));
+            let data = data.unwrap_or_default();
+            self.arrival(out, PlacedPayload { data, ..arrival })?;
+            return Ok(Last::UsedInPart);
         }
         self.arrival(out, arrival)?;
         Ok(Last::Used)
@@ -148,17 +165,38 @@ impl PayloadPipeline {
         self.assembler.end(out, rest, input)
     }
 
-    /// Whether an unfinished event can be read as it is. A malformed one counts as truncated.
-    fn is_whole(&self, out: &Output<'_>, data: &[u8], text: &str) -> bool {
+    /// How much of an unfinished event can be read. The rest counts as truncated.
+    fn usable(&self, out: &Output<'_>, data: &[u8], text: &str) -> Usable {
         let lenient = out.config.policy.base != Base::Strict;
-        text.starts_with(['{', '['])
-            && match climb(data, text, self.reader(out), lenient) {
-                // Too deep is too deep, whole or not.
-                Salvaged::Broken(error) => error.problem == Problem::TooDeep,
-                Salvaged::Text => false,
-                _ => true,
+        if !text.starts_with(['{', '[']) {
+            return Usable::Nothing;
+        }
+        match climb(data, text, self.reader(out), lenient) {
+            // Too deep is too deep, whole or not.
+            Salvaged::Broken(error) if error.problem == Problem::TooDeep => Usable::All,
+            Salvaged::Broken(_) | Salvaged::Text => Usable::Nothing,
+            Salvaged::Lines(WholeLines {
+                rest: Some(start), ..
+            }) => {
+                let rest = trim(text.get(start..).unwrap_or_default());
+                let data = data.get(position(data, start)..).unwrap_or_default();
+                match self.usable(out, data, rest) {
+                    Usable::All => Usable::All,
+                    Usable::Lines(_) | Usable::Nothing => Usable::Lines(start),
+                }
             }
+            _ => Usable::All,
+        }
     }
+}
+
+/// How much of an unfinished event can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Usable {
+    All,
+    /// Its whole lines, which end here.
+    Lines(usize),
+    Nothing,
 }
 
 /// What is left over.
@@ -182,6 +220,8 @@ fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Used,
+    /// Its whole lines were used; what follows them was cut.
+    UsedInPart,
     /// It says nothing.
     Nothing,
     Cut,

@@ -31,6 +31,7 @@ use crate::pipeline::salvage::Salvaged;
 use crate::pipeline::salvage::climb;
 use crate::pipeline::salvage::position;
 use crate::pipeline::salvage::trim;
+use crate::pipeline::salvage::trim_start;
 use crate::pipeline::undetected::DialectWatch;
 use crate::pipeline::undetected::HeldPayload;
 use crate::pipeline::undetected::UndetectedPayloads;
@@ -256,17 +257,15 @@ impl PayloadPipeline {
         match found {
             Salvaged::Comment => out.diagnose(Code::COMMENT_AS_DATA, None, ""),
             Salvaged::Null => out.diagnose(Code::NULL_PAYLOAD, None, ""),
-            Salvaged::Lines(lines, documents) => {
-                out.diagnose(Code::JSON_LINES, None, &documents.to_string())?;
-                lines.into_iter().try_for_each(|line| {
-                    self.line(
-                        out,
-                        Payload {
-                            text: line,
-                            ..payload
-                        },
-                    )
-                })
+            Salvaged::Lines(whole) => {
+                out.diagnose(Code::JSON_LINES, None, &whole.documents.to_string())?;
+                for text in whole.lines {
+                    self.line(out, Payload { text, ..payload })?;
+                }
+                match whole.rest {
+                    Some(start) => self.rest(out, payload, start),
+                    None => Ok(()),
+                }
             }
             Salvaged::Joined(joined) => {
                 out.diagnose(Code::LINES_JOINED, None, "")?;
@@ -305,6 +304,34 @@ impl PayloadPipeline {
             Salvaged::Blank | Salvaged::Marker | Salvaged::Document(_) | Salvaged::Broken(_) => {
                 Ok(())
             }
+        }
+    }
+
+    /// What follows the whole lines of a payload: one document over several lines, or something broken.
+    fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> Step {
+        let sent = payload.text.get(start..).unwrap_or_default();
+        let text = trim(sent);
+        let start = start + (sent.len() - trim_start(sent).len());
+        let rest = Payload { text, ..payload };
+        if self.done {
+            return self.after_done(out, rest);
+        }
+        let data = payload.arrival.data;
+        let data = data.get(position(data, start)..).unwrap_or_default();
+        match climb(data, text, self.reader(out), true) {
+            Salvaged::Broken(error)
+                if payload.event == Some("error") && capped(out, error).is_none() =>
+            {
+                self.text(out, rest)
+            }
+            Salvaged::Broken(error) => {
+                let pos = start + error.pos;
+                self.broken(out, ScanError { pos, ..error }, payload.arrival)
+            }
+            Salvaged::Document(document) => {
+                self.document(out, document, rest, DocumentContext::default())
+            }
+            found => self.climbed(out, found, rest),
         }
     }
 

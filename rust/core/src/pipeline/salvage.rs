@@ -22,8 +22,8 @@ pub(crate) enum Salvaged<'t> {
     Null,
     Marker,
     Document(Read<'t>),
-    /// Every line is a document, a marker or nothing: what there is, in order, and how many documents.
-    Lines(Vec<&'t str>, usize),
+    /// Lines that are documents, markers or nothing.
+    Lines(WholeLines<'t>),
     /// One document, once its lines are put together.
     Joined(String),
     /// Whole documents behind a broken one.
@@ -31,6 +31,17 @@ pub(crate) enum Salvaged<'t> {
     /// Text that never was a document.
     Text,
     Broken(ScanError),
+}
+
+/// The lines of a payload up to the first one that is broken.
+#[derive(Debug)]
+pub(crate) struct WholeLines<'t> {
+    /// What there is, in order.
+    pub(crate) lines: Vec<&'t str>,
+    /// How many documents.
+    pub(crate) documents: usize,
+    /// Where in the text the first broken line begins; the other rungs are for it alone.
+    pub(crate) rest: Option<usize>,
 }
 
 fn is_white(c: char) -> bool {
@@ -67,8 +78,8 @@ pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: boo
     if !lenient || is_capped {
         return Salvaged::Broken(fault);
     }
-    if let Some((lines, count)) = lines(text, reader) {
-        return Salvaged::Lines(lines, count);
+    if let Some(lines) = whole_lines(text, reader) {
+        return Salvaged::Lines(lines);
     }
     if text.contains('\n') {
         // In bytes: a character may be cut over two lines.
@@ -89,25 +100,35 @@ pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: boo
     }
 }
 
-/// The lines, if every one is a whole document, the marker, null or a comment, and how many are documents.
-fn lines(text: &str, reader: Reader) -> Option<(Vec<&str>, usize)> {
+/// The lines up to the first that is not a whole document, the marker, null or a comment. Before a broken line there is a
+/// document.
+fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     if !text.contains('\n') {
         return None;
     }
-    let mut out = Vec::new();
-    let mut documents = 0;
-    for line in text
-        .split('\n')
-        .map(trim)
-        .filter(|line| !line.is_empty() && !line.starts_with(':'))
-    {
-        if line != MARKER && line != "null" {
-            whole(line, reader)?;
-            documents += 1;
+    let (mut lines, mut documents, mut start) = (Vec::new(), 0, 0);
+    for sent in text.split('\n') {
+        let line = trim(sent);
+        if !line.is_empty() && !line.starts_with(':') {
+            if line != MARKER && line != "null" {
+                if whole(line, reader).is_none() {
+                    return (documents > 0).then_some(WholeLines {
+                        lines,
+                        documents,
+                        rest: Some(start),
+                    });
+                }
+                documents += 1;
+            }
+            lines.push(line);
         }
-        out.push(line);
+        start += sent.len() + 1;
     }
-    Some((out, documents))
+    Some(WholeLines {
+        lines,
+        documents,
+        rest: None,
+    })
 }
 
 /// Whole documents behind a broken one that are of use: later lines, and what follows a `data:` inside a line.
@@ -184,7 +205,11 @@ mod tests {
     fn rung(text: &str) -> String {
         match climb(text.as_bytes(), text, CHAT, true) {
             Salvaged::Document(_) => "document".to_owned(),
-            Salvaged::Lines(lines, count) => format!("{count} of {}", lines.len()),
+            Salvaged::Lines(WholeLines {
+                lines,
+                documents,
+                rest,
+            }) => format!("{documents} of {}, rest {rest:?}", lines.len()),
             Salvaged::Tail(tails) => format!("tail {}", tails.join(" ")),
             other => format!("{other:?}").to_lowercase(),
         }
@@ -201,8 +226,9 @@ mod tests {
 
     #[test]
     fn rungs_in_order() {
-        assert_eq!(rung("{}\n{}\n\n[DONE]"), "2 of 3");
-        assert_eq!(rung("[DONE]\n: x\n[DONE]"), "0 of 2");
+        assert_eq!(rung("{}\n{}\n\n[DONE]"), "2 of 3, rest None");
+        assert_eq!(rung("[DONE]\n: x\n[DONE]"), "0 of 2, rest None");
+        assert_eq!(rung("{}\n[DONE]\n{\"a"), "1 of 2, rest Some(10)");
         assert_eq!(
             rung("{\"a\":\"x\ny\"}"),
             "joined(\"{\\\"a\\\":\\\"xy\\\"}\")"

@@ -156,8 +156,7 @@ class BlockReader:
             if self._given <= index < len(self._held) and index not in self._restated:
                 self._restated.add(index)
                 self._out.diagnose("content_restated")
-        if self._standing is not None:
-            self._out.touch("block_open")  # readers have one open block: what is stopped next is the latest to them
+        self._left_open("block_open")  # readers have one open block: what is stopped next is the latest to them
         if index != self._fresh:
             self._out.touch("other_index")  # readers put blocks one behind the other, and find them by their index
         self._standing = index
@@ -323,8 +322,14 @@ class BlockReader:
     def end(self) -> None:
         """The end of the message: nothing should be open."""
         self.settle()
+        self._left_open("not_closed")  # readers run a call when its block is stopped
+        self._standing = None
+
+    def _left_open(self, reason: str) -> None:
+        """The latest block had to be stopped by now."""
         if self._standing is not None:
-            self._out.touch("not_closed")  # readers run a call when its block is stopped
+            self._out.touch(reason)
+            self._out.diagnose("block_left_open", detail=str(self._standing))
 
     def _expect(self, index: int | None) -> None:
         """An event of an open block."""

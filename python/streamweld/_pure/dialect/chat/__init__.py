@@ -12,7 +12,7 @@ from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.chat.anomalies import is_read
 from streamweld._pure.dialect.chat.calls import CallReader
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
-from streamweld._pure.dialect.chat.error import find_error, is_complaint, value_error
+from streamweld._pure.dialect.chat.error import complains, find_error, holds_chunk, is_complaint, value_error
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
 from streamweld._pure.dialect.chat.readers import check_chunk
 from streamweld._pure.dialect.chat.usage import read_usage_member
@@ -86,7 +86,7 @@ class ChatDecoder:
     @staticmethod
     def is_of_use(value: object) -> bool:
         """Whether a document behind a broken one brings what may be taken from there: a chunk, or an error."""
-        return is_object(value) and not _USED.isdisjoint(value)
+        return is_object(value) and (not _USED.isdisjoint(value) or holds_chunk(value.get("data")) or complains(value))
 
     @staticmethod
     def is_note(value: object) -> bool:

@@ -24,12 +24,12 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
         return read_error(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":
         return read_error(payload, path, value)
-    return read_error(payload, path, value) if _complains(value) else None
+    return read_error(payload, path, value) if complains(value) else None
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
     """Whether a whole body is an error without the word: a message with its code, or all that there is."""
-    return _complains(value) or is_bare(value)
+    return complains(value) or is_bare(value)
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
@@ -43,8 +43,8 @@ def value_error(payload: Payload) -> ErrorFields:
     return read_error(payload, (), payload.value)
 
 
-def _complains(value: Mapping[str, Any]) -> bool:
-    if value.get("choices") or value.get("usage") or _holds_chunk(value.get("data")):
+def complains(value: Mapping[str, Any]) -> bool:
+    if value.get("choices") or value.get("usage") or holds_chunk(value.get("data")):
         return False
     if reports_failure(value):
         return True
@@ -62,9 +62,9 @@ def _says_nothing(error: object) -> bool:
 
 def _brings_chunk(value: Mapping[str, Any]) -> bool:
     """Whether there is a chunk beside the error, maybe in an envelope."""
-    return any(name in value for name in ("choices", "usage")) or _holds_chunk(value.get("data"))
+    return any(name in value for name in ("choices", "usage")) or holds_chunk(value.get("data"))
 
 
-def _holds_chunk(inner: object) -> bool:
+def holds_chunk(inner: object) -> bool:
     """Whether the envelope's `data` is a chunk."""
     return is_object(inner) and ("choices" in inner or "usage" in inner)

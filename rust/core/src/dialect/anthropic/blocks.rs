@@ -168,9 +168,7 @@ impl Blocks {
                 wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
             }
         }
-        if self.standing.is_some() {
-            wire.out.touch("block_open"); // readers have one open block: what is stopped next is the latest to them
-        }
+        self.left_open(wire, "block_open")?; // readers have one open block: what is stopped next is the latest to them
         if index != self.fresh {
             wire.out.touch("other_index"); // readers put blocks one behind the other, and find them by their index
         }
@@ -411,10 +409,20 @@ impl Blocks {
     /// The end of the message: nothing should be open.
     pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.settle(wire)?;
-        if self.standing.is_some() {
-            wire.out.touch("not_closed"); // readers run a call when its block is stopped
-        }
+        self.left_open(wire, "not_closed")?; // readers run a call when its block is stopped
+        self.standing = None;
         Ok(())
+    }
+
+    /// The latest block had to be stopped by now.
+    #[inline]
+    fn left_open(&self, wire: &mut DecodeContext<'_, '_>, reason: &'static str) -> Step {
+        let Some(index) = self.standing else {
+            return Ok(());
+        };
+        wire.out.touch(reason);
+        wire.out
+            .diagnose(Code::BLOCK_LEFT_OPEN, None, &index.to_string())
     }
 
     /// The message is over, or the input is.

@@ -56,7 +56,7 @@ fn has_choices(chunk: &Chunk<'_>) -> bool {
     }
 }
 
-fn complains(chunk: &Chunk<'_>) -> bool {
+pub(crate) fn complains(chunk: &Chunk<'_>) -> bool {
     let has = |name: &str| present(find(&chunk.rest, name)).is_some();
     let said = |slot: Slot<'_>| slot.is_some_and(|raw| !says_nothing(raw));
     if has_choices(chunk) || said(chunk.usage) || holds_chunk(find(&chunk.rest, "data")) {
@@ -74,7 +74,7 @@ fn complains(chunk: &Chunk<'_>) -> bool {
 }
 
 /// Whether the envelope's `data` is a chunk.
-fn holds_chunk(data: Slot<'_>) -> bool {
+pub(crate) fn holds_chunk(data: Slot<'_>) -> bool {
     let inner = data.map(members).unwrap_or_default();
     ["choices", "usage"]
         .iter()

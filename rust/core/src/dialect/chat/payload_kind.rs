@@ -1,5 +1,7 @@
 //! What kind of payload a document is: wrapped, an error alone, a whole body, of use, a note.
 
+use crate::dialect::chat::error::complains;
+use crate::dialect::chat::error::holds_chunk;
 use crate::dialect::chat::error::is_complaint;
 use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
@@ -94,7 +96,10 @@ fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
 /// Whether a document behind a broken one brings what may be taken from there: a chunk, or an error.
 pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
     match document {
-        Document::Object(chunk) => chunk.is_chunk() || chunk.error.is_some(),
+        Document::Object(chunk) => {
+            let enveloped = || holds_chunk(find(&chunk.rest, "data"));
+            chunk.is_chunk() || chunk.error.is_some() || enveloped() || complains(chunk)
+        }
         Document::Other(_) => false,
     }
 }

@@ -67,7 +67,6 @@ NAMED_DOCUMENTS = {
 STANDARDS = {
     "invalid_utf8": "whatwg",
     "unterminated_event": "whatwg",
-    "partial_event_dropped": "whatwg",
     "stray_payload": "whatwg",
     "lines_joined": "whatwg",
     "json_lines": "whatwg",

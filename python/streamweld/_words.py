@@ -48,7 +48,6 @@ TruncatedAt: TypeAlias = Literal[
 DiagnosticCode: TypeAlias = Literal[
     "invalid_utf8",
     "unterminated_event",
-    "partial_event_dropped",
     "comment_as_data",
     "null_payload",
     "stray_payload",

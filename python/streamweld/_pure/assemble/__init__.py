@@ -312,30 +312,28 @@ class Assembler(ItemSurface, AttachedSurface):
         if self._over:
             return self.completeness
         ends = {_end_of(choice) for choice in self._choices.values()}
-        if how is InputEnd.BROKEN or self._broken_off or not ends:
+        # An unfinished event after the finish reason may hold more of the answer.
+        if rest != "nothing" or how is InputEnd.BROKEN or self._broken_off or not ends:
             ends = {_ChoiceEnd.OPEN}
-        assumes = self._shared.settings.switches.missing_terminal == "assume" and rest == "nothing"
         if ends == {_ChoiceEnd.REASON}:
-            if self._whole_here and rest == "nothing":
+            if self._whole_here:
                 self.done()
             else:
-                self._assume("no_terminal_marker", rest)
-        elif assumes and _ChoiceEnd.OPEN not in ends:
+                self._assume("no_terminal_marker")
+        elif self._shared.settings.switches.missing_terminal == "assume" and _ChoiceEnd.OPEN not in ends:
             if self._out.action("terminal_missing") == "raise":
                 self._truncate("terminal_missing", rest, how)
             else:
-                self._assume("terminal_missing", rest)
+                self._assume("terminal_missing")
         else:
             self._truncate("truncated", rest, how)
         return self.completeness
 
-    def _assume(self, code: str, rest: Rest) -> None:
+    def _assume(self, code: str) -> None:
         """The input ended without the terminal marker, at a place where the answer may have ended."""
         self._over = True
         self._close(ended=False, assumed=True)
         self.completeness = "assumed"
-        if rest != "nothing":
-            self._out.diagnose("partial_event_dropped")
         self._out.diagnose(code)
 
     def _truncate(self, code: str, rest: Rest, how: InputEnd) -> None:

@@ -96,9 +96,6 @@ impl Assembler {
                 self.over = true;
                 self.close(out, Closing::Reasoned)?;
                 self.completeness = Completeness::Assumed;
-                if rest != UnfinishedInput::Nothing {
-                    out.diagnose(Code::PARTIAL_EVENT_DROPPED, None, "")?;
-                }
                 out.diagnose(Code::NO_TERMINAL_MARKER, None, "")
             }
             Outcome::Unsaid if !out.dooms(missing) => {
@@ -114,23 +111,19 @@ impl Assembler {
 
     /// What an input that ends here came to.
     fn outcome(&self, assumes: MissingTerminal, rest: UnfinishedInput, input: InputEnd) -> Outcome {
-        if input == InputEnd::Broken || self.end_on_wire == EndOnWire::BrokenOff {
+        // An unfinished event after the finish reason may hold more of the answer.
+        if rest != UnfinishedInput::Nothing
+            || input == InputEnd::Broken
+            || self.end_on_wire == EndOnWire::BrokenOff
+        {
             return Outcome::Cut;
         }
         match self.choices.iter().map(end_of).max() {
-            Some(ChoiceEnd::Reasoned) if self.is_whole_here(rest) => Outcome::Whole,
+            Some(ChoiceEnd::Reasoned) if self.end_on_wire == EndOnWire::Whole => Outcome::Whole,
             Some(ChoiceEnd::Reasoned) => Outcome::Reasoned,
-            Some(ChoiceEnd::Closed)
-                if assumes == MissingTerminal::Assume && rest == UnfinishedInput::Nothing =>
-            {
-                Outcome::Unsaid
-            }
+            Some(ChoiceEnd::Closed) if assumes == MissingTerminal::Assume => Outcome::Unsaid,
             Some(ChoiceEnd::Closed | ChoiceEnd::Open) | None => Outcome::Cut,
         }
-    }
-
-    fn is_whole_here(&self, rest: UnfinishedInput) -> bool {
-        self.end_on_wire == EndOnWire::Whole && rest == UnfinishedInput::Nothing
     }
 
     /// The input ended too early: what is open was cut. `code` is the one whose action raises it.

@@ -104,7 +104,6 @@ pub struct Code(u8);
 codes! {
     INVALID_UTF8 = "invalid_utf8",
     UNTERMINATED_EVENT = "unterminated_event",
-    PARTIAL_EVENT_DROPPED = "partial_event_dropped",
     COMMENT_AS_DATA = "comment_as_data",
     NULL_PAYLOAD = "null_payload",
     STRAY_PAYLOAD = "stray_payload",

@@ -10,6 +10,8 @@ import streamweld as sw
 from streamweld import events
 from streamweld.history import check, convert
 
+from tests.support.backends import make_parser
+
 USER = {"role": "user", "content": "hi"}
 NEXT = {"role": "user", "content": "go on"}
 
@@ -314,3 +316,22 @@ def test_arguments_that_were_cut_are_wrapped_as_they_were_written() -> None:
     made = convert([USER, sw.parse(stream, dialect="anthropic")], target="anthropic")
     assert made.payload["messages"][1]["content"][0]["input"] == {"_raw": '{"a": '}
     assert made.edits[0].rule == "arguments_broken"
+
+
+@pytest.mark.parametrize("last", [{"text": " there"}, {"text": ""}])
+def test_the_signature_of_a_streamed_text_of_gemini_goes_back(last: dict[str, Any], backend: str) -> None:
+    """Gemini sends it with the last part, which may be empty, and asks for it back on the text."""
+    signed = {**last, "thoughtSignature": "c2ln"}
+    parts = [[{"text": "Hello"}], [signed]]
+    chunks = [{"candidates": [{"index": 0, "content": {"role": "model", "parts": part}}]} for part in parts]
+    chunks[-1]["candidates"][0]["finishReason"] = "STOP"  # type: ignore[index]
+    with make_parser(backend, "gemini") as parser:
+        for chunk in chunks:
+            parser.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    user, after = {"role": "user", "parts": [{"text": "hi"}]}, {"role": "user", "parts": [{"text": "go on"}]}
+    made = convert([user, parser.response, after], target="gemini")
+    text = "Hello" + last["text"]
+    assert made.payload["contents"][1] == {"role": "model", "parts": [{"text": text, "thoughtSignature": "c2ln"}]}
+    assert (made.edits, made.losses) == ((), ())
+    lost = convert([user, parser.response, after], source="gemini", target="anthropic")
+    assert [(loss.feature, loss.removed) for loss in lost.losses] == [("signature", "c2ln")]

@@ -123,7 +123,7 @@ def _entries(part: Reasoning) -> list[Any]:
         made: list[Any] = [{"type": "reasoning.summary", "summary": text, **head} for text in part.segments]
     else:
         signature = {"signature": part.signature} if part.signature else {}
-        texts = part.segments or (("",) if part.signature else ())
+        texts = [text for text in part.segments if text] or ([""] if part.signature else [])
         made = [{"type": "reasoning.text", "text": text, **head} for text in texts]
         if made:
             made[-1] |= signature

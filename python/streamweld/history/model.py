@@ -130,10 +130,11 @@ class _Part:
 
 @_part
 class Text(_Part):
-    """Text, or a refusal."""
+    """Text, or a refusal. `signature`: Gemini's, which it may put on any part."""
 
     text: str = ""
     refusal: bool = False
+    signature: str | None = None
 
 
 @_part

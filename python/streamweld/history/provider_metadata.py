@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["ProviderMetadata", "read_metadata", "write_metadata"]
+__all__ = ["ProviderMetadata", "read_metadata", "text_signature", "write_metadata"]
 
 # The members of provider metadata that are custody, not mere options, by provider.
 _SIGNATURES: Final = ("signature", "thoughtSignature")
@@ -36,6 +36,13 @@ def read_metadata(told: Any) -> ProviderMetadata:
             if item_id or signature or encrypted:
                 return ProviderMetadata(str(issuer), item_id, signature, encrypted)
     return ProviderMetadata(None, None, None, None)
+
+
+def text_signature(told: Any) -> tuple[str | None, bool]:
+    """Return the signature that Google put on a text, and whether the metadata holds nothing else."""
+    found = read_metadata(told)
+    signed = found.issuer in ("google", "vertex") and found.signature is not None
+    return (found.signature, told == {found.issuer: {"thoughtSignature": found.signature}}) if signed else (None, False)
 
 
 def _word(said: Mapping[str, Any], name: str) -> str | None:

@@ -263,11 +263,17 @@ class _Checker:
                     self.add("option_unsupported", (name,), f"{name} with {request.get('model')}")
         if facts.get("one_of_two") and request.get("temperature") is not None and request.get("top_p") is not None:
             self.add("option_conflict", ("top_p",), "temperature and top_p")
+        forced = object_of(request.get("tool_choice")).get("type") in ("any", "tool")
+        if facts.get("always_thinks"):
+            if kind == "disabled":
+                self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
+            if forced:
+                self.add("option_unsupported", ("tool_choice",), f"a forced call with {request.get('model')}")
         if kind not in ("enabled", "adaptive"):
             return
         if facts["thinking"] and kind not in facts["thinking"]:
             self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
-        if object_of(request.get("tool_choice")).get("type") in ("any", "tool"):
+        if forced and not facts.get("always_thinks"):
             self.add("option_conflict", ("tool_choice",), "thinking and a forced call")
         if request.get("temperature") not in (None, 1) or request.get("top_k") is not None:
             self.add(

@@ -65,6 +65,8 @@ def _lacks(work: Work) -> Sequence[str]:
 
 def _anthropic(work: Work, made: dict[str, Any]) -> None:
     facts = model_facts("anthropic", made.get("model"))
+    if facts.get("always_thinks"):
+        _always_thinking(work, made)
     config = object_of(made.get("thinking"))
     if config.get("type") in ("enabled", "adaptive"):
         _thinking(work, made, facts)
@@ -87,6 +89,17 @@ def _anthropic(work: Work, made: dict[str, Any]) -> None:
             "option_conflict", ("output_config", "effort"), f"effort {effort} -> high, as thinking is off", effort
         )
         put(made, "output_config.effort", "high")
+
+
+def _always_thinking(work: Work, made: dict[str, Any]) -> None:
+    """Leave out what a model that always thinks rejects: thinking that is off, and forced calls."""
+    config, choice = object_of(made.get("thinking")), object_of(made.get("tool_choice"))
+    if config.get("type") == "disabled":
+        work.lose("thinking", _origin(work, "thinking"), "the model always thinks", made.pop("thinking"))
+    if choice.get("type") in ("any", "tool"):
+        why = "the model always thinks, and so no call can be forced"
+        work.lose("tool_choice", _origin(work, "tool_choice"), why, dict(choice), vital=True)
+        made["tool_choice"] = {"type": "auto", **{k: v for k, v in choice.items() if k == "disable_parallel_tool_use"}}
 
 
 def _drop(work: Work, made: dict[str, Any], name: str, why: str, implied: Any = None) -> None:

@@ -202,6 +202,9 @@ def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) ->
     """`thinking` for a Claude model; None where it is to be left out."""
     kinds = facts["thinking"]
     if found.on is False:
+        if facts.get("always_thinks"):
+            work.lose("thinking", found.path, "the model always thinks", dict(found.raw))
+            return None
         if facts["off"] is None:
             work.edit(
                 "option_implied", found.path, "left out: the model does not think unless it is told", dict(found.raw)

@@ -9,6 +9,7 @@ An agent is a function from a scenario to a request; a scenario is a list of ste
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["HISTORIES", "AgentHistory"]
+
+FULL: Final = os.environ.get("STREAMWELD_FULL") == "1"
 
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PDF: Final = "JVBERi0xLjQKJcfsj6IK"
@@ -623,6 +626,7 @@ _UNSAID: Final = {"langgraph": ("think",)}
 
 
 def _made() -> list[AgentHistory]:
+    from tests.history.judge.faults import FAULTS
     from tests.history.judge.special import SPECIAL
 
     out: list[AgentHistory] = []
@@ -635,7 +639,7 @@ def _made() -> list[AgentHistory]:
             assert len(missing) == (name == "interrupted"), (agent, name, missing)  # the result that never came
             kept = tuple(token for token in kept if token not in missing)
             out.append(AgentHistory(f"{agent}/{name}", source, request, kept))
-    for name, source, request in SPECIAL:
+    for name, source, request in [*SPECIAL, *(FAULTS if FULL else ())]:
         tokens = tuple(sorted(set(_tokens(json.dumps(request)))))
         out.append(AgentHistory(name, source, request, tokens))
     return out

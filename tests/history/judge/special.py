@@ -77,6 +77,20 @@ def responses(*items: Any, **more: Any) -> dict[str, Any]:
     return {"model": "gpt-5.6-codex", "input": [asked, *items], "store": False, **more}
 
 
+LOCAL_SHELL: Final = {
+    "type": "local_shell_call",
+    "id": "lsh_1",
+    "call_id": "call_s",
+    "status": "completed",
+    "action": {"type": "exec", "command": ["ls", "tokdir"], "env": {}},
+}
+SHELL: Final = {
+    "type": "shell_call",
+    "id": "sh_1",
+    "call_id": "call_s",
+    "status": "completed",
+    "action": {"commands": ["ls tokdir"], "timeout_ms": 1000, "max_output_length": None},
+}
 CODEX: Final = [
     (
         "codex/apply-patch-custom",
@@ -104,13 +118,7 @@ CODEX: Final = [
     (
         "codex/local-shell",
         responses(
-            {
-                "type": "local_shell_call",
-                "id": "lsh_1",
-                "call_id": "call_s",
-                "status": "completed",
-                "action": {"type": "exec", "command": ["ls", "tokdir"], "env": {}},
-            },
+            LOCAL_SHELL,
             {"type": "local_shell_call_output", "id": "call_s", "output": "tokdone"},
             tools=[{"type": "local_shell"}],
         ),
@@ -118,13 +126,7 @@ CODEX: Final = [
     (
         "codex/local-shell-call-id",  # as OpenAI's guide has it: the output has no id of its own
         responses(
-            {
-                "type": "local_shell_call",
-                "id": "lsh_1",
-                "call_id": "call_s",
-                "status": "completed",
-                "action": {"type": "exec", "command": ["ls", "tokdir"], "env": {}},
-            },
+            LOCAL_SHELL,
             {"type": "local_shell_call_output", "id": "lsho_1", "call_id": "call_s", "output": "tokdone"},
             tools=[{"type": "local_shell"}],
         ),
@@ -132,13 +134,7 @@ CODEX: Final = [
     (
         "codex/shell-silent",
         responses(
-            {
-                "type": "shell_call",
-                "id": "sh_1",
-                "call_id": "call_s",
-                "status": "completed",
-                "action": {"commands": ["touch tokdir"], "timeout_ms": 1000, "max_output_length": None},
-            },
+            SHELL,
             {"type": "shell_call_output", "call_id": "call_s", "output": []},
             tools=[{"type": "shell"}],
         ),
@@ -146,13 +142,7 @@ CODEX: Final = [
     (
         "codex/shell",
         responses(
-            {
-                "type": "shell_call",
-                "id": "sh_1",
-                "call_id": "call_s",
-                "status": "completed",
-                "action": {"commands": ["ls tokdir"], "timeout_ms": 1000, "max_output_length": None},
-            },
+            SHELL,
             {
                 "type": "shell_call_output",
                 "call_id": "call_s",

@@ -249,7 +249,7 @@ def _response_pairs(items: list[Json], *, stored: bool) -> Iterator[str]:
                 yield f"ID /{n}: {item['call_id']!r:.80}"
             if kind == "function_call" and not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", str(item.get("name"))):
                 yield f"NAME /{n}: {item.get('name')!r}"
-        elif kind.endswith("_call_output"):
+        elif kind.endswith(("_call_output", "tool_search_output")):
             call_id = item.get("call_id", item.get("id"))
             answered[call_id] += 1
             if not called[call_id] and not stored:

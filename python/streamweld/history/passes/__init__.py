@@ -53,6 +53,7 @@ ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
     reasoning_items.run,
     ids.run,
     signatures.run,
+    signatures.run_texts,
     content.run,
     items.run,
     order.run,

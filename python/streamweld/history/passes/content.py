@@ -97,6 +97,8 @@ def _content(
         context.lose(part.kind, part.path, "only the dialect it came from can say it", gone)
         return None
     if isinstance(part, Text):
+        if part.signature:  # it may be the reason for an empty text
+            return part
         if drop_empty and not part.text:
             context.edit("text_empty", part.path, "dropped an empty text", part.text)
             return None

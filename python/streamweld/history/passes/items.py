@@ -124,8 +124,8 @@ class _Cleaner:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
             origin = part.origin
-            # A message may hold nothing but calls, or be a result: what is refused of it goes with them.
-            whole = isinstance(part, Call) or (isinstance(part, Result) and bool(self.members))
+            # A message may hold nothing but these: what is refused of it goes with them.
+            whole = isinstance(part, Call) or bool(self.members)
             if whole and origin is not None and origin.dialect == self.context.family:
                 return self._message(part, origin, turn)
             return part
@@ -225,12 +225,14 @@ class _Cleaner:
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
         """Return the members that the target's schema lacks and that would be written back unchanged: members
-        beyond the model, and empty members of the model."""
+        beyond the model, empty members of the model, and members that the model skips."""
         known = self.members.get(kind)
         if known is None:
             return set()
-        found = {name for name in members_of(raw) if name not in known}
-        return {name for name in found if name in extra or not members_of(raw)[name]}
+        told = members_of(raw)
+        found = {name for name in told if name not in known}
+        skipped = {"index"} | ({"reasoning"} if told.get("reasoning_content") is not None else set())
+        return {name for name in found if name in extra or name in skipped or not told[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
         """Return the members that only carry the signature of a call, or name a result, if the target lacks them."""

@@ -1,10 +1,11 @@
-"""Sign the first call of each step, for targets that require it. Constraint: `reasoning.dummy_signature`."""
+"""Sign the first call of each step, for targets that require it, and drop the signatures of texts where no target can
+put them. Constraint: `reasoning.dummy_signature`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from streamweld.history.model import Call, changed, with_parts
+from streamweld.history.model import Call, Text, changed, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
-__all__ = ["run"]
+__all__ = ["run", "run_texts"]
+
+_SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign a text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -38,6 +41,27 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         out.append(with_parts(turn, (*turn.parts[:at], signed, *turn.parts[at + 1 :])))
     found.adopt(out, [new.get(id(call), call) for call in found.calls])
     return out
+
+
+def run_texts(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns without signatures on texts, if the target's texts have none."""
+    if context.family in _SIGNED_TEXTS or _SIGNED_TEXTS.isdisjoint(context.survey(turns).dialects):
+        return turns
+    return [_unsigned(turn, context) for turn in turns]
+
+
+def _unsigned(turn: Turn, context: Context) -> Turn:
+    if not any(isinstance(part, Text) and part.signature for part in turn.parts):
+        return turn
+    parts: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, Text) and part.signature:
+            why = "the target has no place for the signature of a text"
+            context.lose("signature", part.path, why, part.signature)
+            parts.append(changed(part, signature=None))
+        else:
+            parts.append(part)
+    return with_parts(turn, parts)
 
 
 def _first_call(parts: Sequence[Part]) -> tuple[int, Call | None]:

@@ -19,7 +19,7 @@ from streamweld.history.model import (
     Turn,
     pointer,
 )
-from streamweld.history.provider_metadata import read_metadata
+from streamweld.history.provider_metadata import read_metadata, text_signature
 from streamweld.history.read.common import (
     as_list,
     as_mapping,
@@ -41,6 +41,7 @@ __all__ = ["DIALECT", "read"]
 DIALECT: Final = "ai-sdk-model"
 _MESSAGE: Final = frozenset({"role", "content"})
 _TEXT: Final = frozenset({"type", "text"})
+_SIGNED_TEXT: Final = _TEXT | {"providerOptions"}
 _REASONING: Final = frozenset({"type", "text", "providerOptions"})
 _CALL: Final = frozenset({"type", "toolCallId", "toolName", "input", "args", "providerExecuted", "providerOptions"})
 _RESULT: Final = frozenset({"type", "toolCallId", "toolName", "output", "result", "isError"})
@@ -73,7 +74,9 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = raw.get("type")
     if kind == "text":
-        return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+        signature, alone = text_signature(raw.get("providerOptions"))
+        place = locate(origin, path, raw, _SIGNED_TEXT if alone else _TEXT)
+        return Text(*place, text=as_text(raw.get("text"), path), signature=signature)
     if kind == "reasoning":
         told = read_metadata(raw.get("providerOptions"))
         return Reasoning(

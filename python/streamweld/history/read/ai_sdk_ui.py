@@ -18,7 +18,7 @@ from streamweld.history.model import (
     Turn,
     pointer,
 )
-from streamweld.history.provider_metadata import read_metadata
+from streamweld.history.provider_metadata import read_metadata, text_signature
 from streamweld.history.read.common import (
     as_list,
     as_mapping,
@@ -40,6 +40,7 @@ DIALECT: Final = "ai-sdk-ui"
 _MESSAGE: Final = frozenset({"role", "parts"})
 _STEP: Final = frozenset({"type"})
 _TEXT: Final = frozenset({"type", "text", "state"})
+_SIGNED_TEXT: Final = _TEXT | {"providerMetadata"}
 _REASONING: Final = frozenset({"type", "text", "state", "providerMetadata"})
 _FILE: Final = frozenset({"type", "url", "mediaType", "filename"})
 _TOOL: Final = frozenset(
@@ -106,7 +107,9 @@ def _tool_name(raw: Json, path: Path) -> str | None:
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = as_text(raw.get("type"), path)
     if kind == "text":
-        return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
+        signature, alone = text_signature(raw.get("providerMetadata"))
+        place = locate(origin, path, raw, _SIGNED_TEXT if alone else _TEXT)
+        return Text(*place, text=as_text(raw.get("text"), path), signature=signature)
     if kind == "reasoning":
         told = read_metadata(raw.get("providerMetadata"))
         return Reasoning(

@@ -27,8 +27,8 @@ __all__ = ["DIALECT", "read", "read_system"]
 
 DIALECT: Final = "gemini"
 _CONTENT: Final = frozenset({"role", "parts"})
-_TEXT: Final = frozenset({"text"})
-_THOUGHT: Final = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
+_TEXT: Final = frozenset({"text", "thoughtSignature", "thought_signature"})
+_THOUGHT: Final = _TEXT | {"thought"}
 _CALL: Final = frozenset({"functionCall", "function_call", "thoughtSignature", "thought_signature"})
 _RESULT: Final = frozenset({"functionResponse", "function_response"})
 _FUNCTION: Final = frozenset({"id", "name", "args"})
@@ -87,7 +87,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
                 issuer=issuer or "google",
                 assumed=not issuer,
             )
-        return Text(*locate(origin, path, raw, _TEXT), text=text)
+        return Text(*locate(origin, path, raw, _TEXT), text=text, signature=signature)
     call = _either(raw, "functionCall", "function_call")
     if isinstance(call, dict):
         function = as_mapping(call, path)

@@ -60,7 +60,12 @@ def _content(turn: Turn, writer: Writer, names: OpenCalls[str]) -> Any:
             writer.extra_members(part)
         return "\n\n".join([part.text for part in turn.parts if isinstance(part, Text)])
     only = turn.parts[0] if len(turn.parts) == 1 else None
-    if isinstance(only, Text) and not writer.extra_members(only) and (only.raw is None or not writer.own(only)):
+    if (
+        isinstance(only, Text)
+        and not only.signature
+        and not writer.extra_members(only)
+        and (only.raw is None or not writer.own(only))
+    ):
         return only.text
     out: list[Any] = []
     for part in turn.parts:
@@ -95,7 +100,8 @@ def _reasoning(part: Reasoning, text: str) -> dict[str, Any]:
 def _block(part: Part, named: str | None, writer: Writer) -> Any:
     beyond = writer.extra_members(part)
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **beyond}
+        made = write_metadata("google", None, part.signature, None)
+        return {"type": "text", "text": part.text, **({"providerOptions": made} if made else {}), **beyond}
     if isinstance(part, Reasoning):
         return _reasoning(part, part.text) | beyond
     if isinstance(part, Call):

@@ -124,7 +124,8 @@ def _part(part: Part, writer: Writer) -> Any:
         return own
     beyond = writer.extra_members(part)
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text, **beyond}
+        made = write_metadata("google", None, part.signature, None)
+        return {"type": "text", "text": part.text, **({"providerMetadata": made} if made else {}), **beyond}
     if isinstance(part, Reasoning):
         return _reasoning(part, part.text) | beyond
     if isinstance(part, Media):

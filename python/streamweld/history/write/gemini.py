@@ -103,7 +103,7 @@ def _is_bare(part: Result) -> bool:
 def _made(part: Part, named: str | None) -> Any:
     block: dict[str, Any]
     if isinstance(part, Text):
-        return {"text": part.text}
+        return {"text": part.text, "thoughtSignature": part.signature} if part.signature else {"text": part.text}
     if isinstance(part, Call):
         function = {"name": part.name, "args": arguments_object(part) or {}}
         block = {"functionCall": {"id": part.call_id, **function} if part.call_id else function}

@@ -9,6 +9,7 @@ import pytest
 from streamweld.testing import OPERATORS, Call, Text, build
 
 from tests.docs.pages import DOCS
+from tests.testing import agents
 from tests.testing.judges import Court, Row, page
 
 if TYPE_CHECKING:
@@ -64,6 +65,25 @@ def test_the_page_has_a_row_for_what_is_not_always_right() -> None:
     assert "| `crlf` | Lines end with CR and LF. | 1/4 | 4/4 |" in text
     assert "`comments`" not in text
     assert "1 more operators are read correctly either way." in text
+
+
+def test_the_page_of_the_agents_counts_what_is_fixed_and_what_is_made_wrong() -> None:
+    fixed, right, wrong = {"comments": Row(1, 0, 1)}, {"comments": Row(1, 1, 1)}, {"crlf": Row(1, 1, 0)}
+    text = agents.page({("AI SDK", "chat"): fixed, ("LangChain", "chat"): right | wrong}, {"LangChain": "1.2"})
+    assert "LangChain 1.2." in text
+    assert "| AI SDK | `chat` | 1 | 0 | 1 | 0 |" in text
+    assert "| LangChain | `chat` | 2 | 2 | 1 | 1 |" in text
+    assert "| **fixed** | right |" in text
+    assert "| `crlf` | Lines end with CR and LF. |  | wrong with streamweld |" in text
+
+
+def test_the_page_of_the_agents_in_the_documentation_has_all_of_them() -> None:
+    written = (DOCS / "guides" / "testing-agents.md").read_text("utf-8")
+    for name, (_, dialects, _) in agents.FRAMEWORKS.items():
+        for dialect in dialects:
+            assert f"\n| {name} | `{dialect}` |" in written
+    for dialect in agents.DIALECTS:
+        assert f"\n| {agents.AI_SDK} | `{dialect}` |" in written
 
 
 def test_the_page_of_the_documentation_is_of_this_form() -> None:

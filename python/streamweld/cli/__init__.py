@@ -38,8 +38,8 @@ def _version() -> str:
 def main() -> None:
     """Parse, repair, check and convert LLM streams, and explain what had to be repaired.
 
-    Exit codes: 0 fine, 1 findings (a diagnostic or violation of severity warning or error), 2 usage, 3 a file could
-    not be read or the output not be written.
+    Exit codes: 0 fine, 1 findings (a diagnostic or a broken rule of severity warning or error), 2 usage, 3 a file could
+    not be read, or the output could not be written.
     """
 
 

@@ -159,7 +159,7 @@ def _report(dialect: CheckDialect, selection: Selection, file: str, source: Bina
     type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
-    help="Whose rules; auto: those of the dialect that the first payloads show.",
+    help="The dialect whose rules apply; auto detects it.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show every violation of each stream.")
 @finding_options
@@ -176,9 +176,9 @@ def check(
 ) -> None:
     """Check recorded streams against the rules of their own dialect: one stream a FILE, - is standard input.
 
-    Each violation comes with its byte, line and event and the document that the rule is from. The bytes are judged as
-    sent: what inspect repairs or reads over counts, and so does a body that is JSON lines or an array instead of an
-    event stream.
+    Each violation comes with its byte, line and event, and with the document that defines the rule. The bytes are
+    checked as sent: faults that inspect repairs or tolerates count, and so does a body that is JSON lines or an array
+    instead of an event stream.
 
     Tool calls that a model wrote into its text are shown as text_call_seen.
 

@@ -75,7 +75,7 @@ def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) 
     type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
-    help="The dialect to read; auto: what the first payloads show.",
+    help="The dialect to read; auto detects it.",
 )
 @click.option("--seed", help="For ids that are the same in every run: 1 to 64 characters of A-Z a-z 0-9 _ -.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")

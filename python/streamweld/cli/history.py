@@ -37,7 +37,7 @@ _TARGETS = DialectChoice([*profiles.TARGETS, "chat", "ai-sdk-parts"])
 def history() -> None:
     """Check, convert or deduplicate a request history: a JSON file with the list of messages, or the payload around it.
 
-    Exit codes: 0 fine, 1 findings (a violation; what convert cannot mend), 2 usage, 3 the file could not be read.
+    Exit codes: 0 fine, 1 findings (a violation, or one that convert cannot fix), 2 usage, 3 the file could not be read.
     """
 
 
@@ -72,7 +72,11 @@ def _gateway(name: str | None, profile: str | None) -> str | Mapping[str, Any] |
 def _gateways(command: Any) -> Any:
     names = ", ".join(profiles.names())
     command = click.option("--profile", metavar="FILE", help="A gateway profile of your own, as JSON.")(command)
-    return click.option("--gateway", metavar="NAME", help=f"Any of {names}; the plain name is the newest.")(command)
+    return click.option(
+        "--gateway",
+        metavar="NAME",
+        help=f"The gateway that gets the history: {names}. A name without a date selects the newest profile.",
+    )(command)
 
 
 @history.command(name="profiles", short_help="List the gateway profiles, their dates and their evidence.")
@@ -149,12 +153,14 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     type=DialectChoice(["auto", *profiles.TARGETS, "chat", "ai-sdk-parts"]),
     default="auto",
     show_default=True,
-    help="The API that the history was written for; auto: what its messages show.",
+    help="The API that the history was written for; auto detects it.",
 )
 @_gateways
-@click.option("--provider", help="Who made the assistant's turns, where they do not say so.")
+@click.option("--provider", help="The vendor or gateway that made the assistant's turns, if they do not name it.")
 @click.option("--store/--no-store", default=None, help="Responses: whether the server keeps the items.")
-@click.option("--policy", "words", multiple=True, metavar="NAME=WORD", help="How to mend, such as orphan_call=drop.")
+@click.option(
+    "--policy", "words", multiple=True, metavar="NAME=WORD", help="How to fix faults, such as orphan_call=drop."
+)
 @click.option("-o", "--output", metavar="FILE|-", help="Write the payload to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: payload, edits, ids, losses.")
 def convert(

@@ -215,14 +215,14 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     type=click.Choice(get_args(Base)),
     default="standard",
     show_default=True,
-    help="What to do about a fault: strict stops at every repair, salvage at next to nothing.",
+    help="What to do about a fault: strict stops at every repair, salvage reads as much as possible.",
 )
 @click.option(
     "--dialect",
     type=DialectChoice(DIALECTS),
     default="auto",
     show_default=True,
-    help="The wire format; auto: what the first payloads show.",
+    help="The wire format; auto detects it.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show the whole view of each stream, also if there are many.")
 @finding_options

@@ -32,7 +32,7 @@ __all__ = ["report"]
     type=click.Choice(get_args(Base)),
     default="standard",
     show_default=True,
-    help="What to do about a fault: strict stops at every repair, salvage at next to nothing.",
+    help="What to do about a fault: strict stops at every repair, salvage reads as much as possible.",
 )
 @click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
 def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialect: Dialect) -> None:
@@ -42,7 +42,8 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
     its pieces. All files of a FOLDER are read, also those of its folders, and the page gets a table of gateways and
     codes: the gateway of a file is the folder that it is in.
 
-    Exit codes: 0 written, 2 usage, 3 a file could not be read or the page not be written.
+    Exit codes: 0 written, 2 usage, 3 a file could not be read, or the page could not be
+    written.
     """
     unreadable = False
     recorded: list[Recorded] = []

@@ -7,6 +7,8 @@ their protocols and the loop that takes from a source; it never looks into the b
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
@@ -24,7 +26,7 @@ from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable
+    from collections.abc import AsyncIterable, Iterable
     from types import TracebackType
     from typing import Self, Unpack
 
@@ -48,10 +50,12 @@ __all__ = [
 Target: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui", "same"]
 ReasoningEvents: TypeAlias = Literal["openai", "openresponses"]
 CutEnding: TypeAlias = Literal["incomplete", "error"]
+Now: TypeAlias = float | Callable[[], float]
 
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
+_LAST_SECOND: Final = 2**53  # what readers that have floats only still hold exactly
 
 
 class ConvertOptions(TypedDict, total=False):
@@ -64,6 +68,7 @@ class ConvertOptions(TypedDict, total=False):
     known_call_ids: Iterable[str]
     content_type: str | None
     seed: str | None
+    now: Now | None
     hold_arguments: bool
     include_usage: bool
     reasoning_events: ReasoningEvents
@@ -91,6 +96,9 @@ class StreamConverter:
         policy, limits, tools, known_call_ids, content_type: as of `StreamParser`.
         seed: goes into minted ids, of calls and of everything that the target wants an id for; without it, those are
             random.
+        now: the time of creation that is written if the source states none, in seconds since 1970: a number, or a
+            function that returns it and is called once. By default the current time; 0 if there is a `seed`, so that
+            equal input gives equal bytes.
         hold_arguments: write nothing of a tool call before it is whole.
         include_usage: whether a `chat` target gets the last chunk with the usage, as `stream_options` asks for it.
         reasoning_events: how a `responses` target names reasoning text: `openai` (`response.reasoning_text.*`) or
@@ -137,6 +145,7 @@ class StreamConverter:
         known_call_ids: Iterable[str] = (),
         content_type: str | None = None,
         seed: str | None = None,
+        now: Now | None = None,
         hold_arguments: bool = False,
         include_usage: bool = True,
         reasoning_events: ReasoningEvents = "openai",
@@ -158,6 +167,7 @@ class StreamConverter:
         config = to_config(policy, limits, seed=prefix, **given)
         options = {
             "prefix": prefix,
+            "created": _seconds((time.time if seed is None else 0) if now is None else now),
             "hold_arguments": bool(hold_arguments),
             "include_usage": bool(include_usage),
             "reasoning_events": reasoning_events,
@@ -338,6 +348,18 @@ class StreamConverter:
 
     def __repr__(self) -> str:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
+
+
+def _seconds(now: Now) -> int:
+    """Return the time in whole seconds.
+
+    Raises:
+        UsageError: it is not a number from 0 to 2**53.
+    """
+    value: object = now() if callable(now) else now
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LAST_SECOND:
+        return int(value)
+    raise UsageError(f"now must be seconds since 1970, or a function that returns them, not {value!r}")
 
 
 class _Writer(Step[bytes]):

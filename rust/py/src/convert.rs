@@ -245,6 +245,10 @@ pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     };
     Ok(WriteOptions {
         prefix: word(intern!(py, "prefix"))?,
+        created: match options.get_item(intern!(py, "created"))? {
+            Some(value) => value.extract()?,
+            None => 0,
+        },
         hold_arguments: flag(intern!(py, "hold_arguments"))?,
         include_usage: flag(intern!(py, "include_usage"))?,
         openresponses: word(intern!(py, "reasoning_events"))? == "openresponses",

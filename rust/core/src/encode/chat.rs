@@ -386,7 +386,7 @@ fn head(job: &mut EncodeContext) -> String {
     let mut head = Writer::default();
     head.raw("{\"id\":").string(&id);
     head.raw(",\"object\":\"chat.completion.chunk\",\"created\":");
-    head.number(job.answer.created.unwrap_or(0));
+    head.number(job.answer.created.unwrap_or(job.options.created));
     head.raw(",\"model\":")
         .string(job.model())
         .raw(",\"choices\":");

@@ -141,8 +141,9 @@ class Chat:
             started = self._started or ResponseStarted()
             identity = started.id or self._job.mint.new("chatcmpl")
             model = started.model or _UNKNOWN_MODEL
+            created = self._job.created if started.created is None else started.created
             self._head = (
-                f'{{"id":{quoted(identity)},"object":"chat.completion.chunk","created":{started.created or 0},'
+                f'{{"id":{quoted(identity)},"object":"chat.completion.chunk","created":{created},'
                 f'"model":{quoted(model)},"choices":['
             )
         return self._head

@@ -31,6 +31,7 @@ class EncodeContext:
     """One stream to be written."""
 
     mint: IdMint
+    created: int = 0  # when the answer was created, if the source does not state it
     hold_arguments: bool = False  # nothing of a call before its ToolCall
     include_usage: bool = True  # of Chat Completions, which sends it on request only
     reasoning_events: Literal["openai", "openresponses"] = "openai"

@@ -182,7 +182,8 @@ class Responses:
             started = started or ResponseStarted()
             kept = started.id and (passed.own or started.id.startswith(_OWN_ID))
             identity = started.id if started.id and kept else self._job.mint.new("resp")
-            resource = self._resource = Resource(identity, started.model or _UNKNOWN_MODEL, started.created or 0)
+            created = self._job.created if started.created is None else started.created
+            resource = self._resource = Resource(identity, started.model or _UNKNOWN_MODEL, created)
             if passed.own:
                 resource.take(passed.payload)
             for kind in ("response.created", "response.in_progress"):

@@ -69,7 +69,7 @@ class Resource:
             self._id = quoted(started.id)
         if started.model:
             self._model = quoted(started.model)
-        self._created = started.created or self._created
+        self._created = self._created if started.created is None else started.created
 
     def take(self, payload: bytes) -> None:
         """The event at hand may bring the response itself: what it says of itself then stays as it is."""

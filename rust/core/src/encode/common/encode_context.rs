@@ -17,6 +17,8 @@ use std::borrow::Cow;
 pub struct Options {
     /// Goes into every id that is made.
     pub prefix: String,
+    /// When the answer was created, in seconds since 1970, if the source does not state it: the core has no clock.
+    pub created: i64,
     /// Nothing of a tool call is written before it is whole.
     pub hold_arguments: bool,
     /// Chat Completions only: the last chunk with the usage.

@@ -118,7 +118,7 @@ fn members(job: &EncodeContext, id: &str, outcome: &Outcome<'_>, output: String)
         ("object", Cow::Borrowed("\"response\"")),
         (
             "created_at",
-            text(&|to| _ = to.number(answer.created.unwrap_or(0))),
+            text(&|to| _ = to.number(answer.created.unwrap_or(job.options.created))),
         ),
         ("completed_at", Cow::Borrowed("null")),
         ("status", text(&|to| _ = to.string(outcome.status()))),

@@ -1,0 +1,137 @@
+"""Compares the types of the installed openai, anthropic and google-genai packages with `python/streamweld/_spec`.
+
+usage: python .ci/sdk_types.py
+
+Prints each event, item, content block, delta, finish reason and field that an SDK defines and `_spec` does not name,
+and exits with 1 if `.ci/sdk_types.toml` does not list it. That file states why a type is not in `_spec`; an entry for a
+type that is now known, or that the SDK no longer has, is an error too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+import typing
+from fnmatch import fnmatchcase
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+if typing.TYPE_CHECKING:
+    import enum
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = ROOT / "python" / "streamweld" / "_spec"
+REVIEWED = ROOT / ".ci" / "sdk_types.toml"
+
+
+def members(union: Any) -> list[Any]:
+    """The classes of a union, however it is nested or annotated."""
+    if typing.get_origin(union) is typing.Annotated:
+        return members(typing.get_args(union)[0])
+    parts = typing.get_args(union)
+    return [found for part in parts for found in members(part)] if parts else [union]
+
+
+def types_of(union: Any) -> set[str]:
+    """The values of `type` in a union of models."""
+    return {
+        word
+        for model in members(union)
+        if hasattr(model, "model_fields") and "type" in model.model_fields
+        for word in typing.get_args(model.model_fields["type"].annotation)
+        if isinstance(word, str)
+    }
+
+
+def aliases(model: Any) -> set[str]:
+    """The names of a model's fields as they are sent."""
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def words(*enums: type[enum.Enum]) -> set[str]:
+    return {str(word.value) for one in enums for word in one if not str(word.value).endswith("UNSPECIFIED")}
+
+
+def defined() -> dict[str, set[str]]:
+    """What the SDKs define, by kind."""
+    from anthropic.types import ContentBlock, RawContentBlockDelta, RawMessageStreamEvent, StopReason
+    from google.genai import types as gemini
+    from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
+
+    return {
+        "openai: event": types_of(ResponseStreamEvent),
+        "openai: item": types_of(ResponseOutputItem),
+        "anthropic: event": types_of(RawMessageStreamEvent),
+        "anthropic: block": types_of(ContentBlock),
+        "anthropic: delta": types_of(RawContentBlockDelta),
+        "anthropic: stop reason": {word for word in typing.get_args(StopReason) if isinstance(word, str)},
+        "google-genai: finish reason": words(gemini.FinishReason),
+        "google-genai: part field": aliases(gemini.Part),
+        "google-genai: candidate field": aliases(gemini.Candidate),
+        "google-genai: response field": aliases(gemini.GenerateContentResponse) - {"sdkHttpResponse", "parsed"},
+    }
+
+
+def known() -> dict[str, list[str]]:
+    """What `_spec` names, by kind. `*` at the start of a name matches any words."""
+    dialects = json.loads((SPEC / "dialects.json").read_text("utf-8"))
+    facts = json.loads((SPEC / "rules.json").read_text("utf-8"))["facts"]
+    openai, anthropic, gemini = (dialects[name] for name in ("responses", "anthropic", "gemini"))
+    return {
+        "openai: event": [*events_of(openai)],
+        "openai: item": facts["responses"]["item_types"],
+        "anthropic: event": [*anthropic["events"]],
+        "anthropic: block": [*anthropic["blocks"]],
+        "anthropic: delta": [*anthropic["deltas"]],
+        "anthropic: stop reason": [*anthropic["finish"]],
+        "google-genai: finish reason": [*gemini["finish"]],
+        "google-genai: part field": gemini["part_fields"],
+        "google-genai: candidate field": gemini["candidate_fields"],
+        "google-genai: response field": gemini["envelope_fields"],
+    }
+
+
+def events_of(openai: dict[str, Any]) -> list[str]:
+    """The Responses events that `_spec` names: those that are read, and those that `check` knows."""
+    facts = json.loads((SPEC / "rules.json").read_text("utf-8"))["facts"]["responses"]
+    tables = ("opening_events", "terminal_events", "error_events", "keepalive_events")
+    tables += ("text_deltas", "text_values", "argument_deltas", "argument_values")
+    read = [name for table in tables for name in openai[table]]
+    return [*read, *facts["required"], *(f"response.{family}.*" for family in facts["families"])]
+
+
+def is_known(name: str, names: list[str]) -> bool:
+    return any(fnmatchcase(name, one) for one in names)
+
+
+def compared(
+    sdk: dict[str, set[str]], spec: dict[str, list[str]], reviewed: dict[str, dict[str, str]]
+) -> tuple[list[str], list[str]]:
+    """The lines to print: what is new, and entries of the reviewed list that no longer apply."""
+    missing = {kind: {name for name in names if not is_known(name, spec[kind])} for kind, names in sdk.items()}
+    new = [
+        f"{kind} {name}" for kind, names in missing.items() for name in sorted(names - reviewed.get(kind, {}).keys())
+    ]
+    stale = [
+        f"{kind} {name}" for kind, rows in reviewed.items() for name in rows if name not in missing.get(kind, set())
+    ]
+    return new, stale
+
+
+def main() -> int:
+    reviewed = tomllib.loads(REVIEWED.read_text("utf-8")) if REVIEWED.exists() else {}
+    sdk = defined()
+    new, stale = compared(sdk, known(), reviewed)
+    for line in new:
+        print(f"new: {line}")
+    for line in stale:
+        print(f"no longer missing: {line}")
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("openai", "anthropic", "google-genai"))
+    print(f"sdk types: {sum(map(len, sdk.values()))} of {versions}; {len(new)} new, {len(stale)} stale entries")
+    return 1 if new or stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -164,14 +164,16 @@ class BlockReader:
         self._start(block, index)
         self._out.standing = None if index in self._open else index
 
-    def _give(self, below: int | None) -> None:
-        """Use the held blocks below an index, or all of them."""
+    def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
+        """Use the held blocks below an index, or all of them. They are whole, except one that a delta names."""
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:
             index = self._given
             self._given = index + 1
             if index not in self._restated:
                 self._start(self._held[index], index)
+                if index != stays_open:
+                    self._stop(index, {})
 
     def _start(self, block: Block, index: int) -> None:
         self.settle()
@@ -260,7 +262,7 @@ class BlockReader:
         if index is None:
             index = self._last
         if index is not None:
-            self._give(index + 1)
+            self._give(index + 1, stays_open=index)
         address = Address(index=index)
         metadata = block.metadata(DELTA_FIELDS[kind]) if kind != "compaction_delta" else None
         match kind:

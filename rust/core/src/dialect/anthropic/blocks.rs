@@ -13,6 +13,7 @@ use crate::dialect::anthropic::block::open_text;
 use crate::dialect::anthropic::block::open_thinking;
 use crate::dialect::anthropic::block::other;
 use crate::dialect::anthropic::block::reasoning;
+use crate::dialect::anthropic::block::thought;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::anthropic::fields::rest;
@@ -292,21 +293,9 @@ impl Blocks {
                 push(wire, message(index), text, metadata)?;
             }
             "thinking_delta" => {
-                let text = notes.a_text(members, at, "thinking");
-                if text.is_empty() && present(find(members, "text")).is_some() {
-                    wire.out.touch("other_member"); // readers look for `thinking`
-                    let text = notes.a_text(members, at, "text");
-                    let modelled: Vec<&str> = modelled.iter().copied().chain(["text"]).collect();
-                    let metadata = block.metadata(&modelled);
-                    push(
-                        wire,
-                        reasoning(index, "thinking"),
-                        text,
-                        metadata.as_deref(),
-                    )?;
-                    return Ok(true);
-                }
-                push(wire, reasoning(index, "thinking"), text, metadata)?;
+                let (text, metadata) = thought(wire, block, modelled, notes);
+                let part = reasoning(index, "thinking");
+                push(wire, part, text, metadata.as_deref())?;
             }
             "signature_delta" => {
                 let signature = notes.a_text(members, at, "signature");

@@ -90,6 +90,7 @@ DiagnosticCode: TypeAlias = Literal[
     "ambiguous_duplicate_id",
     "ambiguous_empty_header",
     "ambiguous_identical_call",
+    "ambiguous_cumulative",
     "duplicate_payload",
     "content_cumulative",
     "content_restated",

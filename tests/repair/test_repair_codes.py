@@ -25,6 +25,8 @@ PASSES = {
     "args_invalid": "likewise",
     "text_call_seen": "it is only reported: the text passes",
     "text_call_refused": "the text passes as text",
+    "ambiguous_cumulative": "it is only reported: no other reading is certain",
+    "block_left_open": "the repair says why it closes the block: `rewritten`, with block_open or not_closed",
     "reasoning_repeated": "readers look at one of the two fields",
     "orphan_think_close": "an interpretation of ours, of text that readers show",
     "finish_repeated": "the last one wins with readers",

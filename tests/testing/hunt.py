@@ -75,7 +75,7 @@ def wrong(stream: Stream, backend: str) -> list[str]:
         return [f"crash: {type(crash).__name__}: {crash}"]
     found = differences(stream.expected, parser.response, error)
     certain = all(OPERATORS[name].certain for name in stream.operators)
-    reported = any(d.severity != "info" for d in parser.diagnostics)
+    reported = any(d.severity != "info" or d.code.startswith("ambiguous_") for d in parser.diagnostics)
     return [] if found and not certain and reported else found
 
 

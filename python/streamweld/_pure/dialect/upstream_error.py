@@ -26,15 +26,22 @@ _STATUS_LIMIT = 10**9  # a number beyond it is not a status
 # Members of an error outside of any dialect, in the order in which they are read. A path leads through objects.
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
-    ("base_resp", "status_msg"),
+    ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),
+    ("fault", "faultstring"),
 )  # fmt: skip
 _CODES: tuple[Path, ...] = (
     ("code",), ("error_code",), ("errorCode",), ("statusCode",), ("status_code",), ("base_resp", "status_code"),
+    ("errcode",), ("err_code",), ("errno",), ("retcode",), ("ret",), ("Error", "Code"),
 )  # fmt: skip
-_KINDS: tuple[Path, ...] = (("type",), ("error_type",), ("errorType",))
-_OWN = ("error_type", "error_message", "error_msg", "error_code", "errorType", "errorMessage", "errorCode", "errors")
-_WORDS = ("message", "msg", "detail", "title")
+_KINDS: tuple[Path, ...] = (("type",), ("error_type",), ("errorType",), ("__type",))
+_OWN = (
+    "error_type", "error_message", "error_msg", "error_code", "errorType", "errorMessage", "errorCode", "errors",
+    "error_description", "fault", "exception", "Error", "__type", "Message",
+)  # fmt: skip
+_WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg")
 _STATUSES = ("code", "statusCode", "status_code", "status")
+_RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero is success
+_FAILED = ("error", "failed", "fail", "failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,9 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
         return True
     worded = any(isinstance(value.get(name), str) and value[name] for name in _WORDS)
     if worded and (
-        value.get("status") == "error" or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)
+        value.get("status") in _FAILED
+        or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)
+        or any(_is_status(value.get(name), 1) for name in _RESULTS)
     ):
         return True
     return "detail" in value and "type" not in value and _is_detail(value["detail"])

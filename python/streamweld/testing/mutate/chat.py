@@ -277,7 +277,11 @@ _deltas(
     kinds=(Reasoning,),
 )
 _deltas(
-    "reasoning_details_incremental", "Reasoning is in `reasoning_details`, a piece each.", _details, kinds=(Reasoning,)
+    "reasoning_details_incremental",
+    "Reasoning is in `reasoning_details`, a piece each.",
+    _details,
+    kinds=(Reasoning,),
+    certain=False,
 )
 _deltas(
     "empty_placeholders",

@@ -19,7 +19,7 @@ const HTTP_ERROR: i64 = 400;
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
 /// Members of an error outside of any dialect, in the order in which they are read. A path leads through objects.
-const MESSAGES: [&[&str]; 8] = [
+const MESSAGES: [&[&str]; 14] = [
     &["message"],
     &["error_message"],
     &["errorMessage"],
@@ -28,17 +28,29 @@ const MESSAGES: [&[&str]; 8] = [
     &["detail"],
     &["title"],
     &["base_resp", "status_msg"],
+    &["errmsg"],
+    &["err_msg"],
+    &["error_description"],
+    &["Message"],
+    &["Error", "Message"],
+    &["fault", "faultstring"],
 ];
-const CODES: [&[&str]; 6] = [
+const CODES: [&[&str]; 12] = [
     &["code"],
     &["error_code"],
     &["errorCode"],
     &["statusCode"],
     &["status_code"],
     &["base_resp", "status_code"],
+    &["errcode"],
+    &["err_code"],
+    &["errno"],
+    &["retcode"],
+    &["ret"],
+    &["Error", "Code"],
 ];
-const KINDS: [&[&str]; 3] = [&["type"], &["error_type"], &["errorType"]];
-const OWN: [&str; 8] = [
+const KINDS: [&[&str]; 4] = [&["type"], &["error_type"], &["errorType"], &["__type"]];
+const OWN: [&str; 14] = [
     "error_type",
     "error_message",
     "error_msg",
@@ -47,9 +59,18 @@ const OWN: [&str; 8] = [
     "errorMessage",
     "errorCode",
     "errors",
+    "error_description",
+    "fault",
+    "exception",
+    "Error",
+    "__type",
+    "Message",
 ];
-const WORDS: [&str; 4] = ["message", "msg", "detail", "title"];
+const WORDS: [&str; 6] = ["message", "msg", "detail", "title", "errmsg", "err_msg"];
 const STATUSES: [&str; 4] = ["code", "statusCode", "status_code", "status"];
+/// Zero is success.
+const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];
+const FAILED: [&str; 4] = ["error", "failed", "fail", "failure"];
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamErrorFields<'a> {
@@ -144,9 +165,12 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let worded = |name: &&str| {
         find(own, name).is_some_and(|raw| raw.kind == Kind::String && !says_nothing(raw))
     };
-    let fails = |name: &&str| find(own, name).is_some_and(|raw| is_status(raw, HTTP_ERROR));
+    let is_from = |name: &str, least| find(own, name).is_some_and(|raw| is_status(raw, least));
+    let failed = |word: &&str| is_string(find(own, "status"), word);
     if WORDS.iter().any(worded)
-        && (is_string(find(own, "status"), "error") || STATUSES.iter().any(fails))
+        && (FAILED.iter().any(failed)
+            || STATUSES.iter().any(|name| is_from(name, HTTP_ERROR))
+            || RESULTS.iter().any(|name| is_from(name, 1)))
     {
         return true;
     }

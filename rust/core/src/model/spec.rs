@@ -146,6 +146,7 @@ codes! {
     AMBIGUOUS_DUPLICATE_ID = "ambiguous_duplicate_id",
     AMBIGUOUS_EMPTY_HEADER = "ambiguous_empty_header",
     AMBIGUOUS_IDENTICAL_CALL = "ambiguous_identical_call",
+    AMBIGUOUS_CUMULATIVE = "ambiguous_cumulative",
     DUPLICATE_PAYLOAD = "duplicate_payload",
     CONTENT_CUMULATIVE = "content_cumulative",
     CONTENT_RESTATED = "content_restated",

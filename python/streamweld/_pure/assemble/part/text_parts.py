@@ -187,12 +187,15 @@ class TextParts:
         return encrypted_content is None or any(part.encrypted_content == encrypted_content for part in self.parts)
 
     def _by_mode(self, mode: ContentMode, text: str) -> str:
+        part = None if self.current is None else self.current.part
+        if mode.is_doubtful(text):
+            self._shared.out.diagnose("ambiguous_cumulative", part, "appended")
         new = mode.read(text)
         if len(new) < len(text):
             self._shared.out.touch("text_again")
         if len(new) < len(text) and not mode.said:
             mode.said = True
-            self._shared.out.diagnose("content_cumulative", None if self.current is None else self.current.part)
+            self._shared.out.diagnose("content_cumulative", part)
         return new
 
     def _append(self, channel: Channel, kind: ReasoningKind, text: str, metadata: str | None) -> None:

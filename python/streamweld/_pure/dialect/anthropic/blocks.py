@@ -52,7 +52,7 @@ _OWN = {
     "signature_delta": "thinking",
     "input_json_delta": "input",
 }
-_THINKING_UNDER_TEXT = DELTA_FIELDS["thinking_delta"] | {"text"}
+_THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # where bridges put a thought
 _INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
 
 
@@ -164,14 +164,16 @@ class BlockReader:
         self._start(block, index)
         self._out.standing = None if index in self._open else index
 
-    def _give(self, below: int | None) -> None:
-        """Use the held blocks below an index, or all of them."""
+    def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
+        """Use the held blocks below an index, or all of them. They are whole, except one that a delta names."""
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:
             index = self._given
             self._given = index + 1
             if index not in self._restated:
                 self._start(self._held[index], index)
+                if index != stays_open:
+                    self._stop(index, {})
 
     def _start(self, block: Block, index: int) -> None:
         self.settle()
@@ -212,8 +214,8 @@ class BlockReader:
     def _thinking(self, block: Block, address: Address, kind: ReasoningKind) -> None:
         assembler, notes = self._assembler, block.notes
         if kind == "thinking":
-            text, signature, data = block.text("thinking"), notes.clean(block.text("signature")), ""
-            metadata = block.metadata(BLOCK_FIELDS["thinking"])
+            text, metadata = self._thought(block, BLOCK_FIELDS["thinking"])
+            signature, data = notes.clean(block.text("signature")), ""
         else:
             text, signature, data = "", "", notes.clean(block.text("data"))
             metadata = block.metadata(BLOCK_FIELDS["redacted_thinking"])
@@ -260,17 +262,14 @@ class BlockReader:
         if index is None:
             index = self._last
         if index is not None:
-            self._give(index + 1)
+            self._give(index + 1, stays_open=index)
         address = Address(index=index)
         metadata = block.metadata(DELTA_FIELDS[kind]) if kind != "compaction_delta" else None
         match kind:
             case "text_delta":
                 self._push("message", address, "raw", block.text("text"), metadata)
             case "thinking_delta":
-                text = block.text("thinking")
-                if not text and block.value.get("text") is not None:
-                    self._out.touch("other_member")  # readers look for `thinking`
-                    text, metadata = block.text("text"), block.metadata(_THINKING_UNDER_TEXT)
+                text, metadata = self._thought(block, DELTA_FIELDS[kind])
                 self._push("reasoning", address, "thinking", text, metadata)
             case "signature_delta":
                 signature = block.notes.clean(block.text("signature"))
@@ -284,6 +283,17 @@ class BlockReader:
             case _:
                 self._compact(block)
         return True
+
+    def _thought(self, block: Block, modelled: frozenset[str]) -> tuple[str, str | None]:
+        """The text of a block or delta of thinking, under whatever name, and the metadata."""
+        text = block.text("thinking")
+        if text:
+            return text, block.metadata(modelled)
+        for name in _THINKING_ELSEWHERE:
+            if isinstance(block.value.get(name), str) and block.value[name]:
+                self._out.touch("other_member")  # readers look for `thinking`
+                return block.text(name), block.metadata(modelled | {name})
+        return "", block.metadata(modelled)
 
     def _push(
         self, kind: ItemKind, address: Address, reasoning_kind: ReasoningKind, text: str, metadata: str | None

@@ -196,6 +196,8 @@ class ChoiceReader:
 
     def _think_of(self, thought: Thought, carry: Carrier) -> None:
         details = thought.details
+        if thought.doubt:
+            self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
         if thought.text:
             self._spoke = True
             if self._think is not None:

@@ -6,7 +6,7 @@ Knows the fields and their order; gives text that is new, and what must stay rea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.scanner import between_halves, replace_lone_surrogates
@@ -24,6 +24,7 @@ MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
 # From here on a text that begins with all of the text so far is that text again; "a" before "and" is real.
 _CUMULATIVE_FROM = 4
+_BLANK = " \t\n\r\x0c"
 
 
 _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
@@ -41,6 +42,13 @@ class _SoFar:
     def add(self, text: str) -> None:
         self.length += len(text)
         self._pieces.append(text)
+
+    def may_be_repeated_by(self, text: str) -> bool:
+        """Whether a text begins with all of one that is too short to tell."""
+        if not 0 < self.length < min(_CUMULATIVE_FROM, len(text)):
+            return False
+        whole = "".join(self._pieces)
+        return bool(whole.strip(_BLANK)) and text.startswith(whole)
 
     def repeated_by(self, text: str) -> bool:
         if not _CUMULATIVE_FROM <= self.length <= len(text):
@@ -67,15 +75,17 @@ class Thought:
     text: str  # what is to be used
     details: Details | None
     repeated: bool  # a text came twice, and was used once
+    doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was read; once in a stream
 
 
 class ReasoningReader:
     """The reasoning fields of one choice."""
 
-    __slots__ = ("_so_far",)
+    __slots__ = ("_doubted", "_so_far")
 
     def __init__(self) -> None:
         self._so_far = _SoFar()
+        self._doubted = False
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
         """What is new in a delta; a second field with another text goes to `extra`."""
@@ -85,20 +95,29 @@ class ReasoningReader:
             if text:
                 repeated = True
             else:
+                doubts = not self._doubted and self._so_far.may_be_repeated_by(_whole(details.text))
                 text, again = self._new_in(details.text)
                 repeated |= again
+                doubts |= again and not self._doubted
+                if doubts:
+                    self._doubted = True
+                    return Thought(text, details, repeated, "repeated" if again else "appended")
         return Thought(text, details, repeated)
 
     def _new_in(self, text: str) -> tuple[str, bool]:
         """What the text adds, and whether it began with all there was; half a character at an end is no part of it."""
-        inner = between_halves(text)
-        whole = replace_lone_surrogates(inner)
+        whole = _whole(text)
         again = self._so_far.repeated_by(whole)
         new = whole[self._so_far.length :] if again else whole
         self._so_far.add(new)
         if not again:
             return text, False
         return (new + text[-1] if text.endswith(_HIGH) else new), True
+
+
+def _whole(text: str) -> str:
+    """The characters of a text: without halves at its ends, and with those inside of it replaced."""
+    return replace_lone_surrogates(between_halves(text))
 
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:

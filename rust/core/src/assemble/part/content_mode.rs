@@ -11,12 +11,16 @@ use std::borrow::Cow;
 /// Characters: "a" before "and" is real.
 const AUTO_FROM: usize = 4;
 
+const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
+
 /// Reads the content of one choice. Linear: a comparison costs at most what the piece costs.
 #[derive(Clone, Debug)]
 pub struct ContentMode {
     cumulative: bool,
     /// The caller was told that this stream repeats.
     pub said: bool,
+    /// The same of a piece that may have repeated.
+    doubted: bool,
     /// Code points; the halves of a surrogate pair are two.
     so_far: Vec<u32>,
 }
@@ -26,8 +30,23 @@ impl ContentMode {
         (mode != Mode::Delta).then(|| ContentMode {
             cumulative: mode == Mode::Cumulative,
             said: false,
+            doubted: false,
             so_far: Vec::new(),
         })
+    }
+
+    /// AM13: whether the piece begins with all of a text that is too short to tell. True once.
+    pub fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
+        let length = self.so_far.len();
+        if self.doubted || self.cumulative || length == 0 || length >= AUTO_FROM {
+            return false;
+        }
+        let is_blank = |point: &u32| BLANK.contains(point);
+        let points: Vec<u32> = points_of(text).take(length + 1).collect();
+        self.doubted = points.len() > length
+            && points.starts_with(&self.so_far)
+            && !self.so_far.iter().all(is_blank);
+        self.doubted
     }
 
     /// What the piece adds, and whether that is less than the piece.
@@ -61,8 +80,12 @@ impl ContentMode {
 }
 
 fn code_points(text: &Text<'_>) -> Vec<u32> {
+    points_of(text).collect()
+}
+
+fn points_of<'t>(text: &'t Text<'_>) -> impl Iterator<Item = u32> + 't {
     let lead = text.lead_low.map(u32::from);
     let tail = text.tail_high.map(u32::from);
     let body = text.body.chars().map(u32::from);
-    lead.into_iter().chain(body).chain(tail).collect()
+    lead.into_iter().chain(body).chain(tail)
 }

@@ -125,14 +125,19 @@ impl TextParts {
         if channel == Channel::Text
             && let Some(mode) = &mut self.mode
         {
+            let doubtful = mode.is_doubtful(&text);
             let (new, less) = mode.read(text);
             if less {
                 desk.out.touch("text_again");
             }
-            if less && !mode.said {
-                mode.said = true;
-                let part = self.current_part();
-                desk.out.diagnose(Code::CONTENT_CUMULATIVE, part, "")?;
+            let first = less && !mode.said;
+            mode.said |= less;
+            if doubtful || first {
+                let (code, detail) = match first {
+                    true => (Code::CONTENT_CUMULATIVE, ""),
+                    false => (Code::AMBIGUOUS_CUMULATIVE, "appended"),
+                };
+                desk.out.diagnose(code, self.current_part(), detail)?;
             }
             return self.push_raw(desk, channel, kind, new, metadata);
         }

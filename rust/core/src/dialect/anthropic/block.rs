@@ -16,9 +16,11 @@ use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Step;
 use crate::json::Kind;
+use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Object;
 use crate::json::members::find;
+use crate::json::members::text;
 use crate::model::delta::Address;
 use crate::model::delta::CallSaid;
 use crate::model::delta::Channel;
@@ -97,6 +99,35 @@ pub(crate) fn open_text<'a>(
     }
 }
 
+/// Where bridges put a thought.
+const THINKING_ELSEWHERE: [&str; 4] = ["text", "reasoning", "reasoning_content", "content"];
+
+/// The text of a block or delta of thinking, under whatever name, and the metadata.
+pub(crate) fn thought<'a>(
+    wire: &mut DecodeContext<'_, '_>,
+    block: &Block<'a, '_>,
+    modelled: &[&str],
+    notes: &mut Anomalies<'a>,
+) -> (Text<'a>, Option<String>) {
+    let members = &block.object.members;
+    let said = notes.a_text(members, block.at, "thinking");
+    let is_text = |name: &&str| {
+        find(members, name)
+            .and_then(text)
+            .is_some_and(|text| !text.is_empty())
+    };
+    let elsewhere = THINKING_ELSEWHERE.into_iter().find(is_text);
+    match elsewhere.filter(|_| said.is_empty()) {
+        Some(name) => {
+            wire.out.touch("other_member"); // readers look for `thinking`
+            let modelled: Vec<&str> = modelled.iter().copied().chain([name]).collect();
+            let said = notes.a_text(members, block.at, name);
+            (said, block.metadata(&modelled))
+        }
+        None => (said, block.metadata(modelled)),
+    }
+}
+
 pub(crate) fn open_thinking<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -109,13 +140,15 @@ pub(crate) fn open_thinking<'a>(
         true => ("thinking", "thinking"),
         false => ("redacted", "redacted_thinking"),
     };
-    let text = match shown {
-        true => Some(notes.a_text(members, block.at, "thinking")),
-        false => None,
+    let (text, metadata) = match shown {
+        true => {
+            let (text, metadata) = thought(wire, block, FACTS.block(name), notes);
+            (Some(text), metadata)
+        }
+        false => (None, block.metadata(FACTS.block(name))),
     };
     let secret = notes.a_text(members, block.at, if shown { "signature" } else { "data" });
     let secret = notes.clean(secret);
-    let metadata = block.metadata(FACTS.block(name));
     let part = reasoning(Some(index), kind);
     let text = text.filter(|text| !text.is_empty());
     wire.assembler

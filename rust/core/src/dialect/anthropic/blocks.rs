@@ -13,6 +13,7 @@ use crate::dialect::anthropic::block::open_text;
 use crate::dialect::anthropic::block::open_thinking;
 use crate::dialect::anthropic::block::other;
 use crate::dialect::anthropic::block::reasoning;
+use crate::dialect::anthropic::block::thought;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::anthropic::fields::rest;
@@ -162,7 +163,7 @@ impl Blocks {
             }
         };
         if !self.is_plain() {
-            self.give(wire, Some(index))?;
+            self.give(wire, Some(index), None)?;
             let place = usize::try_from(index).unwrap_or(usize::MAX);
             if self.given <= place && place < self.held.len() && self.restated.insert(place) {
                 wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
@@ -180,8 +181,13 @@ impl Blocks {
         Ok(())
     }
 
-    /// Uses the held blocks below an index, or all of them.
-    fn give(&mut self, wire: &mut DecodeContext<'_, '_>, below: Option<i64>) -> Step {
+    /// Uses the held blocks below an index, or all of them. They are whole, except one that a delta names.
+    fn give(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        below: Option<i64>,
+        stays_open: Option<i64>,
+    ) -> Step {
         let all = self.held.len();
         let end = below.map_or(all, |below| usize::try_from(below).unwrap_or(0).min(all));
         while self.given < end {
@@ -205,6 +211,9 @@ impl Blocks {
             let index = i64::try_from(place).unwrap_or(i64::MAX);
             // What is odd about it was of an event that is over.
             self.open(wire, &block, index, &mut Anomalies::default())?;
+            if Some(index) != stays_open {
+                self.close(wire, Some(index), &ExtraFields::default())?;
+            }
         }
         Ok(())
     }
@@ -269,7 +278,7 @@ impl Blocks {
         }
         let index = index.or(self.last);
         if let Some(index) = index.filter(|_| !self.is_plain()) {
-            self.give(wire, Some(index.saturating_add(1)))?;
+            self.give(wire, Some(index.saturating_add(1)), Some(index))?;
         }
         let (members, at) = (&block.object.members, block.at);
         if kind == "compaction_delta" {
@@ -284,21 +293,9 @@ impl Blocks {
                 push(wire, message(index), text, metadata)?;
             }
             "thinking_delta" => {
-                let text = notes.a_text(members, at, "thinking");
-                if text.is_empty() && present(find(members, "text")).is_some() {
-                    wire.out.touch("other_member"); // readers look for `thinking`
-                    let text = notes.a_text(members, at, "text");
-                    let modelled: Vec<&str> = modelled.iter().copied().chain(["text"]).collect();
-                    let metadata = block.metadata(&modelled);
-                    push(
-                        wire,
-                        reasoning(index, "thinking"),
-                        text,
-                        metadata.as_deref(),
-                    )?;
-                    return Ok(true);
-                }
-                push(wire, reasoning(index, "thinking"), text, metadata)?;
+                let (text, metadata) = thought(wire, block, modelled, notes);
+                let part = reasoning(index, "thinking");
+                push(wire, part, text, metadata.as_deref())?;
             }
             "signature_delta" => {
                 let signature = notes.a_text(members, at, "signature");
@@ -427,7 +424,7 @@ impl Blocks {
 
     /// The message is over, or the input is.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        self.give(wire, None)?;
+        self.give(wire, None, None)?;
         self.settle(wire)
     }
 

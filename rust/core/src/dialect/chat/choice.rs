@@ -455,8 +455,14 @@ impl ChoiceState {
             if text.is_some() {
                 repeated = true;
             } else {
+                let doubtful = self.details.is_doubtful(&details.text);
                 let (new, again) = self.details.next(&details.text);
                 repeated |= again;
+                if doubtful {
+                    let reading = if again { "repeated" } else { "appended" };
+                    wire.out
+                        .diagnose(Code::AMBIGUOUS_CUMULATIVE, None, reading)?;
+                }
                 text = Some(new);
             }
         }

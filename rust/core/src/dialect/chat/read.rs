@@ -78,8 +78,8 @@ pub(crate) struct Choice<'a> {
 pub(crate) struct Delta<'a> {
     pub(crate) role: Slot<'a>,
     pub(crate) content: Slot<'a>,
-    /// `reasoning_content`, `reasoning`, `reasoning_text`: in the order in which they are asked.
-    pub(crate) reasoning: [Slot<'a>; 3],
+    /// `REASONING_FIELDS`, in the order in which they are asked.
+    pub(crate) reasoning: [Slot<'a>; 4],
     pub(crate) reasoning_details: Slot<'a>,
     pub(crate) refusal: Slot<'a>,
     pub(crate) tool_calls: Option<Walk<'a, Vec<Walk<'a, Call<'a>>>>>,
@@ -112,7 +112,12 @@ pub(crate) struct Function<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-pub(crate) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+pub(crate) const REASONING_FIELDS: [&str; 4] = [
+    "reasoning_content",
+    "reasoning",
+    "reasoning_text",
+    "thinking",
+];
 
 /// Reads one whole payload.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
@@ -292,13 +297,14 @@ impl<'a> Reader<'a> {
         let mut delta = Box::<Delta<'_>>::default();
         self.scanner.enter_object()?;
         while let Some(key) = self.scanner.next_key()? {
-            let [reasoning_content, reasoning, reasoning_text] = &mut delta.reasoning;
+            let [reasoning_content, reasoning, reasoning_text, thinking] = &mut delta.reasoning;
             match key.name().as_ref() {
                 "role" => self.raw(&mut delta.role, "role")?,
                 "content" => self.raw(&mut delta.content, "content")?,
                 "reasoning_content" => self.raw(reasoning_content, "reasoning_content")?,
                 "reasoning" => self.raw(reasoning, "reasoning")?,
                 "reasoning_text" => self.raw(reasoning_text, "reasoning_text")?,
+                "thinking" => self.raw(thinking, "thinking")?,
                 "reasoning_details" => {
                     self.raw(&mut delta.reasoning_details, "reasoning_details")?
                 }

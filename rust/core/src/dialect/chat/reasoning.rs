@@ -135,9 +135,24 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     seen: String,
+    doubted: bool,
 }
 
 impl Progress {
+    /// AM13: whether the text begins with all there was, so that two readings are possible. True once.
+    pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
+        let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
+            return false;
+        };
+        if self.doubted || self.seen.is_empty() {
+            return false;
+        }
+        let is_long = self.seen.chars().nth(PREFIX_CHARS - 1).is_some();
+        let is_blank = || self.seen.bytes().all(|byte| byte.is_ascii_whitespace());
+        self.doubted = is_long || !(new.is_empty() || is_blank());
+        self.doubted
+    }
+
     /// What the text adds; true where it repeated what was there. Half a character at an end is no part of that.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
         let long = self.seen.chars().nth(PREFIX_CHARS - 1).is_some();

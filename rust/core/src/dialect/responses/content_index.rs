@@ -246,14 +246,18 @@ impl ContentIndexes {
             }
             (None, None, Some(index)) => {
                 self.by_index.insert(index, Message::default());
-                self.ids.remove(&index);
+                self.renamed |= self.ids.remove(&index);
                 MessageKey::Index(index)
             }
             (None, None, None) => return None,
         };
         if let (Some(id), Some(index)) = (id, whom.index) {
-            self.by_index.remove(&index);
-            if self.ids.contains_key(&index) || self.ids.len() < REMEMBERED {
+            self.renamed |= self.by_index.remove(&index);
+            let before = self.ids.get(&index);
+            if before.is_some_and(|before| before != id)
+                || (before.is_none() && self.ids.len() < REMEMBERED)
+            {
+                self.renamed |= before.is_some();
                 self.ids.insert(index, id.to_owned());
             }
         }

@@ -265,8 +265,7 @@ class Limits(_Checked):
         max_total_arguments_bytes: UTF-8 bytes of the arguments of all calls. 32 MiB.
         max_name_bytes: bytes of a tool name. 128; OpenAI allows 64.
         max_id_bytes: bytes of a call id. 512; ids seen so far stay below 100, unless they carry a thought signature.
-        max_text_bytes: UTF-8 bytes of all text, reasoning and refusals, and of the provider metadata that is kept, each
-            member of it with 128 bytes more. 64 MiB.
+        max_text_bytes: UTF-8 bytes of all text, reasoning and refusals. 64 MiB.
         max_events: events of the stream. Off.
         max_stream_bytes: bytes of the decoded body. Off.
         max_inflate_ratio: how many bytes one byte of a compressed body may become on average, counted from 16 MiB of

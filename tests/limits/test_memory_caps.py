@@ -13,7 +13,7 @@ from streamweld.errors import LimitExceeded
 
 from tests.conftest import FULL
 from tests.support.attacks import KIB, MIB, PIECE
-from tests.support.backends import make_parser, using
+from tests.support.backends import using
 from tests.support.load.fillers import FILLERS, LIMIT, STAGES
 from tests.support.places import REPOSITORY
 
@@ -91,14 +91,3 @@ def test_short_reads_take_what_their_bytes_take(backend: str) -> None:
         tracemalloc.stop()
     assert converter.error is None
     assert kept < 2 * limit
-
-
-def test_short_members_count_as_what_they_take(backend: str) -> None:
-    """1,000 members that a response keeps count as 128 bytes each, besides their characters."""
-    parser = make_parser(backend, limits=sw.Limits(max_text_bytes=100_000))
-    head = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
-    body = b"".join([b'data: {"choices":[],"k%d":1}\n\n' % number for number in range(1000)])
-    with pytest.raises(LimitExceeded) as raised:
-        parser.feed(head + body)
-    assert raised.value.rule == "limit_max_text_bytes"
-    assert 700 < (raised.value.event_ordinal or 0) < 781  # 100,000 / 128 members

@@ -109,10 +109,6 @@ def _same(value: str | _Pieces, text: str) -> bool:
     return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
 
 
-# What a member that is kept takes besides its characters: many short ones would pass any cap on text.
-_MEMBER_BYTES = 128
-
-
 class RawMembers:
     """Members of raw objects, the last of each key."""
 
@@ -127,7 +123,7 @@ class RawMembers:
         before = self.size
         for key, text in parse(raw).members().items():
             old = self._members.get(key)
-            self.size += len(text) - len(old) if old is not None else len(key) + len(text) + _MEMBER_BYTES
+            self.size += len(text) - len(old) if old is not None else len(key) + len(text) + 4
             self._members[key] = text
         return self.size - before
 

@@ -215,9 +215,6 @@ fn inside(text: &str) -> Option<&str> {
         .and_then(|rest| rest.strip_suffix('"'))
 }
 
-/// What a member that is kept takes besides its characters: many short ones would pass any cap on text.
-const MEMBER_BYTES: usize = 128;
-
 /// Members of raw objects, the last of each key.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
@@ -236,7 +233,7 @@ impl RawMembers {
         if self.first.is_none() && self.members.is_none() {
             let sizes = more
                 .iter()
-                .map(|(key, text)| key.chars().count() + MEMBER_BYTES + text.chars().count());
+                .map(|(key, text)| key.chars().count() + 4 + text.chars().count());
             self.size += sizes.sum::<usize>();
             self.first = written(&more).map(String::into_boxed_str);
             return signed(self.size) - before;
@@ -245,7 +242,7 @@ impl RawMembers {
             let mut size = self.size;
             let members = self.several();
             if !members.has(&key) {
-                size += key.chars().count() + MEMBER_BYTES;
+                size += key.chars().count() + 4;
             }
             let value = members.slot(key);
             size -= value.chars().count();

@@ -68,6 +68,12 @@ class Converter(Protocol):
     def snapshot(self) -> tuple[list[Event], str, int]: ...
 
 
+class DetectingConverter(Converter, Protocol):
+    """What converts between two dialects: until the dialect is known, its caller keeps what it reads."""
+
+    def overflow(self, unread: list[bytes]) -> bytes: ...
+
+
 class Repairer(Converter, Protocol):
     """What the repairers are: converters that know whether anything of the stream was changed."""
 
@@ -91,14 +97,14 @@ def load(name: Backend) -> type[Parser]:
     return PureParser
 
 
-def load_converter(name: Backend) -> type[Converter]:
+def load_converter(name: Backend) -> type[DetectingConverter]:
     """The converter class of one backend. Both may be loaded in one process.
 
     Raises:
         UsageError: for `native` where the extension is not installed.
     """
     if name == "native":
-        return cast("type[Converter]", _native().Converter)
+        return cast("type[DetectingConverter]", _native().Converter)
     from streamweld._pure.encode.converter import Converter as PureConverter
 
     return PureConverter

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, Unpack
 
+    from streamweld._backend import DetectingConverter
     from streamweld._pure.sse.block_splitter import Place
     from streamweld._words import Completeness
     from streamweld.errors import StreamError
@@ -56,6 +57,7 @@ TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
 _LAST_SECOND: Final = 2**53  # what readers that have floats only still hold exactly
+_JOINED_BYTES = 16 * 1024
 
 
 class ConvertOptions(TypedDict, total=False):
@@ -224,18 +226,30 @@ class StreamConverter:
         at = 0
         for piece, place in self._splitter.split(data):
             at += len(piece)
-            self._unread.append(piece)
+            self._keep(piece)
             if self._room is not None:
                 self._room -= len(piece)
-            if not self._is_whole(piece, place):
-                if self._room is None or self._room >= 0:
-                    continue
-                self._kept = None  # too much without a dialect, which half a block cannot show
-            made.append(self._read())
-            if self._kept is None:
-                made.append(self._converter.feed(data[at:]))
+            if self._is_whole(piece, place):
+                made.append(self._read())
+                if self._kept is None:
+                    made.append(self._converter.feed(data[at:]))
+                    break
+            elif self._room is not None and self._room < 0:
+                made.append(self._overflow())
                 break
         return b"".join(made)
+
+    def _keep(self, piece: bytes) -> None:
+        """Until a payload ends. Short pieces are joined: as objects they would take many times their size."""
+        if self._unread and len(self._unread[-1]) < _JOINED_BYTES:
+            self._unread[-1] += piece
+        else:
+            self._unread.append(piece)
+
+    def _overflow(self) -> bytes:
+        """Too much came without a dialect, which half a block cannot show. The converter does not copy it."""
+        unread, self._unread, self._kept = self._unread, [], None
+        return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer keeps nothing here
 
     def _is_whole(self, piece: bytes, place: Place) -> bool:
         """Whether the converter would keep nothing of what is unread: a payload ends with this piece."""

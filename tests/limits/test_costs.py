@@ -246,6 +246,25 @@ def test_d4_many_calls_without_any_key(backend: str) -> None:
     assert_linear_work(lambda n: feeding(backend, body(n), max_tool_calls=100_000), scale(backend, 2_000))
 
 
+@pytest.mark.parametrize("objects", [1, 50])
+def test_d4_many_calls_that_split_off(backend: str, objects: int) -> None:
+    """AM6: every whole object after the arguments of a call is another call. `objects`: in one fragment."""
+    policy = Policy(on_overflow="split")
+
+    def body(n: int) -> list[bytes]:
+        whole = ["".join(f'{{"n":{i}}}' for i in range(at, at + objects)) for at in range(0, n, objects)]
+        return [call(0, "a", "f", "{}"), b"".join(call(0, None, None, arguments) for arguments in whole), end()]
+
+    parser = make_parser(backend, policy=policy)
+    for piece in body(100):
+        parser.feed(piece)
+    parser.close()
+    assert len(parser.response.tool_calls) > 90
+    assert_linear_work(
+        lambda n: feeding(backend, body(n), policy, max_tool_calls=100_000, max_parts=100_000), scale(backend, 4000)
+    )
+
+
 def test_d5_many_events_in_one_read(backend: str) -> None:
     one = text("x")
     assert_linear_work(lambda n: feeding(backend, [one * n + end("stop")]), scale(backend, 20_000))

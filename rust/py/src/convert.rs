@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use streamweld_core::Converter as Core;
 use streamweld_core::Dialect;
@@ -118,6 +119,17 @@ impl Converter {
         let data = input::bytes(data)?;
         let bytes = data.as_bytes();
         self.write(py, Some(bytes.len()), |core, out| core.feed(bytes, out))
+    }
+
+    /// More came than may be kept before the dialect is known: the last bytes. `unread` comes next, and completes no payload.
+    fn overflow<'py>(
+        &self,
+        py: Python<'py>,
+        unread: Vec<PyBackedBytes>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let pieces: Vec<&[u8]> = unread.iter().map(AsRef::as_ref).collect();
+        let size = pieces.iter().map(|piece| piece.len()).sum();
+        self.write(py, Some(size), |core, out| core.overflow(&pieces, out))
     }
 
     /// The body has ended: the last bytes; none the second time. `broken`: the transport failed.

@@ -11,7 +11,6 @@ import gc
 import os
 import sys
 import tracemalloc
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import streamweld as sw
@@ -33,7 +32,11 @@ READ = {"native": PIECE, "pure": 4 * KIB}
 LIMIT = {"native": 16 * MIB, "pure": 128 * KIB}
 TOTAL = {"native": 128 * MIB if NIGHTLY else 40 * MIB, "pure": 128 * MIB if NIGHTLY else 320 * KIB}
 
-# Name -> (what comes once, what comes again and again).
+CALL = (
+    b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"%b","type":"function","function":'
+    b'{"name":"f","arguments":"%b"}}]}}]}\n\n'
+)
+# Name -> (what comes once, what comes again and again; @ is its number).
 FILLERS: dict[str, tuple[bytes, bytes]] = {
     "comments": (b"", b": ping\n\n"),
     "comments_without_blank_lines": (b"", b": ping\n"),
@@ -65,14 +68,38 @@ FILLERS: dict[str, tuple[bytes, bytes]] = {
     "lists_in_an_unknown_member": (b'data: {"choices":[],"x":[', b"[],"),
     "depth": (b'data: {"choices":[],"x":', b"["),
 }
+if NIGHTLY:
+    FILLERS |= {
+        "carriage_returns_after_comments": (b"", b": x\r"),
+        "byte_order_marks": (b"", b"\xef\xbb\xbf"),
+        "zero_bytes": (b"", b"\0"),
+        "long_field_names": (b"", b"x" * 50_000 + b"@: v\n"),
+        "long_ids": (b"", b"id: " + b"i" * 8000 + b'@\ndata: {"choices":[]}\n\n'),
+        "names_that_differ": (b"", b'event: n@\ndata: {"choices":[]}\n\n'),
+        "models_that_differ": (b"", b'data: {"id":"i@","model":"m@","choices":[]}\n\n'),
+        "reasons_that_differ": (b"", b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"x@"}]}\n\n'),
+        "placeholders": (
+            CALL % (b"a", b""),
+            b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"null"}}]}}]}\n\n',
+        ),
+        "calls_announced_again": (b"", CALL % (b"a", b"{}")),
+        "bytes_after_the_end": (b"data: [DONE]\n\n", b'data: {"a":'),
+        "elements": (b"[", b'{"choices":[]},\n'),
+        "blanks_in_an_array": (b"[", b" "),
+    }
 HEAD = text("hi")  # with it, the dialect is known before
 
 
 def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
     head, unit = FILLERS[name]
     yield HEAD + head if begun else head
-    piece = unit * max(1, read // len(unit))
-    yield from repeat(piece, max(1, total // len(piece)))
+    count = max(1, read // len(unit))
+    for place in range(max(1, total // (count * len(unit)))):
+        # An object of its own each time, as reads of a network are: what keeps it is seen.
+        if b"@" in unit:
+            yield b"".join([unit.replace(b"@", b"%d" % number) for number in range(place * count, (place + 1) * count)])
+        else:
+            yield bytes(bytearray(unit * count))
 
 
 def frames(limits: Limits, backend: str) -> Callable[[bytes], object]:

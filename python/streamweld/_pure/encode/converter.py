@@ -90,6 +90,17 @@ class Converter:
         self._refuse_same()
         return self._job.frames.take()
 
+    def overflow(self, unread: list[bytes]) -> bytes:
+        """More came than may be kept before the dialect is known: the last bytes.
+
+        `unread` comes next, and completes no payload. Each piece is taken from the list when it is read.
+        """
+        made: list[bytes] = []
+        unread.reverse()
+        while unread:
+            made.append(self.feed(unread.pop()))
+        return b"".join(made)
+
     def exceed(self, name: str) -> bytes:
         """A cap was passed that only the caller can measure: the last bytes."""
         if self._over:

@@ -21,7 +21,9 @@ use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::output::Diagnostic;
 use crate::model::spec::Code;
+use crate::pipeline::array_body::WINDOW;
 use crate::pipeline::parser::Parser;
+use crate::pipeline::parser::up_to;
 use std::mem;
 use std::sync::Arc;
 
@@ -281,10 +283,41 @@ impl Converter {
             return Ok(());
         }
         if self.parser.dialect().is_none() {
-            let limit = Fault::limit(LimitName::max_event_bytes, self.most as u64);
-            return Err(limit.at(0, self.parser.payloads()));
+            return Err(self.too_much());
         }
         self.parser.feed(beyond, &mut self.flow)
+    }
+
+    fn too_much(&self) -> Fault {
+        let limit = Fault::limit(LimitName::max_event_bytes, self.most as u64);
+        limit.at(0, self.parser.payloads())
+    }
+
+    /// Ends a source of which more came than may be kept before the dialect is known: appends the ending. `unread` is what
+    /// comes next; it completes no payload, and is not copied.
+    pub fn overflow(&mut self, unread: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Refusal> {
+        if self.over {
+            return Ok(());
+        }
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        let result = self.refuse(unread);
+        let taken = self.end(result);
+        mem::swap(&mut self.flow.job.writer.bytes, out);
+        taken
+    }
+
+    /// The fault of bytes that are too many, or the one before it.
+    fn refuse(&mut self, unread: &[&[u8]]) -> Result<(), Fault> {
+        let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
+        let mut rest: Vec<_> = up_to(unread, self.most.saturating_sub(total)).collect();
+        if let Some(first) = rest.first_mut() {
+            // With so much it is known whether the body is an array.
+            let (head, tail) = first.split_at_checked(WINDOW).unwrap_or((first, &[]));
+            *first = tail;
+            self.parser.feed(head, &mut self.flow)?;
+        }
+        self.parser.probe(&rest)?;
+        Err(self.too_much())
     }
 
     /// The input has ended: appends the last bytes, an honest ending where it was cut.

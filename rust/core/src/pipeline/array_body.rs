@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Bytes within which it has to become clear.
-const WINDOW: usize = 4096;
+pub(crate) const WINDOW: usize = 4096;
 
 /// What a body is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

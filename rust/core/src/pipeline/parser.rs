@@ -27,6 +27,7 @@ use crate::pipeline::undetected::DialectWatch;
 use crate::sse::Framer;
 use crate::sse::WholeEvents;
 use std::borrow::Cow;
+use std::iter;
 use std::mem;
 use std::sync::Arc;
 
@@ -228,17 +229,18 @@ impl Parser {
     }
 
     /// Returns the fault that these bytes are, which come next and complete no payload. None of them is kept.
-    pub(crate) fn probe(&self, next: &[u8]) -> Step {
+    pub(crate) fn probe(&self, next: &[&[u8]]) -> Step {
         let limit = self.config.limits.max_stream_bytes;
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        let taken = next.get(..room).unwrap_or(next);
+        let taken = up_to(next, room);
         match &self.array {
-            None => self.framer.probe([taken, &[]])?,
+            None => self.framer.probe(taken)?,
             Some(array) if array.body == Body::Array => {}
-            Some(array) => self.framer.probe([array.held(), taken])?,
+            Some(array) => self.framer.probe(iter::once(array.held()).chain(taken))?,
         }
-        match limit.filter(|_| next.len() > room) {
+        let size: usize = next.iter().map(|piece| piece.len()).sum();
+        match limit.filter(|_| size > room) {
             Some(limit) => Err(self.too_long(limit)),
             None => Ok(()),
         }
@@ -385,6 +387,15 @@ impl Parser {
             Some(stage) => self.stage.assembler.snapshot(&mut stage.shown(sink)),
         }
     }
+}
+
+/// The first bytes of these pieces.
+pub(crate) fn up_to<'b>(pieces: &[&'b [u8]], mut room: usize) -> impl Iterator<Item = &'b [u8]> {
+    pieces.iter().map(move |piece| {
+        let taken = piece.get(..room).unwrap_or(piece);
+        room -= taken.len();
+        taken
+    })
 }
 
 /// The stage as a filter.

@@ -52,7 +52,7 @@ impl Repairer {
         let begin = self.parser.total() - self.seen as u64;
         self.gather(read);
         let unread = self.block.get(self.seen..).unwrap_or_default();
-        if let Err(fault) = self.parser.probe(unread) {
+        if let Err(fault) = self.parser.probe(&[unread]) {
             self.parser.give_up();
             return Err(fault);
         }

@@ -15,9 +15,9 @@ const PROBE: usize = 1 << 16;
 
 impl Framer {
     /// Returns the fault that these bytes are, which come next. None of them is kept.
-    pub(crate) fn probe(&self, next: [&[u8]; 2]) -> Result<(), Fault> {
+    pub(crate) fn probe<'b>(&self, next: impl Iterator<Item = &'b [u8]>) -> Result<(), Fault> {
         let mut framer = self.clone();
-        for piece in next.into_iter().flat_map(|bytes| bytes.chunks(PROBE)) {
+        for piece in next.flat_map(|bytes| bytes.chunks(PROBE)) {
             framer.feed(piece, &mut |_: Item<'_>| Ok(()))?;
             framer.forget();
         }

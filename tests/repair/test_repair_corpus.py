@@ -53,11 +53,6 @@ def repair(body: bytes, dialect: Any, *places: int, **options: Any) -> Repaired:
 # fails here.
 UNFINISHED = {
     "chat-azure-openai__dd-trace-py-azure-chat-completion-streamed.sse": "the rewritten chunks have another id",
-    "chat-perplexity__ai-perplexity-text.sse": "the usage of a chunk in the middle stays there",
-    "chat-perplexity__rig-raw-stream-capture-matrix-stream-raw-exposes-terminal-usage-and-object.sse": "likewise",
-    "chat-perplexity__ruby-llm-chat-citations-with-perplexity-sonar-returns-search-result-citations-when-"
-    "streaming.sse": "likewise",
-    "chat-perplexity__ruby-llm-chat-streaming-responses-perplexity-sonar-supports-streaming-responses.sse": "likewise",
 }
 
 

@@ -53,21 +53,6 @@ def repair(body: bytes, dialect: Any, *places: int, **options: Any) -> Repaired:
 # fails here.
 UNFINISHED = {
     "chat-azure-openai__dd-trace-py-azure-chat-completion-streamed.sse": "the rewritten chunks have another id",
-    "chat-perplexity__ai-perplexity-text.sse": "the usage of a chunk in the middle stays there",
-    "chat-perplexity__rig-raw-stream-capture-matrix-stream-raw-exposes-terminal-usage-and-object.sse": "likewise",
-    "chat-perplexity__ruby-llm-chat-citations-with-perplexity-sonar-returns-search-result-citations-when-"
-    "streaming.sse": "likewise",
-    "chat-perplexity__ruby-llm-chat-streaming-responses-perplexity-sonar-supports-streaming-responses.sse": "likewise",
-    "responses-chatgpt__rig-codex-behaviors-store-false-and-prompt-cache-fields-roundtrip.sse": "the phase is lost",
-    "responses-chatgpt__rig-codex-tool-args-nested-arguments-roundtrip-nonstreaming-i1.sse": "the phase is lost",
-    "responses-openai__agentgateway-responses-stream.sse": "a second repair finds another id",
-    "responses-announced_again-d8-arguments-are-not-json": "the finish reason becomes that of an unknown word",
-    "responses-events-results-of-tools": "a second repair fills the output again",
-    "responses-events-a-server-tool-without-anything": "a second repair finds a place that is taken",
-    "responses-quirks-call-id-shared-with-its-output": "a call that the provider ran is left out",
-    "responses-repeats-close-spells-the-arguments-anew": "the first spelling of the arguments stays",
-    "responses-shapes-wrong-types-everywhere": "a second repair finds another id",
-    "responses-shapes-content-part-of-an-unknown-type": "a second repair finds a place that is taken",
 }
 
 

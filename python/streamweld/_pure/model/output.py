@@ -7,6 +7,7 @@ diagnostics are kept up to a cap, and counted beyond it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld import errors
@@ -26,6 +27,16 @@ MAX_NOTES = 1024
 _DETAIL = 256  # characters of a detail that are worth repeating: names and paths in it are the sender's
 
 
+@dataclass(slots=True)
+class AddedItem:
+    """An item of the output, as clients keep it from its opening."""
+
+    kind: str | None
+    id: str | None
+    call_id: str | None
+    parts: int
+
+
 class Output:
     """The way out of one stream."""
 
@@ -35,10 +46,12 @@ class Output:
         "_noted",
         "_noted_at",
         "address",
+        "added",
         "announced",
         "choices",
         "closed",
         "counted",
+        "created",
         "diagnostics",
         "diagnostics_dropped",
         "emptied",
@@ -51,6 +64,7 @@ class Output:
         "name",
         "offset",
         "on_element",
+        "on_item",
         "opening",
         "ordinal",
         "payload",
@@ -81,6 +95,8 @@ class Output:
         )
         # Why the sink wants no more, if it has a reason: raised behind the payload at hand.
         self.refusal: errors.StreamError | None = None
+        # The same is given each item that the wire ends, with its index: as it was sent.
+        self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
         # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
         self.opening: tuple[bool, bool] = (False, False)
         # Of the part that a Started at hand opens: its index on the wire, that inside of its item, and its item's id.
@@ -97,6 +113,8 @@ class Output:
         self.closed = Journal()  # parts that the wire has closed
         self.ended = Journal()  # parts whose item it has closed
         self.sequence: int | None = None  # the last number of an event
+        self.added: dict[int, AddedItem] = {}  # by index: items that were opened, as clients keep them
+        self.created: tuple[str | None] | None = None  # the id of the response that the answer opened with
         self.standing: int | None = None  # the index of a block that is open and no part
         self.reasons = Journal()  # choices that said why they end
         self.counted = 0  # how often token counts were said

@@ -79,6 +79,8 @@ class Repairer:
         "_explained",
         "_held",
         "_instead",
+        "_items",
+        "_items_size",
         "_is_first",
         "_job",
         "_last_out",
@@ -120,6 +122,8 @@ class Repairer:
         self._last_out = True  # the last whole block went out as it was, or waits
         self._calls: set[int] = set()  # that are under way, where they are to be held
         self._counted = 0  # how often token counts have passed
+        self._items: list[tuple[int, Mapping[str, Any]]] = []  # whole ones of blocks that did not pass yet
+        self._items_size = 0  # of all that are kept
         self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
         self._behind_error: AfterError | None = None  # the upstream's own error has passed
         self._rendering = False
@@ -134,6 +138,8 @@ class Repairer:
         self.repaired = False
         self._parser.out.sink = self._take
         self._parser.out.on_element = self._tell
+        self._parser.out.on_item = self._keep_item
+        self._job.passed.added = self._parser.out.added
 
     @property
     def dialect(self) -> str | None:
@@ -372,6 +378,7 @@ class Repairer:
         """The block that is to pass, with the name and the opening that readers want."""
         out = self._parser.out
         if out.unopened:
+            self._write_opening(None)
             self.repaired = True
             out.diagnose("rewritten", detail=out.why)
             block = behind_opening(block, self._opening, is_first=self._is_first)
@@ -401,10 +408,15 @@ class Repairer:
         self._let_go()
         self._drop_scratch()
         passed.choices.update(out.choices.collected())
-        passed.announced.update(out.announced.collected())
+        announced = out.announced.collected()
+        passed.announced.update(announced)
+        passed.behind = max([passed.behind, *(index + 1 for index in announced), *(at + 1 for at, _ in self._items)])
+        passed.created = out.created
         passed.closed.update(out.closed.collected())
         passed.ended.update(out.ended.collected())
         passed.finished.update(out.reasons.collected())
+        passed.items.update(self._items)
+        self._items.clear()
         passed.standing, self._counted = out.standing, out.counted
         if self._ordinal != self._parser.payloads:
             passed.sequence = None if out.sequence is None else out.sequence + 1
@@ -424,6 +436,7 @@ class Repairer:
         if self._ended and not self._rendering and not self._job.frames:
             return  # behind the end that passed: there is nothing to go on with
         self._rendering = True
+        self._items.clear()
         self._sent.append(self._instead)
         self._let_go()
         self._flush()
@@ -473,14 +486,34 @@ class Repairer:
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         job.cut = self._parser.is_cut
         passed.moved = False
-        encoder.event(job.as_written(event))
-        if out.unopened and isinstance(event, ResponseStarted):
-            self._opening = job.frames.shown()
+        if not (out.unopened and self._write_opening(event)):
+            encoder.event(job.as_written(event))
         if passed.moved:
             out.touch("index_taken")
         if job.broken:
             out.touched = True
             out.refusal = out.fault("LifecycleError", "lifecycle")
+
+    def _write_opening(self, event: Event | None) -> bool:
+        """Write what has to stand before the block, once. `event`: its first. True if that opens the answer itself."""
+        encoder = self._encoder or self._load()
+        if self._opening or self._parser.out.touched or encoder is None:
+            return False
+        job, first = self._job, self._parser.out.sequence
+        job.passed.unopened = True
+        # A number before the first one of the source, where there is one: no two events have the same.
+        job.passed.sequence = first - 1 if first else None
+        started = isinstance(event, ResponseStarted)
+        encoder.event(event if isinstance(event, ResponseStarted) else ResponseStarted())
+        job.passed.sequence = first or 0
+        self._opening = job.frames.shown()
+        return started
+
+    def _keep_item(self, index: int, item: Mapping[str, Any]) -> None:
+        """An item ends as it was sent: what tells the whole answer at its end has it so."""
+        self._items_size += len(self._parser.out.payload)
+        if not self._rendering and (self._cap is None or self._items_size <= self._cap):
+            self._items.append((index, item))
 
     def _load(self) -> Encoder | None:
         """The encoder of the dialect, once that is known."""

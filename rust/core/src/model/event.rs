@@ -365,6 +365,16 @@ pub enum WireFact<'a> {
     Choice(i32),
     /// The item of that index was opened without a part.
     Announced(i64),
+    /// An item of the output was opened, as clients keep it: its index, type and id.
+    ItemAdded {
+        index: i64,
+        kind: Option<&'a str>,
+        id: Option<&'a str>,
+    },
+    /// The wire ends an item of the output: its index, and the item as it was sent.
+    ItemEnded { index: i64, item: &'a str },
+    /// The answer opened with a response of that id.
+    Created(Option<&'a str>),
     /// The part was closed, or announced to have no more pieces.
     Closed(u32),
     /// Its item was closed.

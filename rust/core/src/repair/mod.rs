@@ -370,6 +370,7 @@ impl Repairer {
     fn mend(&mut self, read: &mut Read<'_, '_>) -> Step {
         if let Some(why) = self.hand.block.unopened {
             self.repaired = true;
+            self.hand.write_opening(None);
             self.gather(read);
             self.hand.tell_opening(why, &self.block)?;
             let opening = mem::take(&mut self.hand.opening);
@@ -454,7 +455,7 @@ impl Repairer {
         if self.ended && !self.hand.rendering && self.hand.job.writer.bytes.is_empty() {
             return Ok(()); // behind the end that passed: there is nothing to go on with
         }
-        self.hand.rendering = true;
+        self.hand.render();
         self.held.render(read);
         self.flush(read)
     }

@@ -7,6 +7,7 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish::EndingError;
+use crate::encode::common::passed_through::AddedItem;
 use crate::encode::encoder;
 use crate::model::config::Config;
 use crate::model::event::Deltas;
@@ -16,6 +17,7 @@ use crate::model::event::WireFact;
 use crate::model::fault::Class;
 use crate::model::fault::Fault;
 use crate::model::limits::Limits;
+use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
@@ -69,6 +71,9 @@ pub(crate) struct RepairSink {
     stopped: bool,
     /// Calls that are under way.
     calls: Set<u32>,
+    /// The size of the events that ended items, and how much of them is kept at most.
+    items_size: usize,
+    most: usize,
     /// What the wire said beside its events.
     said: WireFacts,
 }
@@ -91,9 +96,6 @@ impl Sink for RepairSink {
         }
         self.block.quiet = false;
         self.write_pieces();
-        let Some(encoder) = &mut self.encoder else {
-            return;
-        };
         let passed = &mut self.job.passed;
         if !mem::replace(&mut self.is_shown, true) {
             passed.payload.clone_from(&self.payload);
@@ -119,9 +121,9 @@ impl Sink for RepairSink {
         passed.moved = false;
         let other = self.job.as_written(event);
         let event = other.as_ref().unwrap_or(event);
-        encoder.event(&mut self.job, event);
-        if self.block.unopened.is_some() && matches!(event, Event::ResponseStarted { .. }) {
-            self.opening.clone_from(&self.job.writer.bytes);
+        let opens = self.block.unopened.is_some() && self.write_opening(Some(event));
+        if let Some(encoder) = self.encoder.as_mut().filter(|_| !opens) {
+            encoder.event(&mut self.job, event);
         }
         if self.job.passed.moved {
             self.block.touch("index_taken");
@@ -180,6 +182,16 @@ impl Sink for RepairSink {
                     self.block.touch("index_taken"); // readers keep one item at an index
                 }
             }
+            WireFact::ItemAdded { index, kind, id } => {
+                let [kind, id] = [kind, id].map(|word| word.map(str::to_owned));
+                passed.added.insert(index, AddedItem { kind, id });
+            }
+            WireFact::ItemEnded { index, item } => {
+                self.items_size = self.items_size.saturating_add(self.payload.len());
+                if !self.rendering && self.items_size <= self.most {
+                    self.said.item(index, item);
+                }
+            }
             WireFact::Element => {
                 self.block.mend();
                 self.tell_element();
@@ -232,12 +244,47 @@ impl RepairSink {
             refusal: None,
             stopped: false,
             calls: Set::default(),
+            items_size: 0,
+            most: as_len(config.limits.max_event_bytes),
             said: WireFacts::default(),
         }
     }
 
     pub(crate) fn begin_block(&mut self) {
         self.block = Verdict::default();
+    }
+
+    /// What the encoder writes goes out from here on.
+    pub(crate) fn render(&mut self) {
+        self.rendering = true;
+        self.said.forget_items();
+    }
+
+    /// Writes what has to stand before the block, once. `event`: its first. True if that opens the answer itself.
+    pub(crate) fn write_opening(&mut self, event: Option<&Event<'_>>) -> bool {
+        let Some(encoder) = &mut self.encoder else {
+            return false;
+        };
+        if self.block.touched || !self.opening.is_empty() {
+            return false;
+        }
+        let (job, first) = (&mut self.job, self.said.number());
+        job.passed.unopened = true;
+        // A number before the first one of the source, where there is one: no two events have the same.
+        job.passed.sequence = first.filter(|first| *first != 0).map(|first| first - 1);
+        let started = event.filter(|event| matches!(event, Event::ResponseStarted { .. }));
+        encoder.event(
+            job,
+            started.unwrap_or(&Event::ResponseStarted {
+                id: None,
+                model: None,
+                created: None,
+                metadata: None,
+            }),
+        );
+        job.passed.sequence = Some(first.unwrap_or(0));
+        self.opening.clone_from(&job.writer.bytes);
+        started.is_some()
     }
 
     /// The payload of a block that was known as it stood, and so not kept: a fault tells it.

@@ -9,6 +9,10 @@ use crate::model::small_map::Set;
 pub(crate) struct WireFacts {
     /// By blocks that did not pass yet.
     news: Vec<News>,
+    /// Items that the wire ended in them.
+    items: Vec<(i64, String)>,
+    /// The id of the response that the answer opened with.
+    created: Option<Option<String>>,
     /// Indexes of items that were opened without a part.
     announced: Set<i64>,
     /// Choices that sent a finish reason.
@@ -58,9 +62,25 @@ impl WireFacts {
             WireFact::Closed(part) => self.news.push(News::Closed(part)),
             WireFact::Ended(part) => self.news.push(News::Ended(part)),
             WireFact::Standing(index) => self.standing = index,
+            WireFact::Created(id) => self.created = Some(id.map(str::to_owned)),
             WireFact::Sequence(number) => self.sequence = Some(number),
             _ => {}
         }
+    }
+
+    /// The wire ended an item of the output.
+    pub(crate) fn item(&mut self, index: i64, item: &str) {
+        self.items.push((index, item.to_owned()));
+    }
+
+    /// No block passes any more as it was sent.
+    pub(crate) fn forget_items(&mut self) {
+        self.items.clear();
+    }
+
+    /// The number of the event at hand.
+    pub(crate) fn number(&self) -> Option<i128> {
+        self.sequence
     }
 
     /// The latest token counts have passed.
@@ -79,7 +99,10 @@ impl WireFacts {
         for one in self.news.drain(..) {
             _ = match one {
                 News::Choice(index) => passed.choices.insert(index),
-                News::Announced(index) => passed.announced.insert(index),
+                News::Announced(index) => {
+                    passed.behind = passed.behind.max(index.saturating_add(1));
+                    passed.announced.insert(index)
+                }
                 News::Closed(part) => passed.closed.insert(part),
                 News::Ended(part) => {
                     passed.just_ended.push(part);
@@ -88,6 +111,11 @@ impl WireFacts {
                 News::Reason(choice) => passed.finished.insert(choice),
             };
         }
+        for (index, item) in self.items.drain(..) {
+            passed.behind = passed.behind.max(index.saturating_add(1));
+            passed.items.insert(index, item);
+        }
+        passed.created.clone_from(&self.created);
         passed.standing = self.standing;
         self.counts_passed = self.counted;
         if numbered {

@@ -7,8 +7,14 @@ bytes of a passed event; what is done with them is each encoder's own.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.model.journal import Journal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamweld._pure.model.output import AddedItem
 
 __all__ = ["PassedThrough"]
 
@@ -33,4 +39,9 @@ class PassedThrough:
     finished: set[int] = field(default_factory=set[int])  # choices whose reason has passed
     counted: bool = False  # the latest token counts have, at the end
     sequence: int | None = 0  # the number of the next event; None where the source numbers none
+    behind: int = 0  # the index behind those of all items whose opening or close has
+    added: Mapping[int, AddedItem] = field(default_factory=dict)  # items that the wire has opened, by index
+    items: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # those whose close has, as it has them, by index
+    created: tuple[str | None] | None = None  # the id of the response, where the event that opens it has
+    unopened: bool = False  # the source has no opening: one that is written stands before what it sent
     payload: bytes = b""  # what is at hand

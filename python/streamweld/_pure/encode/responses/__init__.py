@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
     from streamweld._pure.encode.responses.items import ItemStatus, Shape
+    from streamweld._pure.model.output import AddedItem
     from streamweld.events import Event
 
 __all__ = ["Responses"]
@@ -101,7 +102,7 @@ class Responses:
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self._called = False  # a call is whole
-        self._unfinished: str | None = None  # why a call that stays open is not whole
+        self._unfinished: list[tuple[int, str]] = []  # calls that are not whole, and why
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
             TextDelta: self._delta,
@@ -162,7 +163,7 @@ class Responses:
         if fault is None and cancelled:
             self._last("cancelled")
             return
-        reason = _CUT_REASON if fault is not None else self._unfinished if word == _DONE else word
+        reason = _CUT_REASON if fault is not None else self._why_unfinished() if word == _DONE else word
         if reason is None:
             self._last("completed")
         else:
@@ -174,8 +175,7 @@ class Responses:
         resource, passed = self._resource, self._job.passed
         if resource is not None:
             if started is not None:
-                # Late. The id of an opening of ours that went out stays.
-                resource.learn(started, its_id=bool(passed.choices))
+                resource.learn(started)  # late: clients have the id of the opening
                 if passed.own:
                     resource.take(passed.payload)
         else:
@@ -186,7 +186,7 @@ class Responses:
             resource = self._resource = Resource(identity, started.model or _UNKNOWN_MODEL, created)
             if passed.own:
                 resource.take(passed.payload)
-            for kind in ("response.created", "response.in_progress"):
+            for kind in ("response.created",) if passed.unopened else ("response.created", "response.in_progress"):
                 self._wire.event(kind, f'"response":{resource.json("in_progress")}')
         return resource
 
@@ -194,6 +194,11 @@ class Responses:
         """Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on."""
         items = self._items.values()
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
+
+    def _why_unfinished(self) -> str | None:
+        """Why the answer is incomplete: the last call that is not whole, unless the source has ended its item."""
+        ended = self._job.passed.ended
+        return next((why for part, why in reversed(self._unfinished) if part not in ended), None)
 
     def _close_all(self) -> None:
         self._settle()
@@ -218,10 +223,12 @@ class Responses:
         resource = self._open(None)
         if self._job.passed.own:
             resource.take(self._job.passed.payload)
-            ended = self._job.passed.ended
-            resource.passed = {index for index, parts in self._parts.items() if any(part in ended for part in parts)}
+            resource.keep_id(self._job.passed.created)
+            parts_ended = self._job.passed.ended
+            resource.passed = {index for index, parts in self._parts.items() if any(n in parts_ended for n in parts)}
         output = {index: item() for index, item in self._output.items()}
-        response = resource.json(status, output, usage=usage, incomplete=incomplete, error=error)
+        ended = self._job.passed.items
+        response = resource.json(status, output, ended, usage=usage, incomplete=incomplete, error=error)
         self._wire.event(f"response.{status}", f'"response":{response}')
         self._job.frames.done()
 
@@ -282,6 +289,7 @@ class Responses:
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
         """For a new item: as sent, unless another one has it."""
+        self._next = max(self._next, self._job.passed.behind)
         index = self._index[part] = self._next if sent is None or sent in self._taken else sent
         self._job.passed.moved = sent not in (None, index)
         self._taken.add(index)
@@ -316,9 +324,10 @@ class Responses:
             self._come(holder, key)
             del self._output[holder.index]
         if holder is None:
-            identity = item_id or self._job.mint.new("msg" if shape.holder is None else "rs")
-            index = self._new_index(part, passed.index)
-            announced = index == passed.at and index in passed.announced
+            known, is_announced = self._as_added("message" if shape.holder is None else "reasoning")
+            identity = known.id if known else item_id or self._job.mint.new("msg" if shape.holder is None else "rs")
+            index = self._new_index(part, passed.at if is_announced else passed.index)
+            announced = is_announced and index == passed.at
             holder = Holder(self._wire, shape, identity, index, announced=announced)
             self._come(holder, key)
         self._idle.pop(key, None)
@@ -332,6 +341,15 @@ class Responses:
             sub = holder.free_sub(shape, passed.sub)
             passed.moved = passed.moved or passed.sub not in (None, sub)
             self._items[part] = TextItem(holder, shape, sub)
+
+    def _as_added(self, kind: str) -> tuple[AddedItem | None, bool]:
+        """The item at hand as clients keep it, if it is of that kind; and whether its opening has passed."""
+        passed = self._job.passed
+        if passed.at is None:
+            return None, False
+        known, has_passed = passed.added.get(passed.at), passed.at in passed.announced
+        is_kept = known is not None and known.kind == kind and (has_passed or passed.index is not None)
+        return (known if is_kept else None), has_passed and is_kept
 
     def _reasoning_shape(self, kind: str) -> Shape:
         if kind == "summary":
@@ -419,7 +437,9 @@ class Responses:
         names = {"call_id": call_id, "name": name}
         shape = CUSTOM if custom else CALL
         identity = event.item_id if self._job.passed.own else None
-        item = CallItem(self._wire, shape, identity or self._job.mint.new("fc"), self._new_index(part, sent), names)
+        known = None if sent is None else self._as_added(shape.type)[0]
+        identity = known.id if known else identity or self._job.mint.new("fc")
+        item = CallItem(self._wire, shape, identity, self._new_index(part, sent), names)
         self._items[part] = item
         return item
 
@@ -478,7 +498,7 @@ class Responses:
             self._close(call.part, "completed")
         else:
             # An incomplete item must be the last one: it stays open until the end.
-            self._unfinished = _INVALID_REASON if call.state == "invalid" else _CUT_REASON
+            self._unfinished.append((call.part, _INVALID_REASON if call.state == "invalid" else _CUT_REASON))
 
     def _result(self, _: ToolResult) -> None:
         self._job.losses.note("server_tool")

@@ -98,10 +98,10 @@ class Holder:
         "wire",
     )
 
-    def __init__(self, wire: Wire, shape: Shape, identity: str, index: int, *, announced: bool = False) -> None:
+    def __init__(self, wire: Wire, shape: Shape, identity: str | None, index: int, *, announced: bool = False) -> None:
         """`announced`: its opening went out before."""
         self.wire = wire
-        self.identity = quoted(identity)
+        self.identity = "null" if identity is None else quoted(identity)
         self.index = index
         self.numbers: set[int] = set()  # of its parts, where it may have several
         self.open: set[int] = set()  # those that are not over
@@ -232,8 +232,11 @@ class CallItem:
 
     __slots__ = ("_at", "_head", "_place", "_shape", "_wire", "call_id", "corrected", "custom", "name", "told", "whole")
 
-    def __init__(self, wire: Wire, shape: CallShape, identity: str, index: int, names: Mapping[str, str]) -> None:
+    def __init__(
+        self, wire: Wire, shape: CallShape, identity: str | None, index: int, names: Mapping[str, str]
+    ) -> None:
         """`names`: its `call_id` and `name`."""
+        item_id = "null" if identity is None else quoted(identity)
         self._wire = wire
         self._shape = shape
         self.call_id = names["call_id"]
@@ -243,10 +246,8 @@ class CallItem:
         self.told = Told()
         self.whole: str | None = None
         self._at = f'"output_index":{index}'
-        self._place = f'"item_id":{quoted(identity)},{self._at}'
-        self._head = (
-            f'"type":"{shape.type}","id":{quoted(identity)},"call_id":{quoted(self.call_id)},"name":{quoted(self.name)}'
-        )
+        self._place = f'"item_id":{item_id},{self._at}'
+        self._head = f'"type":"{shape.type}","id":{item_id},"call_id":{quoted(self.call_id)},"name":{quoted(self.name)}'
         wire.event("response.output_item.added", f'{self._at},"item":{self._item("in_progress", quoted(""))}')
 
     def delta(self, text: str) -> None:

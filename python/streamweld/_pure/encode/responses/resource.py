@@ -23,6 +23,7 @@ __all__ = ["Resource", "Status", "usage_json"]
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "cancelled", "failed"]
 
 _NO_OUTPUT: Final[Mapping[int, str]] = {}
+_NO_ITEMS: Final[Mapping[int, Mapping[str, Any]]] = {}
 _OURS: Final = ("id", "status", "output", "error", "incomplete_details")
 _SAID: Final = ("type", "id", "call_id", "name", "arguments", "input")
 _BEFORE_OUTPUT: Final = {"previous_response_id": "null", "instructions": "null"}
@@ -63,10 +64,13 @@ class Resource:
         self.passed: set[int] = set()  # indexes of items that went out as the source wrote them
         self._sent: Mapping[str, Any] = {}  # as the source wrote it, in this dialect
 
-    def learn(self, started: ResponseStarted, *, its_id: bool) -> None:
+    def keep_id(self, created: tuple[str | None] | None) -> None:
+        """Clients have the id of the event that opened the response, if that has passed."""
+        if created is not None:
+            self._id = _id(created[0])
+
+    def learn(self, started: ResponseStarted) -> None:
         """What the response calls itself, where that was not known when it began."""
-        if its_id and started.id:
-            self._id = quoted(started.id)
         if started.model:
             self._model = quoted(started.model)
         self._created = self._created if started.created is None else started.created
@@ -86,19 +90,25 @@ class Resource:
         self,
         status: Status,
         output: Mapping[int, str] = _NO_OUTPUT,
+        ended: Mapping[int, Mapping[str, Any]] = _NO_ITEMS,
         *,
         usage: str = "null",
         incomplete: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> str:
-        """The object. `output`: its items by index; `incomplete`: the reason; `error`: code and message."""
+        """The object. `output`: its items by index; `ended`: those whose close passed, as it has them.
+
+        `incomplete`: the reason; `error`: code and message.
+        """
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))
         sent: object = self._sent.get("output")
-        again = _Again(sent) if is_array(sent) else None
+        again = _Again([*(sent if is_array(sent) else []), *ended.values()])
         items = [
-            again.spelled(output[index]) if again is not None and index in self.passed else output[index]
-            for index in sorted(output)
+            again.spelled(output[index] if index in output else compact_json(ended[index]))
+            if index in self.passed or index in ended
+            else output[index]
+            for index in sorted(output.keys() | ended.keys())
         ]
         told = {
             "id": self._id,
@@ -143,7 +153,7 @@ class _Again:
     def spelled(self, text: str) -> str:
         """An item that passed, in the source's own spelling where that has it."""
         item: dict[str, Any] = loads_raw(text)
-        names = tuple([name for name in _SAID if name in item])
+        names = tuple([name for name in _SAID if isinstance(item.get(name), str)])
         if names not in self._by_said:
             self._by_said[names] = self._index(names)
         found = self._by_said[names].get(tuple([item[name] for name in names]))
@@ -157,6 +167,10 @@ class _Again:
                 if len(said) == len(names):
                     found.setdefault(tuple(said), sent)
         return found
+
+
+def _id(identity: str | None) -> str:
+    return "null" if identity is None else quoted(identity)
 
 
 def usage_json(counts: Counts) -> str:

@@ -128,8 +128,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
             return None;
         };
         let (id, lone) = text.into_whole();
-        let trimmed = id.trim_matches(is_white);
-        if trimmed.is_empty() || FACTS.absent_ids.contains(&trimmed) {
+        if !FACTS.is_id(&id) {
             return None;
         }
         self.notes.lone |= lone;

@@ -3,9 +3,11 @@
 //! openai-python raises at content of an item or part that was not announced, and at an item whose identity changes. At
 //! the end it takes the output of the last event as it is.
 
+use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Kind;
 use crate::json::members::Object;
 use crate::json::members::items;
+use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::small_map::Map;
 
@@ -53,10 +55,20 @@ impl Item {
     }
 }
 
+/// What the answer opened with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Opening {
+    #[default]
+    Nothing,
+    Sent,
+    /// The one that is put before its first event.
+    Ours,
+}
+
 /// The output that clients keep of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    started: bool,
+    opening: Opening,
     id: Option<String>,
     items: Map<i64, Item>,
 }
@@ -64,11 +76,8 @@ pub(crate) struct Readers {
 impl Readers {
     /// Checks an event of a response.
     pub(crate) fn event(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
-        if !self.started {
-            self.started = true;
-            if kind != "response.created" {
-                out.touch("start_missing");
-            }
+        if self.opening == Opening::Nothing {
+            self.begin(out, kind, event);
         }
         match kind {
             "response.created"
@@ -108,14 +117,31 @@ impl Readers {
         }
     }
 
+    /// The first event. Clients want `response.created` before any other.
+    fn begin(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
+        self.opening = Opening::Sent;
+        if FACTS.is_terminal(kind) {
+            out.touch("start_missing"); // what it brings is not streamed either
+        } else if kind != "response.created" {
+            self.opening = Opening::Ours;
+            out.miss_opening();
+            if matches!(kind, "response.queued" | "response.in_progress") {
+                let id = event.object("response").and_then(|one| word(&one, "id"));
+                self.id = id.filter(|id| FACTS.is_id(id)); // which the opening takes
+            }
+        }
+    }
+
     fn lifecycle(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         let Some(response) = event.object("response") else {
             return;
         };
         let id = word(&response, "id");
-        if kind == "response.created" {
+        let is_ours = self.opening == Opening::Ours;
+        if kind == "response.created" && !is_ours {
+            out.sign(WireFact::Created(id.as_deref()));
             self.id = id;
-        } else if id != self.id {
+        } else if id != self.id || (id.is_none() && is_ours) {
             out.touch("other_id");
         }
         let output = response.get("output").filter(|raw| raw.kind == Kind::Array);
@@ -131,28 +157,38 @@ impl Readers {
         };
         match index(event, "output_index") {
             None => out.touch("no_index"),
-            Some(at) => self.keep(at, Item::of(&item)),
+            Some(at) => self.keep(out, at, Item::of(&item)),
         }
     }
 
-    fn keep(&mut self, at: i64, item: Item) {
+    fn keep(&mut self, out: &mut Output<'_>, at: i64, item: Item) {
         if self.items.len() < MAX_ITEMS && !self.items.contains_key(&at) {
+            out.sign(WireFact::ItemAdded {
+                index: at,
+                kind: item.kind.as_deref(),
+                id: item.id.as_deref(),
+            });
             self.items.insert(at, item);
         }
     }
 
     fn item_done(&mut self, out: &mut Output<'_>, event: &Object<'_>) {
-        let Some(item) = event.object("item").map(|item| Item::of(&item)) else {
+        let Some(sent) = event.object("item") else {
             return;
         };
         let Some(at) = index(event, "output_index") else {
             return out.touch("no_index");
         };
+        let item = Item::of(&sent);
         match self.items.get(&at) {
-            None => self.keep(at, item),
+            None => self.keep(out, at, item),
             Some(known) if known.is_changed(&item) => out.touch("other_id"),
             Some(_) => {}
         }
+        out.sign(WireFact::ItemEnded {
+            index: at,
+            item: sent.raw.text,
+        });
     }
 
     /// The item that an event speaks of.

@@ -4,6 +4,7 @@
 
 use crate::dialect::responses::name_sets::Field;
 use crate::dialect::responses::name_sets::Names;
+use crate::dialect::think_tags::is_white;
 use crate::dialect::usage_counts::Counts;
 use crate::model::delta::Address;
 use crate::model::delta::Channel;
@@ -174,6 +175,17 @@ impl Facts {
     /// An event of that name is an error.
     pub(crate) fn is_error(&self, name: &str) -> bool {
         matches!(self.kinds.get(name), Some(Kind::Error))
+    }
+
+    /// An event of that name ends a response.
+    pub(crate) fn is_terminal(&self, name: &str) -> bool {
+        matches!(self.kinds.get(name), Some(Kind::Terminal(_)))
+    }
+
+    /// The id is one: blank is absent, and so is what says so in words.
+    pub(crate) fn is_id(&self, id: &str) -> bool {
+        let trimmed = id.trim_matches(is_white);
+        !trimmed.is_empty() && !self.absent_ids.contains(&trimmed)
     }
 
     fn read() -> Facts {

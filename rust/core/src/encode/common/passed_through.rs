@@ -2,7 +2,16 @@
 //!
 //! Empty if another dialect is written, because nothing passes through then. Each encoder decides how to use the facts.
 
+use crate::model::small_map::Map;
 use crate::model::small_map::Set;
+use std::collections::BTreeMap;
+
+/// An item of the output, as clients keep it from its opening.
+#[derive(Clone, Debug)]
+pub(crate) struct AddedItem {
+    pub(crate) kind: Option<String>,
+    pub(crate) id: Option<String>,
+}
 
 /// One stream's.
 #[derive(Debug, Default)]
@@ -22,6 +31,16 @@ pub(crate) struct PassedThrough {
     pub(crate) choices: Set<i32>,
     /// Indexes of items whose opening passed through.
     pub(crate) announced: Set<i64>,
+    /// The index behind those of all items whose opening or close passed through.
+    pub(crate) behind: i64,
+    /// Items that the wire has opened, by index.
+    pub(crate) added: Map<i64, AddedItem>,
+    /// Those whose close passed through, as it has them, by index.
+    pub(crate) items: BTreeMap<i64, String>,
+    /// The id of the response, once the event that opens it passed through.
+    pub(crate) created: Option<Option<String>>,
+    /// The source has no opening: one that is written stands before what it sent.
+    pub(crate) unopened: bool,
     /// The index of an open block that is not a part; its stop has not passed through.
     pub(crate) standing: Option<i64>,
     /// Parts whose close passed through.

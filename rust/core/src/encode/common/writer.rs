@@ -21,6 +21,14 @@ impl Writer {
         self
     }
 
+    /// A JSON string, or null.
+    pub(crate) fn text_or_null(&mut self, text: Option<&str>) -> &mut Writer {
+        match text {
+            Some(text) => self.string(text),
+            None => self.raw("null"),
+        }
+    }
+
     /// A JSON string.
     pub(crate) fn string(&mut self, text: &str) -> &mut Writer {
         self.bytes.push(b'"');

@@ -54,6 +54,16 @@ impl Body {
         }
     }
 
+    /// The type of its item.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Body::Text(..) | Body::Refusal => "message",
+            Body::Summary | Body::Reasoning => "reasoning",
+            Body::Call { custom: true, .. } => "custom_tool_call",
+            Body::Call { .. } => "function_call",
+        }
+    }
+
     /// The events of its text: what both names begin with, the member of the close, and what follows the text.
     pub(crate) fn events(&self, openresponses: bool) -> (&'static str, &'static str, &'static str) {
         match self {

@@ -6,6 +6,7 @@
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
 use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::passed_through::AddedItem;
 use crate::encode::common::same_json::is_value;
 use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
@@ -47,7 +48,8 @@ pub(crate) enum Sort {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    pub(crate) id: String,
+    /// `None`: the source's own has none.
+    pub(crate) id: Option<String>,
     /// Its output index.
     pub(crate) index: i64,
     /// Of what it was opened with.
@@ -203,23 +205,28 @@ impl Items {
         number: u32,
         body: Body,
         sent: (Option<&str>, Option<i64>),
+        added: Option<AddedItem>,
     ) -> usize {
-        let item = self.add(job, &body, sent, None);
+        let item = self.add(job, &body, sent, (added, None));
         if let Some(item) = self.all.get_mut(item) {
             item.numbers.push(number);
         }
         self.begin(job, item, number, body, 0)
     }
 
-    /// `announced`: the index under which its opening has passed.
+    /// `added`: the item as clients keep it; `announced`: the index under which its opening has passed.
     pub(crate) fn add(
         &mut self,
         job: &mut EncodeContext,
         body: &Body,
         (id, sent): (Option<&str>, Option<i64>),
-        announced: Option<i64>,
+        (added, announced): (Option<AddedItem>, Option<i64>),
     ) -> usize {
-        let id = id.map_or_else(|| job.mint.make(body.prefix()), str::to_owned);
+        let id = match added {
+            Some(added) => added.id,
+            None => Some(id.map_or_else(|| job.mint.make(body.prefix()), str::to_owned)),
+        };
+        self.next = self.next.max(job.passed.behind);
         let free = sent.filter(|sent| !self.taken.contains(sent));
         let index = free.unwrap_or(self.next);
         job.passed.moved = free != sent;
@@ -267,7 +274,9 @@ impl Items {
                 others
             };
             places.take(sub);
-            members.raw(",\"item_id\":").string(&record.id);
+            members
+                .raw(",\"item_id\":")
+                .text_or_null(record.id.as_deref());
             members.raw(",\"output_index\":").number(record.index);
         }
         if let Some((_, index)) = body.around() {

@@ -18,6 +18,7 @@ use crate::encode::responses::items::Items;
 use crate::encode::responses::resource::Outcome;
 use crate::encode::responses::resource::Sent;
 use crate::encode::responses::resource::resource;
+use crate::encode::responses::source_items::as_added;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::event::Opened;
@@ -49,8 +50,8 @@ pub(crate) struct Responses {
     finish: Option<Result<String, EndingError>>,
     /// A call is whole.
     called: bool,
-    /// Why a call that stays open is not whole.
-    left: Option<&'static str>,
+    /// Calls that are not whole, and why.
+    left: Vec<(u32, &'static str)>,
 }
 
 impl Encoder for Responses {
@@ -74,7 +75,7 @@ impl Encoder for Responses {
         }
         job.losses.metadata_of(event);
         match *event {
-            Event::ResponseStarted { .. } if is_open => self.learn(job),
+            Event::ResponseStarted { .. } if is_open => self.take(job), // late: clients have the id of the opening
             Event::TextDelta(delta) => self.told(job, delta, Body::text),
             Event::RefusalDelta(delta) => self.told(job, delta, || Body::Refusal),
             Event::TextStarted(Opened { part, .. }) => self.own_part(job, part, Body::text()),
@@ -196,7 +197,7 @@ impl Encoder for Responses {
         }
         match word {
             Ok(word) => {
-                let outcome = match (word.as_str(), self.left) {
+                let outcome = match (word.as_str(), self.why_left(job)) {
                     (COMPLETED, None) => Outcome::Completed,
                     (COMPLETED, Some(left)) => Outcome::Incomplete(left),
                     (CANCELLED, _) => Outcome::Cancelled,
@@ -235,15 +236,16 @@ impl Responses {
         self.id = Some(own.unwrap_or_else(|| job.mint.make("resp")));
         self.take(job);
         self.whole(job, "response.created", &Outcome::InProgress);
-        self.whole(job, "response.in_progress", &Outcome::InProgress);
+        if !job.passed.unopened {
+            self.whole(job, "response.in_progress", &Outcome::InProgress);
+        }
     }
 
-    /// What the response calls itself comes late. The id of an opening of ours that went out stays.
-    fn learn(&mut self, job: &mut EncodeContext) {
-        let id = job.answer.id.take();
-        let id = id.filter(|_| !job.passed.choices.is_empty());
-        self.id = id.or(self.id.take());
-        self.take(job);
+    /// Why the answer is incomplete: the last call that is not whole, unless the source has ended its item.
+    fn why_left(&self, job: &EncodeContext) -> Option<&'static str> {
+        let mut left = self.left.iter().rev();
+        let left = left.find(|(part, _)| !job.passed.ended.contains(part));
+        left.map(|(_, why)| *why)
     }
 
     /// The event at hand may bring the response itself: what it says of itself then stays as it is.
@@ -257,13 +259,16 @@ impl Responses {
 
     fn last(&mut self, job: &mut EncodeContext, outcome: &Outcome<'_>) {
         self.take(job);
+        if let Some(id) = &job.passed.created {
+            self.id.clone_from(id); // clients have the id of the event that opened the response
+        }
         self.whole(job, outcome.event(), outcome);
     }
 
     /// An event that holds the whole response.
     fn whole(&mut self, job: &mut EncodeContext, kind: &str, outcome: &Outcome<'_>) {
         self.items.frame(job, kind).raw(",\"response\":");
-        let id = self.id.as_deref().unwrap_or_default();
+        let id = self.id.as_deref();
         match &self.sent {
             Some(sent) => sent.write(job, id, outcome, &self.items),
             None => resource(job, id, outcome, &self.items),
@@ -291,7 +296,7 @@ impl Responses {
                 self.bare.remove(&part);
                 self.items.fill(job, item, part, body)
             }
-            None => self.items.open(job, part, body, (None, None)),
+            None => self.items.open(job, part, body, (None, None), None),
         };
         self.places.insert(part, place);
         place
@@ -386,7 +391,8 @@ impl Responses {
         body: Body,
         sent: (Option<&str>, Option<i64>),
     ) -> usize {
-        let place = self.items.open(job, part, body, sent);
+        let added = sent.1.and_then(|_| as_added(job, body.kind()).0);
+        let place = self.items.open(job, part, body, sent, added);
         self.places.insert(part, place);
         place
     }
@@ -451,11 +457,12 @@ impl Responses {
             self.called = true;
             return self.items.close(job, place, true);
         }
-        self.left = Some(if call.is_cut() {
+        let why = if call.is_cut() {
             "stream_truncated"
         } else {
             "invalid_tool_call"
-        });
+        };
+        self.left.push((call.part, why));
     }
 
     /// What was passed on does not hold.

@@ -16,6 +16,7 @@ use crate::json::members::document;
 use crate::json::members::items as elements;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
@@ -85,26 +86,58 @@ const AFTER_USAGE: [(&str, &str); 8] = [
 type Members = Vec<(&'static str, Cow<'static, str>)>;
 
 /// Writes the response as it stands.
-pub(crate) fn resource(job: &mut EncodeContext, id: &str, outcome: &Outcome<'_>, items: &Items) {
-    let mut output = Writer::default();
-    output.raw("[");
-    items.each(
-        |at, _, item| {
-            output.raw(if at > 0 { "," } else { "" }).raw(&item);
-        },
-        job,
-    );
-    output.raw("]");
+pub(crate) fn resource(
+    job: &mut EncodeContext,
+    id: Option<&str>,
+    outcome: &Outcome<'_>,
+    items: &Items,
+) {
     let mut mark = "{";
-    for (name, text) in members(job, id, outcome, output.into_text()) {
+    for (name, text) in members(job, id, outcome, output(job, items, None)) {
         job.writer.raw(mark).string(name).raw(":").raw(&text);
         mark = ",";
     }
     job.writer.raw("}");
 }
 
+/// All items of the answer. One that passed is as the source has it: in `sent`, which tells them again, or at its close.
+fn output(job: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
+    let ended = &job.passed.items;
+    let mut again = Again::of(sent, ended.values());
+    let mut all = BTreeMap::new();
+    items.each(
+        |index, passed, item| _ = all.insert(index, (passed, item)),
+        job,
+    );
+    for (index, item) in ended {
+        let has_passed = |(passed, _): &mut (bool, String)| *passed = true;
+        all.entry(*index).and_modify(has_passed).or_insert_with(|| {
+            let mut text = Writer::default();
+            canonical(&mut text, item);
+            (true, text.into_text())
+        });
+    }
+    let mut to = Writer::default();
+    let mut mark = "[";
+    for (passed, item) in all.values() {
+        to.raw(mark);
+        match again.spelled(item).filter(|_| *passed) {
+            Some(sent) => canonical(&mut to, sent),
+            None => _ = to.raw(item),
+        }
+        mark = ",";
+    }
+    to.raw(if mark == "[" { "[]" } else { "]" });
+    to.into_text()
+}
+
 /// All that the schema requires, in its order.
-fn members(job: &EncodeContext, id: &str, outcome: &Outcome<'_>, output: String) -> Members {
+fn members(
+    job: &EncodeContext,
+    id: Option<&str>,
+    outcome: &Outcome<'_>,
+    output: String,
+) -> Members {
     let text = |write: &dyn Fn(&mut Writer)| {
         let mut to = Writer::default();
         write(&mut to);
@@ -114,7 +147,7 @@ fn members(job: &EncodeContext, id: &str, outcome: &Outcome<'_>, output: String)
     let model = answer.model.as_deref().unwrap_or("unknown");
     let fixed = |(name, value): &(&'static str, &'static str)| (*name, Cow::Borrowed(*value));
     let mut told = vec![
-        ("id", text(&|to| _ = to.string(id))),
+        ("id", text(&|to| _ = to.text_or_null(id))),
         ("object", Cow::Borrowed("\"response\"")),
         (
             "created_at",
@@ -165,7 +198,7 @@ impl Sent {
     pub(crate) fn write(
         &self,
         job: &mut EncodeContext,
-        id: &str,
+        id: Option<&str>,
         outcome: &Outcome<'_>,
         items: &Items,
     ) {
@@ -175,21 +208,7 @@ impl Sent {
         }) else {
             return;
         };
-        let mut output = Writer::default();
-        output.raw("[");
-        let mut again = Again::of(&sent);
-        items.each(
-            |at, passed, item| {
-                output.raw(if at > 0 { "," } else { "" });
-                match again.spelled(&item).filter(|_| passed) {
-                    Some(sent) => canonical(&mut output, sent),
-                    None => _ = output.raw(&item),
-                }
-            },
-            job,
-        );
-        output.raw("]");
-        let mut told = members(job, id, outcome, output.into_text());
+        let mut told = members(job, id, outcome, output(job, items, Some(&sent)));
         let mut ours = OURS.to_vec();
         if sent.present("usage").is_none() {
             ours.push("usage");
@@ -237,11 +256,20 @@ struct Again<'s> {
 type Words = Vec<Option<String>>;
 
 impl<'s> Again<'s> {
-    fn of(sent: &Object<'s>) -> Again<'s> {
-        let list = sent.get("output").filter(|raw| raw.kind == Kind::Array);
+    fn of(sent: Option<&'s Object<'s>>, ended: impl Iterator<Item = &'s String>) -> Again<'s> {
+        let list = sent.and_then(|sent| sent.get("output"));
+        let list = list.filter(|raw| raw.kind == Kind::Array);
         let list = list.map(elements).unwrap_or_default();
+        let ended = ended.map(|text| Raw {
+            text,
+            kind: Kind::Object,
+        });
         Again {
-            sent: list.into_iter().filter_map(Object::of).collect(),
+            sent: list
+                .into_iter()
+                .chain(ended)
+                .filter_map(Object::of)
+                .collect(),
             by_said: HashMap::new(),
         }
     }
@@ -252,7 +280,10 @@ impl<'s> Again<'s> {
             text: item,
             kind: Kind::Object,
         })?;
-        let names: Vec<&'static str> = SAID.into_iter().filter(|name| item.has(name)).collect();
+        let names: Vec<&'static str> = SAID
+            .into_iter()
+            .filter(|name| item.string(name).is_some())
+            .collect();
         let words = |one: &Object<'_>| -> Words {
             let words = names.iter().map(|name| one.string(name));
             words.map(|word| word.map(Cow::into_owned)).collect()

@@ -4,6 +4,7 @@
 //! `items` does.
 
 use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::passed_through::AddedItem;
 use crate::encode::common::passed_through::PassedThrough;
 use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
@@ -14,6 +15,24 @@ use crate::encode::responses::items::Sort;
 use crate::encode::responses::items::SourceItemKey;
 use crate::encode::responses::items::Status;
 use std::mem;
+
+/// The item at hand as clients keep it, if it is of that kind; and its index, if its opening has passed.
+pub(crate) fn as_added(job: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
+    let PassedThrough {
+        at,
+        index,
+        added,
+        announced,
+        ..
+    } = &job.passed;
+    let announced = at.filter(|at| announced.contains(at));
+    let known = at.and_then(|at| added.get(&at));
+    let known = known.filter(|item| item.kind.as_deref() == Some(kind));
+    match known.filter(|_| announced.is_some() || index.is_some()) {
+        Some(known) => (Some(known.clone()), announced),
+        None => (None, None),
+    }
+}
 
 impl Items {
     /// A part opens inside of its item; its place, `None` while it is an item without a part.
@@ -45,9 +64,11 @@ impl Items {
                 if let Some(item) = again {
                     self.resume(item);
                 }
-                let announced = at.filter(|at| job.passed.announced.contains(at));
-                let sent = (id.as_deref(), index);
-                let item = again.unwrap_or_else(|| self.add(job, &body, sent, announced));
+                let item = again.unwrap_or_else(|| {
+                    let (added, announced) = as_added(job, body.kind());
+                    let sent = (id.as_deref(), announced.or(index));
+                    self.add(job, &body, sent, (added, announced))
+                });
                 self.hold(key, item);
                 item
             }
@@ -193,17 +214,18 @@ impl Items {
 
 impl Items {
     /// All items that are done, in order of their indexes, each as `write` has it.
-    pub(crate) fn each(&self, mut give: impl FnMut(usize, bool, String), job: &EncodeContext) {
+    pub(crate) fn each(&self, mut give: impl FnMut(i64, bool, String), job: &EncodeContext) {
         let is_done = |item: &usize| {
             let item = self.all.get(*item);
             item.is_some_and(|item| item.status != Status::InProgress)
         };
         let mut order: Vec<usize> = (0..self.all.len()).filter(is_done).collect();
         order.sort_by_key(|item| self.all.get(*item).map(|item| item.index));
-        for (count, item) in order.into_iter().enumerate() {
+        for item in order {
             let mut text = Writer::default();
             self.write_item(&mut text, item);
-            give(count, self.has_ended(job, item), text.into_text());
+            let index = self.all.get(item).map_or(0, |item| item.index);
+            give(index, self.has_ended(job, item), text.into_text());
         }
     }
 
@@ -232,14 +254,16 @@ impl Items {
         };
         match &item.body {
             Body::Text(..) | Body::Refusal => {
-                to.raw("{\"type\":\"message\",\"id\":").string(&item.id);
+                to.raw("{\"type\":\"message\",\"id\":")
+                    .text_or_null(item.id.as_deref());
                 to.raw(",\"status\":").string(item.status.word());
                 to.raw(",\"role\":\"assistant\",\"content\":[");
                 list(to, |_| true);
                 to.raw("]}");
             }
             Body::Summary | Body::Reasoning => {
-                to.raw("{\"type\":\"reasoning\",\"id\":").string(&item.id);
+                to.raw("{\"type\":\"reasoning\",\"id\":")
+                    .text_or_null(item.id.as_deref());
                 to.raw(",\"summary\":[");
                 list(to, |body| *body == Body::Summary);
                 if item.has_content {
@@ -267,7 +291,7 @@ impl Items {
                     ("function_call", "arguments")
                 };
                 to.raw("{\"type\":").string(kind);
-                to.raw(",\"id\":").string(&item.id);
+                to.raw(",\"id\":").text_or_null(item.id.as_deref());
                 to.raw(",\"call_id\":").string(call_id);
                 to.raw(",\"name\":").string(name).raw(",").string(member);
                 to.raw(":\"");

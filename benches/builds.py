@@ -25,7 +25,7 @@ from tests.support.corpus import recordings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROUNDS = 21
+ROUNDS = 7
 
 
 def _load(path: str) -> type[Any]:

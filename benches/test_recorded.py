@@ -52,7 +52,7 @@ TARGETS: dict[str, tuple[float, ...]] = {"chat": (8, 10), "responses": (8, 10), 
 LEAST = {"chat": 1.5, "responses": 1.0, "anthropic": 1.0, "gemini": 0.7}
 
 
-def _reads(body: bytes) -> list[bytes]:
+def reads_of(body: bytes) -> list[bytes]:
     return [body[at : at + READ] for at in range(0, len(body), READ)]
 
 
@@ -72,7 +72,7 @@ def _parse(dialect: Dialect, body: bytes) -> Result:
     return response.text, [(call.call_id, call.name, call.arguments) for call in response.tool_calls]
 
 
-def _frames_and_json(reads: list[bytes]) -> None:
+def frames_and_json(reads: list[bytes]) -> None:
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=rivals.Body(reads))
     for event in httpx_sse.EventSource(response).iter_sse():
         if event.data and event.data != "[DONE]":
@@ -82,7 +82,7 @@ def _frames_and_json(reads: list[bytes]) -> None:
                 continue
 
 
-def _each(call: Callable[..., object], inputs: list[list[bytes]] | list[bytes]) -> None:
+def each(call: Callable[..., object], inputs: list[list[bytes]] | list[bytes]) -> None:
     for one in inputs:
         call(one)
 
@@ -108,13 +108,13 @@ def _print(title: str, ratios: dict[str, dict[str, float]], goals: dict[str, tup
 
 
 def _ratios(dialect: Dialect, bodies: list[bytes], loops: dict[str, Callable[..., object]]) -> dict[str, float]:
-    reads = [_reads(body) for body in bodies]
+    reads = [reads_of(body) for body in bodies]
     runs: dict[str, Callable[[], object]] = {
-        "feed": partial(_each, partial(_ours, dialect), reads),
-        "parse": partial(_each, partial(_parse, dialect), bodies),
-        "auto": partial(_each, partial(_ours, "auto"), reads),
-        "pure": partial(_each, partial(_pure, dialect), reads),
-        **{name: partial(_each, loop, reads) for name, loop in loops.items()},
+        "feed": partial(each, partial(_ours, dialect), reads),
+        "parse": partial(each, partial(_parse, dialect), bodies),
+        "auto": partial(each, partial(_ours, "auto"), reads),
+        "pure": partial(each, partial(_pure, dialect), reads),
+        **{name: partial(each, loop, reads) for name, loop in loops.items()},
     }
     laps = race(runs, rounds=5)
     ratios = {
@@ -129,10 +129,10 @@ def _ratios(dialect: Dialect, bodies: list[bytes], loops: dict[str, Callable[...
 
 def _right(dialect: Dialect, shape: Shape) -> None:
     truth = (shape.text, shape.calls)
-    assert _ours(dialect, _reads(shape.body)) == truth, shape.name
+    assert _ours(dialect, reads_of(shape.body)) == truth, shape.name
     assert _parse(dialect, shape.body) == truth, shape.name
     for name, loop in LOOPS[dialect].items():
-        assert loop(_reads(shape.body)) == truth, (name, shape.name)
+        assert loop(reads_of(shape.body)) == truth, (name, shape.name)
 
 
 def race_recorded_like() -> dict[str, dict[str, float]]:
@@ -173,12 +173,12 @@ def test_long(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(row["feed / httpx-sse + orjson"] >= 1 for row in ratios.values())
 
 
-def _is_stream(dialect: Dialect, body: bytes) -> bool:
+def is_stream(dialect: Dialect, body: bytes) -> bool:
     """Not a plain JSON body, and nothing that raises."""
     if body.lstrip()[:1] in (b"{", b"["):
         return False
     try:
-        return _ours(dialect, _reads(body)) is not None
+        return _ours(dialect, reads_of(body)) is not None
     except StreamError:
         return False
 
@@ -187,13 +187,13 @@ def race_recorded() -> dict[str, dict[str, float]]:
     """The recorded streams: the rival parses frames and JSON only. Empty where there are none."""
     ratios: dict[str, dict[str, float]] = {}
     for dialect in DIALECTS:
-        found = [recording for recording in recordings(dialect) if _is_stream(dialect, recording.body)]
+        found = [recording for recording in recordings(dialect) if is_stream(dialect, recording.body)]
         if not found:
             return {}
         agreed = [one for one in found if one.confidence == "agreed"]
         wrong = [one.name for one in agreed if _parse(dialect, one.body)[0] != (one.expected.get("text") or "")]
         assert len(wrong) <= len(agreed) // 20, wrong
-        ratios[dialect] = _ratios(dialect, [one.body for one in found], {"httpx-sse + orjson": _frames_and_json})
+        ratios[dialect] = _ratios(dialect, [one.body for one in found], {"httpx-sse + orjson": frames_and_json})
     return ratios
 
 

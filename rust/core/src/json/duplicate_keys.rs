@@ -28,6 +28,9 @@ pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
 const USUAL_KEYS: usize = 32;
 const USUAL_LEVELS: usize = 12;
 
+/// 2^64 over the golden ratio.
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// What equal keys have in common, and different ones hardly ever: it is compared instead of them, and where it is equal
 /// the keys are taken for equal.
 #[inline]
@@ -43,7 +46,14 @@ fn mark(key: &str) -> u64 {
         }
     };
     // An odd factor loses nothing of the first bytes; the last ones are turned, so that equal halves do not cancel out.
-    first.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ last.rotate_left(23) ^ (bytes.len() as u64) << 56
+    let ends = first.wrapping_mul(FACTOR) ^ last.rotate_left(23) ^ (bytes.len() as u64) << 56;
+    let middle = bytes.get(8..bytes.len().saturating_sub(8));
+    let middle = middle.unwrap_or_default().chunks(8);
+    middle.fold(ends, |state, chunk| {
+        let word = chunk.iter();
+        let word = word.fold(0, |all, byte| all << 8 | u64::from(*byte));
+        (state ^ word).wrapping_mul(FACTOR).rotate_left(23)
+    })
 }
 
 /// The same of a whole text, at any depth.
@@ -233,6 +243,10 @@ mod tests {
             "input_tokens_details",
             "output_tokens_details",
             "total_tokens",
+            "ephemeral_1h_input_tokens",
+            "ephemeral_5m_input_tokens",
+            "ephemeral_1h_cached_input_tokens",
+            "ephemeral_5m_cached_input_tokens",
             "ab12345678",
             "cd12345678",
             "12345678ab",

@@ -4,6 +4,7 @@
 
 use crate::json::Key;
 use crate::json::Kind;
+use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
@@ -71,11 +72,15 @@ impl<'a> ExtraFields<'a> {
         }
         // Of a key that stands twice in one level a null may be the last.
         let mut level = ExtraFields::default();
-        for member in members {
-            level.add(*member);
+        if may_repeat(members) {
+            for member in members {
+                level.add(*member);
+            }
+            level.places = None;
+        } else {
+            level.members.extend_from_slice(members);
         }
         level.members.retain(|member| member.raw.kind != Kind::Null);
-        level.places = None;
         if self.members.is_empty() {
             *self = level;
             return;

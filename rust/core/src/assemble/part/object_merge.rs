@@ -12,10 +12,11 @@ use crate::json::Scanner;
 use crate::json::Text;
 use crate::json::write_string;
 use crate::model::lazy_box::blank;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Each member's key and text, in order; of equal keys the last holds, at the place of the first.
-fn members(raw: &str) -> Vec<(String, &str)> {
+fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found = Keyed::default();
     // The text was checked before it came here: an error cannot happen, and would only end the list.
     let _ = read(raw, |key, text| {
@@ -24,12 +25,12 @@ fn members(raw: &str) -> Vec<(String, &str)> {
     found.members
 }
 
-fn read<'a>(raw: &'a str, mut each: impl FnMut(String, &'a str)) -> Scan<()> {
+fn read<'a>(raw: &'a str, mut each: impl FnMut(Cow<'a, str>, &'a str)) -> Scan<()> {
     let mut scanner = Scanner::new(raw, None);
     scanner.enter_object()?;
     while let Some(key) = scanner.next_key()? {
         let Raw { text, .. } = scanner.skip()?;
-        each(key.name().into_owned(), text);
+        each(key.name(), text);
     }
     Ok(())
 }
@@ -39,13 +40,13 @@ const FEW: usize = 8;
 
 /// Values by key, in the order in which the keys first came.
 #[derive(Clone, Debug)]
-struct Keyed<V> {
-    members: Vec<(String, V)>,
+struct Keyed<K, V> {
+    members: Vec<(K, V)>,
     /// Where each stands, once there are too many to look through.
     places: HashMap<String, usize>,
 }
 
-impl<V> Default for Keyed<V> {
+impl<K, V> Default for Keyed<K, V> {
     fn default() -> Self {
         Keyed {
             members: Vec::new(),
@@ -54,20 +55,20 @@ impl<V> Default for Keyed<V> {
     }
 }
 
-impl<V: Default> Keyed<V> {
-    fn slot(&mut self, key: String) -> &mut V {
-        let place = match self.place(&key) {
+impl<K: AsRef<str>, V: Default> Keyed<K, V> {
+    fn slot(&mut self, key: impl AsRef<str> + Into<K>) -> &mut V {
+        let place = match self.place(key.as_ref()) {
             Some(place) => place,
             None => {
                 let place = self.members.len();
                 if place == FEW {
-                    let known = self.members.iter().map(|(key, _)| key.clone());
+                    let known = self.members.iter().map(|(key, _)| key.as_ref().to_owned());
                     self.places = known.zip(0..).collect();
                 }
                 if place >= FEW {
-                    self.places.insert(key.clone(), place);
+                    self.places.insert(key.as_ref().to_owned(), place);
                 }
-                self.members.push((key, V::default()));
+                self.members.push((key.into(), V::default()));
                 place
             }
         };
@@ -80,7 +81,9 @@ impl<V: Default> Keyed<V> {
         if self.members.len() > FEW {
             return self.places.get(key).copied();
         }
-        self.members.iter().position(|(known, _)| known == key)
+        self.members
+            .iter()
+            .position(|(known, _)| known.as_ref() == key)
     }
 
     fn has(&self, key: &str) -> bool {
@@ -119,7 +122,7 @@ impl Value {
 /// The members so far.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectMerge {
-    members: Keyed<Value>,
+    members: Keyed<String, Value>,
     /// Characters, about: what the caps count.
     pub size: usize,
 }
@@ -221,7 +224,7 @@ pub struct RawMembers {
     /// Of one object, which mostly is all there is: its text, as `text` gives it.
     first: Option<Box<str>>,
     /// Of several.
-    members: Option<Box<Keyed<String>>>,
+    members: Option<Box<Keyed<String, String>>>,
     size: usize,
 }
 
@@ -255,11 +258,11 @@ impl RawMembers {
     }
 
     pub fn put(&mut self, key: &str, text: String) {
-        *self.several().slot(key.to_owned()) = text;
+        *self.several().slot(key) = text;
     }
 
     /// A second object comes: the first is taken apart.
-    fn several(&mut self) -> &mut Keyed<String> {
+    fn several(&mut self) -> &mut Keyed<String, String> {
         let first = self.first.take();
         self.members.get_or_insert_with(|| {
             let mut keyed = Keyed::default();
@@ -281,16 +284,19 @@ impl RawMembers {
 blank!(RawMembers);
 
 /// The text of an object; `None` of none.
-fn written(members: &[(String, impl AsRef<str>)]) -> Option<String> {
+fn written(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<String> {
     if members.is_empty() {
         return None;
     }
-    let mut out = String::from("{");
+    let lengths = members.iter();
+    let lengths = lengths.map(|(key, text)| key.as_ref().len() + text.as_ref().len() + 4);
+    let mut out = String::with_capacity(1 + lengths.sum::<usize>());
+    out.push('{');
     for (place, (key, text)) in members.iter().enumerate() {
         if place > 0 {
             out.push(',');
         }
-        write_string(&mut out, key);
+        write_string(&mut out, key.as_ref());
         out.push(':');
         out.push_str(text.as_ref());
     }
@@ -308,7 +314,7 @@ mod tests {
 
     #[test]
     fn many_keys_are_found_as_few_are() {
-        let mut keyed: Keyed<usize> = Keyed::default();
+        let mut keyed: Keyed<String, usize> = Keyed::default();
         for round in 0..2 {
             for number in 0..3 * FEW {
                 *keyed.slot(format!("key {number}")) += number + round;

@@ -6,11 +6,13 @@ use crate::dialect::decode_context::Step;
 use crate::dialect::responses::name_sets::Glance;
 use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::spec_tables::FACTS;
+use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
+use crate::json::Scanner;
 use crate::json::members::Member;
 use crate::json::members::Object;
-use crate::json::members::items;
+use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
@@ -42,7 +44,14 @@ impl Place {
         })
     }
 
-    /// Where a member leads.
+    /// Where a member leads, if it is an object or an array.
+    fn leads(self, kind: Kind, key: Key<'_>) -> Option<Place> {
+        match kind {
+            Kind::Object | Kind::Array => self.inside(&key.name()),
+            _ => None,
+        }
+    }
+
     fn inside(self, name: &str) -> Option<Place> {
         match (self, name) {
             (Place::Event, "response") => Some(Place::Response),
@@ -59,7 +68,10 @@ impl Place {
 }
 
 /// So many objects, and lists, are kept; a reader that asks for another one reads it again.
-const KEPT: usize = 16;
+const KEPT: usize = 64;
+
+/// Room for as many members as most items and parts have.
+const USUAL: usize = 8;
 
 /// What of a payload was walked through already: nobody has to find it again.
 #[derive(Debug, Default)]
@@ -79,6 +91,23 @@ impl<'a> Known<'a> {
         let known = lists.find(|(list, _)| is_same(*list, raw));
         known.map(|(_, items)| items.clone())
     }
+
+    fn keep_object(&mut self, raw: Raw<'a>, members: Vec<Member<'a>>) {
+        if self.objects.len() < KEPT {
+            let wide_integer = false;
+            self.objects.push(Object {
+                raw,
+                members,
+                wide_integer,
+            });
+        }
+    }
+
+    fn keep_list(&mut self, raw: Raw<'a>, items: Vec<Raw<'a>>) {
+        if self.lists.len() < KEPT {
+            self.lists.push((raw, items));
+        }
+    }
 }
 
 /// The same piece of the payload, not one that says the same.
@@ -97,38 +126,98 @@ pub(crate) fn tell_repeated<'a>(
     let mut glance = Glance::default();
     let names = place.names();
     for member in members {
-        if matches!(member.raw.kind, Kind::Object | Kind::Array)
-            && let Some(inner) = place.inside(&member.key.name())
-        {
-            descend(out, member.raw, inner, known)?;
+        if let Some(inner) = place.leads(member.raw.kind, member.key) {
+            descend(out, &mut Scanner::again(member.raw.text), inner, known)?;
         }
-        if names.is_some_and(|names| names.note(&mut glance, member.key)) {
-            out.diagnose(Code::DUPLICATE_KEY, None, &member.key.name())?;
-        }
+        note(out, &mut glance, names, member.key)?;
     }
     Ok(())
 }
 
-fn descend<'a>(out: &mut Output<'_>, raw: Raw<'a>, place: Place, known: &mut Known<'a>) -> Step {
-    if place != Place::Parts
-        && let Some(object) = Object::of(raw)
-    {
-        tell_repeated(out, &object.members, place, known)?;
-        if known.objects.len() < KEPT {
-            known.objects.push(object);
-        }
-        return Ok(());
-    }
-    let inner = match place {
-        Place::Output => Place::Item,
-        Place::Parts => Place::Part,
-        _ => return Ok(()),
-    };
-    let list = items(raw);
-    let mut objects = list.iter().filter(|item| item.kind == Kind::Object);
-    objects.try_for_each(|item| descend(out, *item, inner, known))?;
-    if known.lists.len() < KEPT {
-        known.lists.push((raw, list));
+/// A member that stood before it under the same key is told.
+fn note(out: &mut Output<'_>, glance: &mut Glance, names: Option<&Names>, key: Key<'_>) -> Step {
+    if names.is_some_and(|names| names.note(glance, key)) {
+        out.diagnose(Code::DUPLICATE_KEY, None, &key.name())?;
     }
     Ok(())
+}
+
+/// The value that comes next, which is read once however deep its places are. `None`: the text ends, which no text does
+/// that is JSON.
+fn descend<'a>(
+    out: &mut Output<'_>,
+    scanner: &mut Scanner<'a>,
+    place: Place,
+    known: &mut Known<'a>,
+) -> Result<Option<Raw<'a>>, Fault> {
+    let Ok(kind) = scanner.kind() else {
+        return Ok(None);
+    };
+    let start = scanner.pos();
+    let inner = match place {
+        Place::Output => Some(Place::Item),
+        Place::Parts => Some(Place::Part),
+        _ => None,
+    };
+    match (kind, inner) {
+        (Kind::Array, Some(inner)) => {
+            let list = list(out, scanner, inner, known)?;
+            let raw = scanner.passed(start, kind);
+            known.keep_list(raw, list);
+            Ok(Some(raw))
+        }
+        (Kind::Object, _) if place != Place::Parts => {
+            let members = object(out, scanner, place, known)?;
+            let raw = scanner.passed(start, kind);
+            known.keep_object(raw, members);
+            Ok(Some(raw))
+        }
+        _ => Ok(scanner.skip().ok()),
+    }
+}
+
+fn object<'a>(
+    out: &mut Output<'_>,
+    scanner: &mut Scanner<'a>,
+    place: Place,
+    known: &mut Known<'a>,
+) -> Result<Vec<Member<'a>>, Fault> {
+    let mut members = Vec::with_capacity(USUAL);
+    let mut glance = Glance::default();
+    let names = place.names();
+    if scanner.enter_object().is_err() {
+        return Ok(members);
+    }
+    while let Ok(Some(key)) = scanner.next_key() {
+        let inner = scanner.kind().ok().and_then(|kind| place.leads(kind, key));
+        let raw = match inner {
+            Some(inner) => descend(out, scanner, inner, known)?,
+            None => scanner.skip().ok(),
+        };
+        let Some(raw) = raw else { break };
+        note(out, &mut glance, names, key)?;
+        members.push(Member { key, raw });
+    }
+    Ok(members)
+}
+
+fn list<'a>(
+    out: &mut Output<'_>,
+    scanner: &mut Scanner<'a>,
+    place: Place,
+    known: &mut Known<'a>,
+) -> Result<Vec<Raw<'a>>, Fault> {
+    let mut items = Vec::new();
+    if scanner.enter_array().is_err() {
+        return Ok(items);
+    }
+    while let Ok(true) = scanner.next_item() {
+        let raw = match scanner.kind() {
+            Ok(Kind::Object) => descend(out, scanner, place, known)?,
+            _ => scanner.skip().ok(),
+        };
+        let Some(raw) = raw else { break };
+        items.push(raw);
+    }
+    Ok(items)
 }

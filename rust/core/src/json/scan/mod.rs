@@ -265,6 +265,14 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// A value that began at `start`, where the cursor was, and that was passed.
+    pub(crate) fn passed(&self, start: usize, kind: Kind) -> Raw<'a> {
+        Raw {
+            text: self.since(start),
+            kind,
+        }
+    }
+
     /// An integer outside of -2^63 to 2^64-1 was passed.
     pub fn wide_integer(&self) -> bool {
         self.wide_integer

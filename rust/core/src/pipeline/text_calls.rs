@@ -16,6 +16,8 @@ use crate::model::event::WireFact;
 use crate::model::limits::as_len;
 use crate::model::output::EventFilter;
 use crate::model::output::Output;
+use crate::model::small_map::List;
+use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
 use crate::text_calls::reading::is_blank;
 use crate::text_calls::scanner::Block;
@@ -26,7 +28,6 @@ use crate::text_calls::settings::Mode;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
-use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -67,7 +68,7 @@ pub(crate) struct TextCalls {
     calls: usize,
     /// Call ids of this stream and of earlier turns.
     ids: HashSet<String>,
-    choices: BTreeMap<i32, Choice>,
+    choices: List<Choice>,
     /// Pieces that come one by one before rows are worth while again.
     singles: usize,
 }
@@ -89,6 +90,15 @@ struct Choice {
     has_promoted: bool,
 }
 
+impl Numbered for Choice {
+    type Number = i32;
+
+    #[inline]
+    fn number(&self) -> i32 {
+        self.index
+    }
+}
+
 /// A part of which something is held.
 #[derive(Debug)]
 struct Part {
@@ -101,6 +111,8 @@ struct Part {
     /// All before it has left.
     released: usize,
     length: usize,
+    /// Where the first character is that is no white space, of what was held.
+    solid: Option<usize>,
     done: Option<Done>,
 }
 
@@ -164,14 +176,14 @@ impl TextCalls {
             seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
             calls: 0,
             ids: config.known_call_ids.iter().cloned().collect(),
-            choices: BTreeMap::new(),
+            choices: List::default(),
             singles: 0,
         })
     }
 
     /// Some text is held.
     pub(crate) fn holds(&self) -> bool {
-        self.choices.values().any(|choice| !choice.parts.is_empty())
+        self.choices.iter().any(|choice| !choice.parts.is_empty())
     }
 
     fn reads(&self, channel: Channel) -> bool {
@@ -183,7 +195,7 @@ impl TextCalls {
     }
 
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
-        let choice = self.choices.entry(index).or_insert_with(|| Choice {
+        let choice = self.choices.slot(index, || Choice {
             index,
             ..Choice::default()
         });
@@ -198,7 +210,8 @@ impl TextCalls {
 
     /// Nothing more comes: what is pending is cut, and all text leaves.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
-        let indexes: Vec<i32> = self.choices.keys().copied().collect();
+        let mut indexes: Vec<i32> = self.choices.iter().map(|choice| choice.index).collect();
+        indexes.sort_unstable();
         for index in indexes {
             let (choice, context) = self.at(index);
             choice.scanner.advance(&context, true);
@@ -227,6 +240,11 @@ impl TextCalls {
         self.singles = self.singles.saturating_sub(1);
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(delta.choice);
+        if choice.current == Some(delta.part) && choice.is_plain(delta.text, &context) {
+            choice.scanner.take_plain(delta.text);
+            out.emit(event);
+            return;
+        }
         choice.turn_to(delta.part, &context);
         let before = choice.scanner.text.len();
         choice.scanner.text.push_str(delta.text);
@@ -253,12 +271,12 @@ impl TextCalls {
                 pieces: VecDeque::new(),
                 released: before,
                 length: before,
+                solid: None,
                 done: None,
             });
         }
         if let Some(part) = choice.parts.iter_mut().find(|part| part.part == delta.part) {
-            part.length += delta.text.len();
-            part.pieces.push_back(Piece {
+            part.hold(Piece {
                 start: before,
                 text: delta.text.to_owned(),
                 metadata: delta.metadata.map(str::to_owned),
@@ -279,6 +297,7 @@ impl TextCalls {
             pieces: VecDeque::new(),
             released: 0,
             length: 0,
+            solid: None,
             done: None,
         });
     }
@@ -327,6 +346,7 @@ impl TextCalls {
                     pieces: VecDeque::new(),
                     released: length,
                     length,
+                    solid: None,
                     done: Some(done),
                 });
             }
@@ -587,6 +607,11 @@ impl Choice {
         }
     }
 
+    /// Nothing is held, and this text changes nothing about that.
+    fn is_plain(&self, texts: &str, context: &Context<'_>) -> bool {
+        self.parts.is_empty() && self.scanner.is_plain(texts, context.settings)
+    }
+
     fn refuse_pending(&mut self, why: Refusal) {
         for block in mem::take(&mut self.scanner.pending) {
             self.scanner.refused.push((block.span, block.part, why));
@@ -661,16 +686,17 @@ impl Part {
         });
     }
 
+    fn hold(&mut self, piece: Piece) {
+        if self.solid.is_none() {
+            let solid = piece.text.find(|character| !is_blank(character));
+            self.solid = solid.map(|at| piece.start + at);
+        }
+        self.length += piece.text.len();
+        self.pieces.push_back(piece);
+    }
+
     fn is_blank_to(&self, end: usize) -> bool {
-        self.pieces.iter().all(|piece| {
-            let length = end.saturating_sub(piece.start).min(piece.text.len());
-            piece
-                .text
-                .get(..length)
-                .unwrap_or_default()
-                .chars()
-                .all(is_blank)
-        })
+        self.solid.is_none_or(|solid| solid >= end)
     }
 
     /// Emits what is held of a range, each piece by itself, and drops what is before it.
@@ -886,7 +912,7 @@ impl EventFilter for TextCalls {
             return true;
         }
         let (choice, context) = self.at(choice);
-        let passes = choice.parts.is_empty() && choice.scanner.is_plain(texts, context.settings);
+        let passes = choice.is_plain(texts, &context);
         if !passes {
             self.singles = SINGLES;
         }
@@ -914,7 +940,7 @@ impl ShownSink<'_> {
             return;
         }
         let mut added: Vec<(u32, i32, &Shown)> = Vec::new();
-        for choice in self.stage.choices.values() {
+        for choice in self.stage.choices.iter() {
             for (part, shown) in &choice.shown {
                 let own = |one: &&Shown| one.part() != *part;
                 added.extend(
@@ -951,7 +977,7 @@ impl Shown {
 impl Sink for ShownSink<'_> {
     fn event(&mut self, event: &Event<'_>) {
         let index = event.choice().unwrap_or_default();
-        let choice = self.stage.choices.get(&index);
+        let choice = self.stage.choices.find(index);
         match *event {
             Event::TextStarted(Opened { part, .. })
             | Event::TextDone { part, .. }

@@ -22,6 +22,7 @@ use crate::model::spec::Code;
 use crate::text_calls::reading::is_blank;
 use crate::text_calls::scanner::Block;
 use crate::text_calls::scanner::Context;
+use crate::text_calls::scanner::Extent;
 use crate::text_calls::scanner::Scanner;
 use crate::text_calls::scanner::Span;
 use crate::text_calls::settings::Mode;
@@ -71,6 +72,8 @@ pub(crate) struct TextCalls {
     choices: List<Choice>,
     /// Pieces that come one by one before rows are worth while again.
     singles: usize,
+    /// The place of the choice whose text was read last.
+    last: usize,
 }
 
 /// One choice.
@@ -178,6 +181,7 @@ impl TextCalls {
             ids: config.known_call_ids.iter().cloned().collect(),
             choices: List::default(),
             singles: 0,
+            last: 0,
         })
     }
 
@@ -239,12 +243,8 @@ impl TextCalls {
     ) {
         self.singles = self.singles.saturating_sub(1);
         let promotes = self.settings.mode == Mode::Promote;
+        self.last = self.choices.place(delta.choice).unwrap_or_default();
         let (choice, context) = self.at(delta.choice);
-        if choice.current == Some(delta.part) && choice.is_plain(delta.text, &context) {
-            choice.scanner.take_plain(delta.text);
-            out.emit(event);
-            return;
-        }
         choice.turn_to(delta.part, &context);
         let before = choice.scanner.text.len();
         choice.scanner.text.push_str(delta.text);
@@ -608,8 +608,9 @@ impl Choice {
     }
 
     /// Nothing is held, and this text changes nothing about that.
-    fn is_plain(&self, texts: &str, context: &Context<'_>) -> bool {
-        self.parts.is_empty() && self.scanner.is_plain(texts, context.settings)
+    #[inline]
+    fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
+        self.parts.is_empty() && self.scanner.is_plain(text, extent, settings)
     }
 
     fn refuse_pending(&mut self, why: Refusal) {
@@ -788,8 +789,26 @@ impl Promoted {
     }
 }
 
-impl EventFilter for TextCalls {
-    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
+impl TextCalls {
+    /// More of the text that was read last, in which nothing begins: it is free.
+    #[inline]
+    fn takes_plain(&mut self, delta: &Delta<'_>) -> bool {
+        let choice = self.choices.get_mut(self.last);
+        let choice = choice.filter(|choice| {
+            choice.index == delta.choice
+                && choice.current == Some(delta.part)
+                && choice.is_plain(delta.text, Extent::Delta, &self.settings)
+        });
+        let Some(choice) = choice else {
+            return false;
+        };
+        choice.scanner.take_plain(delta.text);
+        self.singles = self.singles.saturating_sub(1);
+        true
+    }
+
+    #[inline(never)]
+    fn take(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         match *event {
             Event::TextDelta(delta) => self.text(out, Channel::Text, event, &delta),
@@ -889,6 +908,15 @@ impl EventFilter for TextCalls {
             _ => out.emit(event),
         }
     }
+}
+
+impl EventFilter for TextCalls {
+    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
+        match event {
+            Event::TextDelta(delta) if self.takes_plain(delta) => out.emit(event),
+            _ => self.take(out, event),
+        }
+    }
 
     fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>) {
         let channel = match deltas.kind {
@@ -912,7 +940,7 @@ impl EventFilter for TextCalls {
             return true;
         }
         let (choice, context) = self.at(choice);
-        let passes = choice.is_plain(texts, &context);
+        let passes = choice.is_plain(texts, Extent::Row, context.settings);
         if !passes {
             self.singles = SINGLES;
         }

@@ -140,8 +140,9 @@ impl Scanner {
         }
     }
 
-    /// Nothing is held, and these pieces change nothing about that: no marker can begin in them.
-    pub fn is_plain(&self, texts: &str, settings: &Settings) -> bool {
+    /// Nothing is held, and this text changes nothing about that: no marker can begin in it.
+    #[inline]
+    pub fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
         match self.state {
             State::Off => return true,
             State::Text if self.pending.is_empty() && self.searched == self.text.len() => {}
@@ -150,12 +151,15 @@ impl Scanner {
         if self.is_fresh(settings) {
             return false;
         }
-        let bytes = texts.as_bytes();
-        let begins_line = || self.begins_line(self.text.len(), settings);
-        if begins_marker(bytes, settings) && begins_line() {
+        let bytes = text.as_bytes();
+        let first = bytes.iter().find(|byte| !is_indent(**byte));
+        if first.is_some_and(|first| settings.line_firsts.contains(first))
+            && self.begins_line(self.text.len(), settings)
+            && begins_marker(bytes, extent, settings)
+        {
             return false;
         }
-        !settings.marks.is_in(bytes) || has_no_marker(bytes, settings)
+        !settings.marks.is_in(bytes) || has_no_marker(bytes, extent, settings)
     }
 
     /// Only white space stands before the place on its line, or what counts as the beginning of one.
@@ -168,6 +172,7 @@ impl Scanner {
     }
 
     /// Takes pieces of which `is_plain` is true.
+    #[inline]
     pub fn take_plain(&mut self, texts: &str) {
         self.text.push_str(texts);
         self.searched = self.text.len();
@@ -511,14 +516,26 @@ impl Scanner {
     }
 }
 
+/// What a text is that may be plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Delta,
+    /// Several deltas. A first byte of a marker that ends one of them is held, whatever follows.
+    Row,
+}
+
+/// A marker may begin with the byte, as far as the text tells that follows.
+fn may_begin(first: u8, rest: &[u8], extent: Extent, settings: &Settings) -> bool {
+    extent == Extent::Row || settings.may_begin(first, rest)
+}
+
 /// If a line begins here, it begins with a marker that may stand nowhere else, or with a part of one.
-#[inline]
-fn begins_marker(text: &[u8], settings: &Settings) -> bool {
+fn begins_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
     let solid = text.iter().position(|byte| !is_indent(*byte));
     let Some((first, rest)) = solid.and_then(|at| text.get(at..)?.split_first()) else {
         return false;
     };
-    settings.line_firsts.contains(first) && settings.may_begin(*first, rest)
+    settings.line_firsts.contains(first) && may_begin(*first, rest, extent, settings)
 }
 
 /// White space inside of a line.
@@ -528,13 +545,13 @@ fn is_indent(byte: u8) -> bool {
 
 /// No marker begins in the text where one may stand, the beginning of the text aside.
 #[inline(never)]
-fn has_no_marker(text: &[u8], settings: &Settings) -> bool {
+fn has_no_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
-        if settings.firsts.contains(first) && settings.may_begin(*first, after) {
+        if settings.firsts.contains(first) && may_begin(*first, after, extent, settings) {
             return false;
         }
-        if settings.line_ends.contains(first) && begins_marker(after, settings) {
+        if settings.line_ends.contains(first) && begins_marker(after, extent, settings) {
             return false;
         }
         rest = after;

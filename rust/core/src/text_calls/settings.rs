@@ -189,11 +189,10 @@ impl Settings {
 
     /// A marker that is not bare begins with the byte and goes on with the rest, as far as either reaches.
     pub fn may_begin(&self, first: u8, rest: &[u8]) -> bool {
-        self.markers.iter().any(|marker| {
+        let mut markers = self.markers.iter().filter(|marker| !marker.is_bare);
+        markers.any(|marker| {
             let mut bytes = marker.text.bytes();
-            !marker.is_bare
-                && bytes.next() == Some(first)
-                && bytes.zip(rest).all(|(one, other)| one == *other)
+            bytes.next() == Some(first) && bytes.zip(rest).all(|(one, other)| one == *other)
         })
     }
 

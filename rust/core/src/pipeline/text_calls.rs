@@ -16,17 +16,19 @@ use crate::model::event::WireFact;
 use crate::model::limits::as_len;
 use crate::model::output::EventFilter;
 use crate::model::output::Output;
+use crate::model::small_map::List;
+use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
 use crate::text_calls::reading::is_blank;
 use crate::text_calls::scanner::Block;
 use crate::text_calls::scanner::Context;
+use crate::text_calls::scanner::Extent;
 use crate::text_calls::scanner::Scanner;
 use crate::text_calls::scanner::Span;
 use crate::text_calls::settings::Mode;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
-use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -67,9 +69,11 @@ pub(crate) struct TextCalls {
     calls: usize,
     /// Call ids of this stream and of earlier turns.
     ids: HashSet<String>,
-    choices: BTreeMap<i32, Choice>,
+    choices: List<Choice>,
     /// Pieces that come one by one before rows are worth while again.
     singles: usize,
+    /// The place of the choice whose text was read last.
+    last: usize,
 }
 
 /// One choice.
@@ -89,6 +93,15 @@ struct Choice {
     has_promoted: bool,
 }
 
+impl Numbered for Choice {
+    type Number = i32;
+
+    #[inline]
+    fn number(&self) -> i32 {
+        self.index
+    }
+}
+
 /// A part of which something is held.
 #[derive(Debug)]
 struct Part {
@@ -101,6 +114,8 @@ struct Part {
     /// All before it has left.
     released: usize,
     length: usize,
+    /// Where the first character is that is no white space, of what was held.
+    solid: Option<usize>,
     done: Option<Done>,
 }
 
@@ -164,14 +179,15 @@ impl TextCalls {
             seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
             calls: 0,
             ids: config.known_call_ids.iter().cloned().collect(),
-            choices: BTreeMap::new(),
+            choices: List::default(),
             singles: 0,
+            last: 0,
         })
     }
 
     /// Some text is held.
     pub(crate) fn holds(&self) -> bool {
-        self.choices.values().any(|choice| !choice.parts.is_empty())
+        self.choices.iter().any(|choice| !choice.parts.is_empty())
     }
 
     fn reads(&self, channel: Channel) -> bool {
@@ -183,7 +199,7 @@ impl TextCalls {
     }
 
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
-        let choice = self.choices.entry(index).or_insert_with(|| Choice {
+        let choice = self.choices.slot(index, || Choice {
             index,
             ..Choice::default()
         });
@@ -198,7 +214,8 @@ impl TextCalls {
 
     /// Nothing more comes: what is pending is cut, and all text leaves.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
-        let indexes: Vec<i32> = self.choices.keys().copied().collect();
+        let mut indexes: Vec<i32> = self.choices.iter().map(|choice| choice.index).collect();
+        indexes.sort_unstable();
         for index in indexes {
             let (choice, context) = self.at(index);
             choice.scanner.advance(&context, true);
@@ -226,6 +243,7 @@ impl TextCalls {
     ) {
         self.singles = self.singles.saturating_sub(1);
         let promotes = self.settings.mode == Mode::Promote;
+        self.last = self.choices.place(delta.choice).unwrap_or_default();
         let (choice, context) = self.at(delta.choice);
         choice.turn_to(delta.part, &context);
         let before = choice.scanner.text.len();
@@ -253,12 +271,12 @@ impl TextCalls {
                 pieces: VecDeque::new(),
                 released: before,
                 length: before,
+                solid: None,
                 done: None,
             });
         }
         if let Some(part) = choice.parts.iter_mut().find(|part| part.part == delta.part) {
-            part.length += delta.text.len();
-            part.pieces.push_back(Piece {
+            part.hold(Piece {
                 start: before,
                 text: delta.text.to_owned(),
                 metadata: delta.metadata.map(str::to_owned),
@@ -279,6 +297,7 @@ impl TextCalls {
             pieces: VecDeque::new(),
             released: 0,
             length: 0,
+            solid: None,
             done: None,
         });
     }
@@ -327,6 +346,7 @@ impl TextCalls {
                     pieces: VecDeque::new(),
                     released: length,
                     length,
+                    solid: None,
                     done: Some(done),
                 });
             }
@@ -587,6 +607,12 @@ impl Choice {
         }
     }
 
+    /// Nothing is held, and this text changes nothing about that.
+    #[inline]
+    fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
+        self.parts.is_empty() && self.scanner.is_plain(text, extent, settings)
+    }
+
     fn refuse_pending(&mut self, why: Refusal) {
         for block in mem::take(&mut self.scanner.pending) {
             self.scanner.refused.push((block.span, block.part, why));
@@ -661,16 +687,17 @@ impl Part {
         });
     }
 
+    fn hold(&mut self, piece: Piece) {
+        if self.solid.is_none() {
+            let solid = piece.text.find(|character| !is_blank(character));
+            self.solid = solid.map(|at| piece.start + at);
+        }
+        self.length += piece.text.len();
+        self.pieces.push_back(piece);
+    }
+
     fn is_blank_to(&self, end: usize) -> bool {
-        self.pieces.iter().all(|piece| {
-            let length = end.saturating_sub(piece.start).min(piece.text.len());
-            piece
-                .text
-                .get(..length)
-                .unwrap_or_default()
-                .chars()
-                .all(is_blank)
-        })
+        self.solid.is_none_or(|solid| solid >= end)
     }
 
     /// Emits what is held of a range, each piece by itself, and drops what is before it.
@@ -762,8 +789,26 @@ impl Promoted {
     }
 }
 
-impl EventFilter for TextCalls {
-    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
+impl TextCalls {
+    /// More of the text that was read last, in which nothing begins: it is free.
+    #[inline]
+    fn takes_plain(&mut self, delta: &Delta<'_>) -> bool {
+        let choice = self.choices.get_mut(self.last);
+        let choice = choice.filter(|choice| {
+            choice.index == delta.choice
+                && choice.current == Some(delta.part)
+                && choice.is_plain(delta.text, Extent::Delta, &self.settings)
+        });
+        let Some(choice) = choice else {
+            return false;
+        };
+        choice.scanner.take_plain(delta.text);
+        self.singles = self.singles.saturating_sub(1);
+        true
+    }
+
+    #[inline(never)]
+    fn take(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         match *event {
             Event::TextDelta(delta) => self.text(out, Channel::Text, event, &delta),
@@ -863,6 +908,15 @@ impl EventFilter for TextCalls {
             _ => out.emit(event),
         }
     }
+}
+
+impl EventFilter for TextCalls {
+    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
+        match event {
+            Event::TextDelta(delta) if self.takes_plain(delta) => out.emit(event),
+            _ => self.take(out, event),
+        }
+    }
 
     fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>) {
         let channel = match deltas.kind {
@@ -886,7 +940,7 @@ impl EventFilter for TextCalls {
             return true;
         }
         let (choice, context) = self.at(choice);
-        let passes = choice.parts.is_empty() && choice.scanner.is_plain(texts, context.settings);
+        let passes = choice.is_plain(texts, Extent::Row, context.settings);
         if !passes {
             self.singles = SINGLES;
         }
@@ -914,7 +968,7 @@ impl ShownSink<'_> {
             return;
         }
         let mut added: Vec<(u32, i32, &Shown)> = Vec::new();
-        for choice in self.stage.choices.values() {
+        for choice in self.stage.choices.iter() {
             for (part, shown) in &choice.shown {
                 let own = |one: &&Shown| one.part() != *part;
                 added.extend(
@@ -951,7 +1005,7 @@ impl Shown {
 impl Sink for ShownSink<'_> {
     fn event(&mut self, event: &Event<'_>) {
         let index = event.choice().unwrap_or_default();
-        let choice = self.stage.choices.get(&index);
+        let choice = self.stage.choices.find(index);
         match *event {
             Event::TextStarted(Opened { part, .. })
             | Event::TextDone { part, .. }

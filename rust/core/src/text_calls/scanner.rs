@@ -140,8 +140,9 @@ impl Scanner {
         }
     }
 
-    /// Nothing is held, and these pieces change nothing about that: no marker can begin in them.
-    pub fn is_plain(&self, texts: &str, settings: &Settings) -> bool {
+    /// Nothing is held, and this text changes nothing about that: no marker can begin in it.
+    #[inline]
+    pub fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
         match self.state {
             State::Off => return true,
             State::Text if self.pending.is_empty() && self.searched == self.text.len() => {}
@@ -150,24 +151,15 @@ impl Scanner {
         if self.is_fresh(settings) {
             return false;
         }
-        // One look at the bytes: most rows have neither a first byte of a marker nor a line end.
-        let bytes = texts.as_bytes();
-        let has_any = match settings.firsts.as_slice() {
-            [] => memchr::memchr(b'\n', bytes).is_some(),
-            [one] => memchr::memchr2(*one, b'\n', bytes).is_some(),
-            [one, two] => memchr::memchr3(*one, *two, b'\n', bytes).is_some(),
-            _ => true,
-        };
-        if begins_with(texts, &settings.line_firsts) && self.begins_line(self.text.len(), settings)
+        let bytes = text.as_bytes();
+        let first = bytes.iter().find(|byte| !is_indent(**byte));
+        if first.is_some_and(|first| settings.line_firsts.contains(first))
+            && self.begins_line(self.text.len(), settings)
+            && begins_marker(bytes, extent, settings)
         {
             return false;
         }
-        !has_any
-            || !(bytes.iter().any(|byte| settings.firsts.contains(byte))
-                || memchr::memchr_iter(b'\n', bytes).any(|at| {
-                    let line = texts.get(at + 1..).unwrap_or_default();
-                    begins_with(line, &settings.line_firsts)
-                }))
+        !settings.marks.is_in(bytes) || has_no_marker(bytes, extent, settings)
     }
 
     /// Only white space stands before the place on its line, or what counts as the beginning of one.
@@ -175,11 +167,12 @@ impl Scanner {
         // Backwards over white space only: the text may be long, and without any line end.
         let before = self.text.as_bytes().get(..place).unwrap_or_default();
         let mut before = before.iter().rev();
-        let last = before.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+        let last = before.find(|byte| !is_indent(**byte));
         last.is_none_or(|byte| settings.line_ends.contains(byte))
     }
 
     /// Takes pieces of which `is_plain` is true.
+    #[inline]
     pub fn take_plain(&mut self, texts: &str) {
         self.text.push_str(texts);
         self.searched = self.text.len();
@@ -523,10 +516,47 @@ impl Scanner {
     }
 }
 
-/// The first byte that is not white space is one of these.
-fn begins_with(text: &str, firsts: &[u8]) -> bool {
-    let first = text.trim_start_matches(is_blank).bytes().next();
-    first.is_some_and(|first| firsts.contains(&first))
+/// What a text is that may be plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Delta,
+    /// Several deltas. A first byte of a marker that ends one of them is held, whatever follows.
+    Row,
+}
+
+/// A marker may begin with the byte, as far as the text tells that follows.
+fn may_begin(first: u8, rest: &[u8], extent: Extent, settings: &Settings) -> bool {
+    extent == Extent::Row || settings.may_begin(first, rest)
+}
+
+/// If a line begins here, it begins with a marker that may stand nowhere else, or with a part of one.
+fn begins_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
+    let solid = text.iter().position(|byte| !is_indent(*byte));
+    let Some((first, rest)) = solid.and_then(|at| text.get(at..)?.split_first()) else {
+        return false;
+    };
+    settings.line_firsts.contains(first) && may_begin(*first, rest, extent, settings)
+}
+
+/// White space inside of a line.
+fn is_indent(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+/// No marker begins in the text where one may stand, the beginning of the text aside.
+#[inline(never)]
+fn has_no_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        if settings.firsts.contains(first) && may_begin(*first, after, extent, settings) {
+            return false;
+        }
+        if settings.line_ends.contains(first) && begins_marker(after, extent, settings) {
+            return false;
+        }
+        rest = after;
+    }
+    true
 }
 
 /// Name and arguments of each call, or why there is none: a block is promoted whole, or not at all.

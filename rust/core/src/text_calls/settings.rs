@@ -47,11 +47,51 @@ pub(crate) struct Settings {
     pub line_firsts: Vec<u8>,
     /// The last bytes of what stands before the beginning of a line, or counts as that.
     pub line_ends: Vec<u8>,
+    /// A text without any of these bytes has no marker, unless it begins a line.
+    pub marks: ByteSet,
     /// What may follow a block. Longest first.
     pub end_of_turn: Vec<String>,
     pub words: Words,
     /// Reasoning is read too.
     pub reads_reasoning: bool,
+}
+
+/// Bytes that are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ByteSet {
+    bytes: Vec<u8>,
+    has: [bool; 256],
+}
+
+impl ByteSet {
+    /// From this length on a text is searched for a few bytes at a time.
+    const LONG: usize = 48;
+
+    fn new(mut bytes: Vec<u8>) -> ByteSet {
+        bytes.sort_unstable();
+        bytes.dedup();
+        let mut has = [false; 256];
+        for byte in &bytes {
+            if let Some(slot) = has.get_mut(usize::from(*byte)) {
+                *slot = true;
+            }
+        }
+        ByteSet { bytes, has }
+    }
+
+    /// The text has one of these bytes.
+    #[inline]
+    pub fn is_in(&self, text: &[u8]) -> bool {
+        if text.len() < ByteSet::LONG {
+            let has = |byte: &u8| self.has.get(usize::from(*byte)) == Some(&true);
+            return text.iter().any(has);
+        }
+        self.bytes.chunks(3).any(|some| match some {
+            [one, two, three] => memchr::memchr3(*one, *two, *three, text).is_some(),
+            [one, two] => memchr::memchr2(*one, *two, text).is_some(),
+            some => some.iter().any(|one| memchr::memchr(*one, text).is_some()),
+        })
+    }
 }
 
 impl Settings {
@@ -111,6 +151,12 @@ impl Settings {
         let pairs: Vec<[String; 2]> = pairs.collect();
         let mut line_ends = vec![b'\n'];
         line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
+        line_ends.sort_unstable();
+        line_ends.dedup();
+        let mut marks = firsts.clone();
+        if !line_firsts.is_empty() {
+            marks.extend(&line_ends);
+        }
         Some(Settings {
             mode: match entry.word("mode")?.as_str() {
                 "report" => Mode::Report,
@@ -124,6 +170,7 @@ impl Settings {
             words: Words::new(&pairs, &entry.words("quoting")),
             reads_reasoning: entry.flag("reasoning"),
             has_bare: markers.iter().any(|marker| marker.is_bare),
+            marks: ByteSet::new(marks),
             line_ends,
             line_firsts,
             end_of_turn,
@@ -138,6 +185,15 @@ impl Settings {
         self.firsts.contains(&byte)
             || self.line_firsts.contains(&byte)
             || (is_fresh && self.begins_bare(byte))
+    }
+
+    /// A marker that is not bare begins with the byte and goes on with the rest, as far as either reaches.
+    pub fn may_begin(&self, first: u8, rest: &[u8]) -> bool {
+        let mut markers = self.markers.iter().filter(|marker| !marker.is_bare);
+        markers.any(|marker| {
+            let mut bytes = marker.text.bytes();
+            bytes.next() == Some(first) && bytes.zip(rest).all(|(one, other)| one == *other)
+        })
     }
 
     fn begins_bare(&self, byte: u8) -> bool {

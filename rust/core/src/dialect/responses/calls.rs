@@ -1,6 +1,6 @@
-//! Items that are tool calls, in every type that the API knows: their names, ids and arguments.
+//! Decodes tool call items of every type in the API: names, ids and arguments.
 //!
-//! Knows which members of an item make the arguments. Which call an event speaks of is the assembler's business.
+//! Determines which members of an item make up the arguments. The assembler decides which call an event addresses.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -22,7 +22,7 @@ use crate::json::members::text;
 use crate::model::delta::CallSaid;
 use std::borrow::Cow;
 
-/// One call item as the assembler takes it.
+/// A call item in the form that the assembler takes.
 #[derive(Debug)]
 pub(crate) struct CallItem<'a> {
     pub(crate) whom: Whom<'a>,
@@ -31,7 +31,7 @@ pub(crate) struct CallItem<'a> {
     pub(crate) provider: bool,
     pub(crate) custom: bool,
     pub(crate) metadata: Option<String>,
-    /// It says of itself that it is not whole.
+    /// True if the item's status is `incomplete`.
     pub(crate) unfinished: bool,
 }
 
@@ -50,7 +50,7 @@ impl CallItem<'_> {
     }
 }
 
-/// The type of a call item. Without a type it is a function call if it has what makes one.
+/// Returns the type of a call item. An item without a type is a function call if it has a call id and a name.
 pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     let kind = item.string("type");
     if let Some(kind) = kind.filter(|kind| !kind.trim_matches(is_white).is_empty()) {
@@ -65,7 +65,7 @@ pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     FACTS.calls.get("function_call").filter(|_| is_call)
 }
 
-/// A call item. `beside`: what its event says of whom it speaks, where the item has no id.
+/// Reads a call item. `beside`: the address that the event carries outside the item.
 pub(crate) fn read_call<'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
@@ -79,7 +79,7 @@ pub(crate) fn read_call<'a>(
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
-    // A tool of the client's that has the name of one of the provider's is in the request.
+    // A client's tool may have the same name as a provider's tool; then the request lists it.
     let tools = &reader.wire.out.config.tools;
     let its_own = kind.kind == "custom_tool_call"
         && name.as_deref().is_some_and(|name| {
@@ -89,7 +89,7 @@ pub(crate) fn read_call<'a>(
             FACTS.provider_tools.contains(name) && !is_known
         });
     let provider = kind.provider || its_own || is_hosted(item);
-    // A call that the provider runs has no id of its own: that of its item pairs it with its result.
+    // A call that the provider runs has no call id of its own: the item id pairs it with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
     CallItem {
         whom: Whom {
@@ -107,7 +107,8 @@ pub(crate) fn read_call<'a>(
     }
 }
 
-/// `output_item.added`. Members that make a wrapped call are whole at its end: they are no beginning of a text.
+/// Handles `output_item.added`. Ignores the members of a wrapped call, because they are complete only when the item is
+/// done and are not the start of a text.
 pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,
@@ -119,7 +120,7 @@ pub(crate) fn open_call(
     wire.assembler.call_opened(wire.out, said)
 }
 
-/// A piece of arguments. `tool`: the name, where the event tells it.
+/// Appends a piece of arguments. `tool`: the tool's name, if the event type implies it.
 pub(crate) fn delta<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -148,7 +149,7 @@ pub(crate) fn delta<'a>(
     )
 }
 
-/// The whole arguments.
+/// Sets the complete arguments.
 pub(crate) fn value<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>, member: &str) -> Step {
     let whom = reader.whom(None)?;
     let DecodeContext { assembler, out } = &mut reader.wire;
@@ -172,13 +173,14 @@ fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {
     })
 }
 
-/// Argument text as sent; what is no text stands for itself, to be judged.
+/// Returns argument text as sent. A value that is not a string is returned as JSON text, to be validated later.
 fn plain<'a>(holder: &Object<'a>, member: &str) -> Option<Text<'a>> {
     let raw = holder.present(member)?;
     Some(text(raw).unwrap_or_else(|| Text::plain(raw.text)))
 }
 
-/// Shells in a container of the provider's, and tool searches of its own: nobody waits for the client's result.
+/// Returns true for shells in the provider's container and tool searches on its servers: neither waits for a result
+/// from the client.
 fn is_hosted(item: &Object<'_>) -> bool {
     match item
         .get("environment")

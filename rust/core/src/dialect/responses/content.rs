@@ -1,6 +1,6 @@
-//! The content of an item, or its summary, in every shape that it comes in: the parts that hold text, one by one.
+//! Iterates over the text parts in an item's content or summary, in every shape that gateways send.
 //!
-//! Knows the types of parts. What becomes of one is not decided here.
+//! Classifies each part by its type. The caller decides what to do with it.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::Step;
@@ -19,11 +19,11 @@ use crate::json::members::text;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 
-/// One part that holds text.
+/// A part that contains text.
 #[derive(Debug)]
 pub(crate) struct ContentPart<'a> {
     pub(crate) sort: Sort,
-    /// None: some bridges write the text alone.
+    /// The part's object; `None` where a bridge sends only a string.
     pub(crate) part: Option<Object<'a>>,
     raw: Raw<'a>,
     pub(crate) place: i64,
@@ -41,7 +41,7 @@ impl<'a> ContentPart<'a> {
         }
     }
 
-    /// What the part says beside its text.
+    /// Returns the members of the part other than its text.
     pub(crate) fn rest(&self) -> ExtraFields<'a> {
         let part = self.part.as_ref();
         part.map(|part| rest(part, &FACTS.part_fields))
@@ -50,7 +50,7 @@ impl<'a> ContentPart<'a> {
 }
 
 impl Sort {
-    /// Where the text of a part of an item stands.
+    /// Returns the name of the member that contains the text.
     fn member(self) -> &'static str {
         match self.channel {
             Channel::Refusal => "refusal",
@@ -59,7 +59,8 @@ impl Sort {
     }
 }
 
-/// What a content part is that came by itself, and where its text stands. None: a type that nobody models.
+/// Returns the sort of a content part that came in its own event, and the member that contains its text. Returns
+/// `None` for an unknown type.
 pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
     let kind = part.string("type");
     match FACTS.content.get(kind.as_deref().unwrap_or("output_text")) {
@@ -68,7 +69,7 @@ pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, 
     }
 }
 
-/// Every part of an item that holds text, with the place where it stands.
+/// Calls `take` with every part of an item that contains text, and with the part's place in the payload.
 pub(crate) fn each_piece<'w, 'o, 'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
@@ -120,7 +121,7 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     Ok(())
 }
 
-/// Whatever a part of a summary calls itself.
+/// Returns the sort of a summary part, which does not depend on its `type`, or `None` if its `type` is not a string.
 fn of_summary<'a>(
     part: &Object<'a>,
     sort: Sort,
@@ -152,7 +153,7 @@ fn of_content<'a>(
         return None;
     };
     let (own, _) = *FACTS.content.get(name.as_ref())?;
-    // Text inside of a reasoning item is reasoning, whatever its part calls itself.
+    // Text inside a reasoning item is reasoning, whatever the type of its part.
     let inner = reasons && own.item == ItemKind::Message;
     Some(if inner { sort } else { own })
 }

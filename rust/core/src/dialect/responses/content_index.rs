@@ -1,9 +1,9 @@
-//! The position of a part in its item, whatever `content_index` or `summary_index` says.
+//! Computes the position of a part in its item, whatever `content_index` or `summary_index` the events carry.
 //!
-//! Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for
-//! two parts, so the number that an event carries is a label: the first part of an item has position 0, the next one
-//! position 1. A label that is not known yet may still belong to a known part: a delta to the only announced part without
-//! text, a close to the only part that is not closed. Holds indexes and channels; no text and no part.
+//! Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number
+//! for two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next
+//! one position 1. A label that was not seen before may still belong to a known part: a delta to the only announced
+//! part without text, a close to the only part that is not closed. Only indexes and channels are stored.
 
 use crate::dialect::responses::read::Whom;
 use crate::model::delta::Channel;
@@ -11,10 +11,10 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::mem;
 
-/// Messages, and parts of each.
+/// Maximum number of messages that are tracked, and of parts in each.
 const REMEMBERED: usize = 4096;
 
-/// What an event does with its part.
+/// What an event does to its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Open,
@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// How far a part has come.
+/// The last thing that happened to a part, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Opened,
@@ -33,7 +33,7 @@ enum Stage {
 }
 
 impl Purpose {
-    /// The stages of the parts that an event with an unknown label may mean.
+    /// Returns the stages in which a part may be if an event with an unknown label is to address it.
     fn may_mean(self) -> &'static [Stage] {
         match self {
             Purpose::Open => &[],
@@ -55,18 +55,18 @@ impl Purpose {
 
 #[derive(Debug, Default)]
 struct Message {
-    /// By what the events call it.
+    /// Positions of parts, by channel and label.
     named: Map<(Channel, i64), i64>,
-    /// `None`: a part of a type that nobody models.
+    /// Channel of the part at each position; `None` for a part of an unknown type.
     taken: Map<i64, Option<Channel>>,
     stages: Map<i64, Stage>,
     at_stage: Map<(Channel, Stage), Set<i64>>,
-    /// What opens is a part of another one.
+    /// True if the message is complete: a part that opens now belongs to another message.
     is_over: bool,
 }
 
 impl Message {
-    /// The one part of the channel that an event with an unknown label may mean.
+    /// Returns the part of the channel that an event with an unknown label addresses, if exactly one qualifies.
     fn only_part(&self, channel: Channel, purpose: Purpose) -> Option<i64> {
         let stages = purpose.may_mean().iter();
         let mut found = stages
@@ -79,7 +79,7 @@ impl Message {
         places.iter().next().copied()
     }
 
-    /// The part at the place gets to the stage that the event leads to; it never gets back to an earlier one.
+    /// Advances the part at a position to the stage that the event leads to. A part never returns to an earlier stage.
     fn advance(&mut self, place: i64, channel: Channel, purpose: Purpose) {
         let (before, after) = (self.stages.get(&place).copied(), purpose.leads_to());
         if before.is_some_and(|before| before >= after) {
@@ -95,19 +95,19 @@ impl Message {
     }
 }
 
-/// Those of one stream.
+/// Part positions of the messages of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct ContentIndexes {
     by_id: Map<String, Message>,
-    /// Those of which no id is known.
+    /// Messages whose id is not known.
     by_index: Map<i64, Message>,
-    /// Of the others, by index.
+    /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// What had a name has it no longer.
+    /// True if a label came to mean another part since the last `take_renamed`.
     renamed: bool,
 }
 
-/// Under what a message is kept.
+/// Key under which a message is stored.
 #[derive(Debug)]
 enum MessageKey {
     Id(String),
@@ -115,13 +115,13 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Whether, since that was asked last, a name came to mean another part.
+    /// Returns true if a label came to mean another part since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)
     }
 
-    /// A message is announced: what was under its id and its index is another one.
+    /// Starts a new message: discards the messages stored under the same id and index.
     pub(crate) fn begin(&mut self, whom: &Whom<'_>) {
         if let Some(id) = whom.item_id.as_deref() {
             self.by_id.remove(id);
@@ -133,7 +133,8 @@ impl ContentIndexes {
         self.renamed = true;
     }
 
-    /// The position of the part that an event means. `Open`: a closed part of that label was another one.
+    /// Returns the position of the part that an event addresses. With `Open`, a closed part with the same label is a
+    /// different part.
     pub(crate) fn of(
         &mut self,
         whom: &Whom<'_>,
@@ -170,7 +171,7 @@ impl ContentIndexes {
         Some(place)
     }
 
-    /// A part of a type that nobody models opens: it has a position, too.
+    /// Reserves a position for an opened part of an unknown type.
     pub(crate) fn skip(&mut self, whom: &Whom<'_>) {
         if whom.sub.is_some()
             && let Some(message) = self.message(whom)
@@ -181,7 +182,7 @@ impl ContentIndexes {
         }
     }
 
-    /// The message is over, as far as events go; a list may tell it again.
+    /// Marks the message as complete. The terminal output may still list it.
     pub(crate) fn finish(&mut self, whom: &Whom<'_>) {
         let key = self.known(whom);
         if let Some(message) = key.and_then(|key| self.at(&key)) {
@@ -189,7 +190,8 @@ impl ContentIndexes {
         }
     }
 
-    /// That of an entry of a list: its own, unless only a name of it fits (lists may leave empty parts out).
+    /// Returns the position of a part in an item's list: its index there, or the position of its label if only that
+    /// fits (lists may leave out empty parts).
     pub(crate) fn listed(&mut self, whom: &Whom<'_>, channel: Channel, place: i64) -> i64 {
         let key = self.known(whom);
         let Some(message) = key.and_then(|key| self.at(&key)) else {
@@ -225,14 +227,15 @@ impl ContentIndexes {
         }
     }
 
-    /// The message that an event speaks of; `None` where there are too many, or it says nothing.
+    /// Returns the message that an event addresses, and adds it if it is new. Returns `None` if too many messages are
+    /// stored or the event has no address.
     fn message(&mut self, whom: &Whom<'_>) -> Option<&mut Message> {
         let (known, id) = (self.known(whom), whom.item_id.as_deref());
         if known.is_none() && self.by_id.len() + self.by_index.len() >= REMEMBERED {
             return None;
         }
         let key = match (known, id, whom.index) {
-            // Its id comes late.
+            // The id of a known message arrives late.
             (Some(MessageKey::Index(index)), Some(id), _) => {
                 let message = mem::take(self.by_index.slot(index));
                 self.by_index.remove(&index);

@@ -1,6 +1,6 @@
-//! Members that stand twice in their object, of those that the decoder looks at.
+//! Reports duplicate object keys among the members that the decoder reads.
 //!
-//! Walks where read members can be, and nowhere else. Knows where they are; what they mean is the readers' business.
+//! Scans only the places where such members can be, and does not interpret them.
 
 use crate::dialect::decode_context::Step;
 use crate::dialect::responses::name_sets::Glance;
@@ -16,7 +16,7 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
-/// What stands there.
+/// Kind of value at a place in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Event,
@@ -27,7 +27,7 @@ pub(crate) enum Place {
     /// The content or the summary of an item.
     Parts,
     Part,
-    /// The output of a response: items by whatever key.
+    /// The output of a response: an array of items, or an object whose values are items.
     Output,
 }
 
@@ -44,7 +44,7 @@ impl Place {
         })
     }
 
-    /// Where a member leads, if it is an object or an array.
+    /// Returns the place of a member's value, if the value is an object or array that is scanned.
     fn leads(self, kind: Kind, key: Key<'_>) -> Option<Place> {
         match kind {
             Kind::Object | Kind::Array => self.inside(&key.name()),
@@ -67,13 +67,13 @@ impl Place {
     }
 }
 
-/// So many objects, and lists, are kept; a reader that asks for another one reads it again.
+/// Maximum number of objects, and of lists, that are kept. A reader that needs another one parses it again.
 const KEPT: usize = 64;
 
-/// Room for as many members as most items and parts have.
+/// Initial capacity for members, sufficient for most items and parts.
 const USUAL: usize = 8;
 
-/// What of a payload was walked through already: nobody has to find it again.
+/// Objects and lists already parsed during the scan, so that readers do not parse them again.
 #[derive(Debug, Default)]
 pub(crate) struct Known<'a> {
     objects: Vec<Object<'a>>,
@@ -110,13 +110,13 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The same piece of the payload, not one that says the same.
+/// Returns true if both are the same span of the payload, not merely equal text.
 fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
     std::ptr::eq(one.text, other.text)
 }
 
-/// Says which members stand twice. What is inside of one is said before it. Keeps what it has read, since whoever asked is
-/// about to read it.
+/// Reports duplicate keys, those inside a member's value before the member's own. Keeps the objects and lists it
+/// parses, because the caller is about to read them.
 pub(crate) fn tell_repeated<'a>(
     out: &mut Output<'_>,
     members: &[Member<'a>],
@@ -134,7 +134,7 @@ pub(crate) fn tell_repeated<'a>(
     Ok(())
 }
 
-/// A member that stood before it under the same key is told.
+/// Reports the key if the object already had it.
 fn note(out: &mut Output<'_>, glance: &mut Glance, names: Option<&Names>, key: Key<'_>) -> Step {
     if names.is_some_and(|names| names.note(glance, key)) {
         out.diagnose(Code::DUPLICATE_KEY, None, &key.name())?;
@@ -142,8 +142,8 @@ fn note(out: &mut Output<'_>, glance: &mut Glance, names: Option<&Names>, key: K
     Ok(())
 }
 
-/// The value that comes next, which is read once however deep its places are. `None`: the text ends, which no text does
-/// that is JSON.
+/// Parses the next value, with everything nested in it, in one pass. Returns `None` at the end of the text, which
+/// cannot happen in valid JSON.
 fn descend<'a>(
     out: &mut Output<'_>,
     scanner: &mut Scanner<'a>,

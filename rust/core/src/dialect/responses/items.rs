@@ -1,7 +1,7 @@
-//! Output items: announced, whole, and told again in the terminal output.
+//! Decodes output items: announced, complete, and repeated in the terminal output.
 //!
-//! Knows the item types. Messages and reasoning hold text, calls have a file of their own, results belong to calls, and
-//! what nobody models is kept as it is for the next turn.
+//! Messages and reasoning contain text, `calls` reads tool calls, results are paired with their calls, and items of an
+//! unknown type are kept unchanged for the next turn.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -32,25 +32,25 @@ use crate::model::lazy_box::LazyBox;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 
-/// Whole things that are known not to be news.
+/// Maximum number of items, results and parts remembered so that they are not emitted twice.
 const ONCE: usize = 4096;
-/// Output indexes of which the type is known.
+/// Maximum number of output indexes whose item type is stored.
 const TYPES: usize = 4096;
-/// Characters of a type.
+/// Maximum length of a stored item type, in characters.
 const TYPE: usize = 64;
 
-/// As which an item that nobody models is kept, wherever it stood.
+/// Event name under which an item of an unknown type is kept, wherever it occurred.
 const ITEM_DONE: &str = "response.output_item.done";
 
-/// The output items of one stream.
+/// Output items of one stream.
 #[derive(Debug)]
 pub(crate) struct Items {
     pub(crate) texts: LazyBox<Texts>,
-    /// Marks of what was handed on and must not be twice.
+    /// Hashes of what was emitted and must not be emitted twice.
     once: Set<u64>,
-    /// The type of the item that stood at an output index.
+    /// Type of the item at each output index.
     types: Map<i64, String>,
-    /// The last whole item is one that a response may end with.
+    /// True if a response may end with the last complete item.
     pub(crate) ends_with_answer: bool,
 }
 
@@ -65,23 +65,23 @@ impl Default for Items {
     }
 }
 
-/// Where an item stands, and what is said of it there.
+/// Where an item occurs in the payload.
 #[derive(Clone, Copy, Debug)]
 struct Standing<'p> {
     at: Pointer<'p>,
-    /// In the terminal output, which only repeats.
+    /// True in the terminal output, which repeats items.
     again: bool,
 }
 
 impl Items {
-    /// The answer starts again from nothing: indexes mean other items.
+    /// Discards all state because the answer starts over: from now on, indexes refer to other items.
     pub(crate) fn begin_again(&mut self) {
         self.texts = LazyBox::default();
         self.types.clear();
         self.once.clear();
     }
 
-    /// `response.output_item.added`. False: of a type that nobody models.
+    /// Handles `response.output_item.added`. Returns false for an item of an unknown type.
     pub(crate) fn added<'a>(
         &mut self,
         event: &Object<'a>,
@@ -116,7 +116,7 @@ impl Items {
         Ok(true)
     }
 
-    /// `response.output_item.done`.
+    /// Handles `response.output_item.done`.
     pub(crate) fn done<'a>(&mut self, event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> Step {
         let standing = Standing {
             at: Pointer::ROOT.member("item"),
@@ -128,7 +128,7 @@ impl Items {
         }
     }
 
-    /// The terminal output tells every item again, or for the first time.
+    /// Handles the terminal output, which lists every item, including any that was not streamed.
     pub(crate) fn restate<'a>(
         &mut self,
         output: Raw<'a>,
@@ -153,7 +153,7 @@ impl Items {
         Ok(())
     }
 
-    /// The item of an event, and what stands beside it.
+    /// Returns the item of an event, and the address that the event carries outside the item.
     fn item<'a>(
         &mut self,
         event: &Object<'a>,
@@ -172,7 +172,8 @@ impl Items {
         Ok((item, whom))
     }
 
-    /// Whether places in the terminal output are the indexes of the stream. Some gateways leave items out.
+    /// Returns true if positions in the terminal output equal the output indexes of the stream. Some gateways leave
+    /// items out.
     fn in_line(&self, output: &[(Raw<'_>, Option<Object<'_>>)]) -> bool {
         let same = |(place, (_, item)): (i64, &(Raw<'_>, Option<Object<'_>>))| {
             let name = item.as_ref().map(type_of).unwrap_or_default();
@@ -181,7 +182,7 @@ impl Items {
         output.len() == self.types.len() && (0..).zip(output).all(same)
     }
 
-    // A whole item
+    // Complete items
 
     fn whole<'a>(
         &mut self,
@@ -238,7 +239,7 @@ impl Items {
         let DecodeContext { assembler, out } = &mut reader.wire;
         let said = call.said();
         if call.unfinished {
-            // It was cut: the end of the response judges it, with what it says about the cut.
+            // The call was truncated: the end of the response decides its state, from the reported reason.
             let nothing = Text::plain("");
             let address = call.whom.address();
             assembler.call_text(out, 0, address, nothing, said.name, said.metadata)?;
@@ -256,7 +257,7 @@ impl Items {
         }
     }
 
-    /// An MCP call brings its own result: the output, or the error in its place.
+    /// Emits the result that an MCP call contains: its error if present, its output if not.
     fn mcp_result(
         &mut self,
         item: &Object<'_>,
@@ -277,7 +278,7 @@ impl Items {
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
-    /// A finished image is a file of the answer; the previews before it are not (they stay `Unknown`).
+    /// Emits a finished image as a file of the answer. Previews sent earlier are not files (they stay `Unknown`).
     fn image<'a>(
         &mut self,
         item: &Object<'a>,
@@ -313,7 +314,7 @@ impl Items {
         assembler.file(out, 0, Some(&media_type), data, url, metadata.as_deref())
     }
 
-    /// What a tool gave, told in the stream. False: nothing pairs it with a call.
+    /// Emits a tool result that the stream contains. Returns false if it has no id to pair it with a call.
     fn result<'a>(
         &mut self,
         item: &Object<'a>,
@@ -339,7 +340,7 @@ impl Items {
         Ok(true)
     }
 
-    /// A content part of a type that nobody models does not vanish.
+    /// Emits content parts of an unknown type as unknown events, so that they are not lost.
     fn unmodelled_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -370,7 +371,7 @@ impl Items {
         assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
     }
 
-    /// Whether this was not handed on before: the terminal output repeats what was streamed.
+    /// Returns true if this was not emitted before: the terminal output repeats what was streamed.
     fn is_news(&mut self, what: (&str, &str, &str)) -> bool {
         let mark = mark_of(what);
         if self.once.len() < ONCE {
@@ -380,7 +381,7 @@ impl Items {
     }
 }
 
-/// The type of an item; "" where it is no word, or too long to be one.
+/// Returns the type of an item, or an empty string if the type is missing, not a string, or too long.
 fn type_of(item: &Object<'_>) -> String {
     let kind = item.string("type").unwrap_or_default();
     let is_long = kind.chars().nth(TYPE).is_some();
@@ -391,7 +392,7 @@ fn type_of(item: &Object<'_>) -> String {
     }
 }
 
-/// What an item with text holds.
+/// Returns the kind of an item that contains text.
 fn text_kind(item: &Object<'_>) -> Option<ItemKind> {
     match item.get("type").and_then(string).as_deref() {
         Some("message") => Some(ItemKind::Message),
@@ -404,7 +405,8 @@ fn text_kind(item: &Object<'_>) -> Option<ItemKind> {
     }
 }
 
-/// Whether it may be the last: behind a thought, a comment, and what the provider did or lists, there is more.
+/// Returns true if a response may end with this item. Reasoning, commentary, and the provider's own calls and lists
+/// are always followed by more.
 fn is_answer(item: &Object<'_>) -> bool {
     let Some(kind) = item.string("type") else {
         return true;
@@ -417,12 +419,13 @@ fn is_result(item: &Object<'_>) -> bool {
     kind.is_some_and(|kind| FACTS.results.contains(kind.as_ref()))
 }
 
-/// `""` and `[]`.
+/// Returns true for an empty result: `""` or `[]`.
 fn says_no_result(raw: Raw<'_>) -> bool {
     raw.text == "\"\"" || is_empty_array(raw)
 }
 
-/// What an item with text says beside it. That it is under way, or whole, its events say already.
+/// Returns the members of a text item other than its text. Omits the statuses `in_progress` and `completed`, which the
+/// events already convey.
 fn members_of<'a>(item: &Object<'a>) -> ExtraFields<'a> {
     let mut out = rest(item, &FACTS.item_fields);
     let status = item.string("status");

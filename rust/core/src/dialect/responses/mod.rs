@@ -1,7 +1,6 @@
-//! OpenAI Responses and OpenResponses streams, and whole `response` bodies, as wire deltas.
+//! Decodes OpenAI Responses and OpenResponses streams, and whole `response` bodies, into wire deltas.
 //!
-//! Knows the kinds of events. Knows no other dialect, no parts, no identity of items and no framing. Every name is in
-//! `_spec/dialects.json` (`facts`).
+//! Dispatches on the event type. All event and member names are in `_spec/dialects.json`.
 
 pub(crate) mod calls;
 pub(crate) mod content;
@@ -63,17 +62,18 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 
-/// The decoder of one stream. A response has one answer: the choice is always 0.
+/// Decoder of one stream. The choice is always 0, because a response has one answer.
 #[derive(Debug)]
 pub(crate) struct Responses {
     items: Items,
     sequence: Sequence,
-    /// The response has spoken.
+    /// True once the start of the response was reported.
     said: bool,
-    /// The mark of its id: another id of the response means another start.
+    /// True if the policy treats a new response id as a restart.
     restarts: bool,
+    /// Hash of the last response id.
     id: Option<u64>,
-    /// The type of the event before, and its kind: most events follow one of their own.
+    /// Type and kind of the previous event, cached because consecutive events mostly have the same type.
     last: Option<(&'static str, &'static EventKind)>,
     ended: bool,
     envelopes: Envelopes,
@@ -95,7 +95,7 @@ impl Responses {
         }
     }
 
-    /// What an event of that type does.
+    /// Returns the kind of event that a type name denotes.
     #[inline]
     fn kind(&mut self, name: &str) -> Option<EventKind> {
         if let Some((last, kind)) = &self.last
@@ -150,7 +150,7 @@ impl Responses {
             let named = named.is_some_and(|name| FACTS.is_error(&name));
             let error = slots.get(fields.error).filter(|raw| !says_nothing(*raw));
             if error.is_none() && named != matches!(kind, Some(EventKind::Error)) {
-                wire.out.touch("event_name"); // openai-node goes by the name, openai-python by the data
+                wire.out.touch("event_name"); // openai-node reads the name, openai-python the data
             }
             return self.complain(wire, &complaint, payload);
         }
@@ -189,7 +189,7 @@ impl Responses {
         unknown(wire, sent.as_deref(), payload)
     }
 
-    /// What a delta was that is nothing but a piece of text, with an address that nothing is odd about.
+    /// Learns a template from a delta that contains nothing but text and a plain address.
     fn learn(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -243,7 +243,7 @@ impl Responses {
                 .texts
                 .placed(whom, &mut reader.wire, sort, Purpose::Delta);
             if whom.sub != sent {
-                return Ok(()); // a repair writes it anew
+                return Ok(()); // a repair rewrites it
             }
         }
         let address = whom.address();
@@ -258,7 +258,7 @@ impl Responses {
         Ok(())
     }
 
-    /// One event of a response. False: it is about something that nobody models.
+    /// Decodes one event of a response. Returns false if the event concerns something of an unknown type.
     #[inline]
     fn step<'a>(
         &mut self,
@@ -299,7 +299,7 @@ impl Responses {
         let lone = lone.filter(|raw| !says_nothing(*raw));
         let named = payload.event.is_some_and(|name| FACTS.is_error(name));
         if named && lone.is_none() {
-            wire.out.touch("event_name"); // an error to openai-node alone
+            wire.out.touch("event_name"); // only openai-node treats this as an error
         }
         match lone.or_else(|| named.then_some(raw)) {
             Some(error) => self.complain(wire, &UpstreamErrorFields::of_value(error), payload),
@@ -318,7 +318,8 @@ impl Responses {
     }
 }
 
-/// What of an event is not the same in the next one of its kind, if that is a piece of text.
+/// Returns the values of a text delta that differ in the next event of its type, or `None` if its delta is not a
+/// string.
 fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     let fields = &FACTS.fields;
     let text = |raw: &Raw<'_>| raw.kind == Kind::String;
@@ -333,7 +334,7 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     })
 }
 
-/// What nobody knows, under the name that it has.
+/// Emits an unknown event under the name that it carries.
 fn unknown(wire: &mut DecodeContext<'_, '_>, name: Option<&str>, payload: Payload<'_>) -> Step {
     let name = name.or(payload.event).filter(|name| *name != "message");
     let raw = payload.text.as_bytes();
@@ -388,7 +389,8 @@ impl Decoder for Responses {
         taken
     }
 
-    /// The OpenResponses rule sends it behind the terminal event; without that it says nothing.
+    /// Ignores `[DONE]`: OpenResponses sends it after the terminal event, and without that event it does not end the
+    /// response.
     fn marker(&mut self, _wire: &mut DecodeContext<'_, '_>) -> Step {
         Ok(())
     }
@@ -397,7 +399,8 @@ impl Decoder for Responses {
         self.complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
-    /// A stream that ends at the provider's own work was cut, whatever a policy assumes of a missing end.
+    /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last,
+    /// whatever the policy assumes about a missing end.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if !self.ended && !self.items.ends_with_answer {
             wire.assembler.cut();

@@ -1,4 +1,4 @@
-//! Sets of member names, asked for every member of every event.
+//! Sets of member names with fast lookup, used for every member of every event.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -7,29 +7,29 @@ use crate::json::members::Member;
 use crate::json::members::Slot;
 use crate::json::members::present;
 
-/// Names by their length: of one length there are few. Each with its first bytes, and its number.
+/// A set of names grouped by length, because few names share one. Each entry has its first eight bytes and its number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     by_length: Vec<Vec<(u64, &'static str, u32)>>,
 }
 
-/// One of the names, and its number.
+/// A name of the set, and its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     at: usize,
 }
 
-/// How many members `Slots` has room for.
+/// Number of members that `Slots` can hold.
 const SLOTS: usize = 32;
 
-/// The members of one object by the numbers of their names. Of a key that stands twice it is the last.
+/// Members of one object, indexed by the number of their name. If a key is duplicated, the last member counts.
 #[derive(Debug, Default)]
 pub(crate) struct Slots<'a> {
     slots: [Slot<'a>; SLOTS],
-    /// One that is not in the set, and says something.
+    /// True if a member is not in the set and is neither null nor `[]`.
     pub(crate) others: bool,
-    /// One that stands twice, or has members of its own that are read.
+    /// True if a key is duplicated, or if a member that is read is an object or array.
     pub(crate) nested: bool,
 }
 
@@ -62,12 +62,12 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Which names are there, by their numbers.
+/// Bit set of the names found in one object, by number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Glance(u64);
 
 impl Names {
-    /// At most 64 names, so that a word holds which of them were seen.
+    /// Builds a set of at most 64 names, so that a `Glance` has a bit for each.
     pub(crate) fn of(names: impl IntoIterator<Item = &'static str>) -> Names {
         let mut out = Names::default();
         let mut count = 0;
@@ -97,7 +97,7 @@ impl Names {
         found.map(|(_, _, place)| *place)
     }
 
-    /// The field of that name; one that is never there where the set does not have it.
+    /// Returns the field with this name. If the set lacks the name, the field matches no member.
     pub(crate) fn field(&self, name: &'static str) -> Field {
         let place = self.place(name).map(|place| place as usize);
         debug_assert!(place.is_some_and(|at| at < SLOTS), "{name} is no field");
@@ -118,7 +118,7 @@ impl Names {
         self.place_of(key).is_some()
     }
 
-    /// Notes a member; true where one of that name was there before.
+    /// Records a member. Returns true if the object already had one with this name.
     #[inline]
     pub(crate) fn note(&self, glance: &mut Glance, key: Key<'_>) -> bool {
         let place = self.place_of(key);
@@ -130,7 +130,8 @@ impl Names {
     }
 }
 
-/// Null and `[]` (an empty `logprobs` in every delta) say nothing.
+/// Returns false for null and `[]`, which carry no information (some gateways send an empty `logprobs` in every
+/// delta).
 #[inline]
 pub(crate) fn says(raw: Raw<'_>) -> bool {
     raw.kind != Kind::Null && !is_empty_array(raw)
@@ -143,7 +144,7 @@ pub(crate) fn is_empty_array(raw: Raw<'_>) -> bool {
     raw.kind == Kind::Array && inner.is_some_and(|inner| inner.bytes().all(blank))
 }
 
-/// The first eight bytes.
+/// Returns the first eight bytes as an integer, padded with zeros.
 #[inline]
 fn head(name: &[u8]) -> u64 {
     if let Some(first) = name.first_chunk::<8>() {

@@ -1,4 +1,4 @@
-//! What kind of payload a document is: an error, a whole body, of use, a note.
+//! Classifies payloads: an error, a whole body, usable after a broken document, or a keepalive.
 
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Shapes;
@@ -28,7 +28,7 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Whether a payload outside of any event is a whole response, or the error in its place.
+/// Returns true if a payload outside an event stream is a whole response, or an error in place of one.
 fn is_body(object: &Object<'_>) -> bool {
     if is_whole(object) {
         let status = object.string("status");
@@ -37,7 +37,8 @@ fn is_body(object: &Object<'_>) -> bool {
     object.present("error").is_some() || complains(object)
 }
 
-/// Whether a document is an error without the word: a message with its code, or all that there is.
+/// Returns true if a document is an error without an `error` member: a message with its code, a reported failure, or a
+/// bare `message` or `detail`.
 fn complains(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
@@ -50,7 +51,7 @@ fn complains(object: &Object<'_>) -> bool {
     if object.present("message").is_none() {
         return false;
     }
-    // Elsewhere `type` is the kind of an event, and extensions may have a message, too.
+    // In other documents `type` is the event type, and extension events may have a `message`, too.
     match object.present("type") {
         None => object.present("code").is_some(),
         Some(_) => object
@@ -59,7 +60,7 @@ fn complains(object: &Object<'_>) -> bool {
     }
 }
 
-/// Whether a document behind a broken one brings what may be taken from there: an error, text, or the end.
+/// Returns true if a document after a broken one contains something that can be recovered: an error, text, or the end.
 fn is_of_use(object: &Object<'_>) -> bool {
     let of_use = matches!(
         kind(object),
@@ -68,7 +69,7 @@ fn is_of_use(object: &Object<'_>) -> bool {
     of_use || object.present("error").is_some()
 }
 
-/// A heartbeat says nothing, also behind the end.
+/// Returns true for a keepalive, which is ignored even after the end.
 fn is_note(object: &Object<'_>) -> bool {
     matches!(kind(object), Some(EventKind::KeepAlive))
 }
@@ -78,7 +79,8 @@ fn kind(object: &Object<'_>) -> Option<EventKind> {
     FACTS.kinds.get(name.as_ref()).copied()
 }
 
-/// The error of an event, nested or flat. An event of a response, or of an extension, may speak of another error.
+/// Returns the error in an event, nested or flat. An `error` in a response event or an extension event may describe
+/// something else.
 #[inline]
 pub(crate) fn find_error<'a>(
     event: &Object<'a>,
@@ -107,7 +109,7 @@ pub(crate) fn find_error<'a>(
     let whole = || UpstreamErrorFields::of_members(&event.members, event.raw);
     if told || (status == Some("failed") && slots.present(fields.message).is_some()) {
         let mut found = whole();
-        // The name of the event is no kind of error.
+        // The event type is not an error type.
         if is_error || matches!(kind, Some(EventKind::Terminal(_))) {
             found.kind = None;
         }
@@ -117,7 +119,7 @@ pub(crate) fn find_error<'a>(
     (may && complains(event)).then(whole)
 }
 
-/// What is no event of a response.
+/// Returns true if the object is a response and not an event.
 pub(crate) fn is_whole(object: &Object<'_>) -> bool {
     is_string(object.get("object"), "response")
 }

@@ -1,6 +1,6 @@
-//! How members of a Responses event are read: ids, indexes, texts, addresses, and what nobody models.
+//! Reads members of a Responses event: ids, indexes, texts, addresses, and members that are not modeled.
 //!
-//! One `Reader` lives as long as one payload. Knows no kind of event and no item type.
+//! A `Reader` is created for each payload.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -31,27 +31,27 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Characters of an unusable index that are worth repeating.
+/// Maximum number of characters of an unusable index in its diagnostic.
 const INDEX_CHARS: usize = 64;
 
-/// The largest possible index, if no configured limit is lower.
+/// Largest valid index if no lower limit is configured.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
-/// The members that can hold the text of a delta that is an object.
+/// Members that may contain the text if a delta is an object.
 const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 
-/// One payload, with what has to be said about it, and to whom.
+/// A payload being read, with its decode context and the anomalies found so far.
 #[derive(Debug)]
 pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) wire: DecodeContext<'w, 'o>,
     pub(crate) notes: Anomalies<'a>,
-    /// The members of the event; nothing of a whole response.
+    /// Members of the event; empty for a whole response body.
     slots: &'w Slots<'a>,
     pub(crate) known: Known<'a>,
     max_index: u64,
 }
 
-/// Whom an event speaks of, with the texts that say it.
+/// Ids and indexes of the item or part that an event addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Whom<'a> {
     pub(crate) item_id: Option<Cow<'a, str>>,
@@ -85,7 +85,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         }
     }
 
-    /// The member if it is an object.
+    /// Returns the member if it is an object.
     pub(crate) fn object(
         &mut self,
         holder: &Object<'a>,
@@ -99,17 +99,17 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.open(raw)
     }
 
-    /// The value if it is an object.
+    /// Returns the value if it is an object.
     pub(crate) fn open(&self, raw: Raw<'a>) -> Option<Object<'a>> {
         self.known.object(raw).or_else(|| Object::of(raw))
     }
 
-    /// The items of an array; nothing of any other value.
+    /// Returns the items of an array, or an empty list for any other value.
     pub(crate) fn items(&self, raw: Raw<'a>) -> Vec<Raw<'a>> {
         self.known.items(raw).unwrap_or_else(|| items(raw))
     }
 
-    /// An id exactly as sent; blank is absent, and so is what says so in words.
+    /// Returns an id exactly as sent. A blank id, or a word that means "no id" (`absent_ids`), counts as absent.
     #[inline]
     pub(crate) fn identity(
         &mut self,
@@ -135,13 +135,13 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(id)
     }
 
-    /// A tool's name as sent; blank is absent.
+    /// Returns a tool's name as sent; a blank name counts as absent.
     pub(crate) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
         let name = self.text(holder, at, "name");
         self.usable_name(name)
     }
 
-    /// The name of a tool that an event tells.
+    /// Returns the tool name in the event itself.
     pub(crate) fn name_of_event(&mut self) -> Option<Cow<'a, str>> {
         let name = self.text_of_event(FACTS.fields.name);
         self.usable_name(name)
@@ -156,7 +156,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(name)
     }
 
-    /// An index; what cannot be one is absent, and never addresses anything.
+    /// Returns an index. An unusable index is reported and counts as absent, so that it never addresses anything.
     #[inline]
     fn index(&mut self, slot: Slot<'_>, max: u64) -> Result<Option<i64>, Fault> {
         let Some(raw) = present(slot) else {
@@ -173,7 +173,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Ok(None)
     }
 
-    /// A text as sent. A surrogate at its edge may find its other half in the next delta.
+    /// Returns a text as sent. The next delta may complete a surrogate pair that is split at its edge.
     #[inline]
     pub(crate) fn text(
         &mut self,
@@ -193,13 +193,13 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         text(raw)
     }
 
-    /// A text of the event itself.
+    /// Returns a text member of the event itself.
     #[inline]
     pub(crate) fn text_of_event(&mut self, field: Field) -> Option<Text<'a>> {
         self.text_in(self.slots.get(field), Pointer::ROOT, field.name)
     }
 
-    /// The text of a delta; some gateways send an object that holds it.
+    /// Returns the text of a delta. Some gateways send an object that contains it.
     #[inline]
     pub(crate) fn text_of_delta(&mut self, field: Field) -> Option<Text<'a>> {
         let text = self.text_of_event(field);
@@ -215,14 +215,14 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         texts.find_map(text)
     }
 
-    /// The same where nothing can be joined to it.
+    /// Returns a text that no later delta continues, and notes unpaired surrogates in it.
     pub(crate) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
         text
     }
 
-    /// Whom an event speaks of.
+    /// Returns the address of the item or part that an event refers to. `place`: the member with the part's index.
     #[inline]
     pub(crate) fn whom(&mut self, place: Option<Field>) -> Result<Whom<'a>, Fault> {
         let fields = &FACTS.fields;
@@ -237,7 +237,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         })
     }
 
-    /// What an event says beyond its content.
+    /// Returns the members of the event that are not modeled.
     pub(crate) fn rest_of_event(&self, event: &Object<'a>) -> ExtraFields<'a> {
         if self.slots.others {
             rest(event, &FACTS.event_fields)
@@ -254,13 +254,13 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.rest_of_event(event).text()
     }
 
-    /// Says what was noticed.
+    /// Reports the anomalies found in the payload.
     pub(crate) fn tell(&mut self) -> Step {
         self.notes.tell(&mut self.wire)
     }
 }
 
-/// The members nobody models, and which say something.
+/// Returns the members that are not in `modelled`, except null and `[]`.
 pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a> {
     let mut out = ExtraFields::default();
     let other = |member: &&Member<'_>| !modelled.has(member.key);
@@ -272,7 +272,7 @@ pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a>
     out.members.push(*first);
     out.members.extend(others.filter(other));
     if may_repeat(&out.members) {
-        // The last one counts, be it null.
+        // If a key is duplicated, the last value counts, even if it is null.
         let mut level = ExtraFields::default();
         for member in &out.members {
             level.add(*member);
@@ -283,7 +283,7 @@ pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a>
     out
 }
 
-/// A member of that name.
+/// Returns a member with this name.
 pub(crate) fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     let key = Key {
         raw: name,

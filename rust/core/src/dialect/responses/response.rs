@@ -1,6 +1,6 @@
-//! The response itself: what it calls itself, its output, its usage, and how it ended. Whole bodies, too.
+//! Decodes the response object: id and model, output, usage, and how it ended. Also decodes whole response bodies.
 //!
-//! Knows in which order the end of a response counts: its output, usage, then its status.
+//! At the end of a response, the output is applied first, then usage, then the status.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -29,9 +29,9 @@ use crate::json::members::string;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Members of the response whose first text is compared with their last.
+/// Maximum number of response members compared between the start and the end.
 const REMEMBERED: usize = 64;
-/// The reason that a bare `incomplete` stands for.
+/// The reason that a bare `incomplete` status implies.
 const USUAL: &str = "max_output_tokens";
 
 impl Responses {
@@ -53,7 +53,7 @@ impl Responses {
         usage(&response, at, reader)
     }
 
-    /// Whether a gateway began again under another id (AM10).
+    /// Returns true if the response has a new id, which means that the gateway restarted it (AM10).
     fn is_another(&mut self, response: &Object<'_>) -> bool {
         let id = response.string("id");
         let Some(id) = id.filter(|id| !id.trim_matches(is_white).is_empty()) else {
@@ -64,7 +64,7 @@ impl Responses {
         before.is_some_and(|before| before != id)
     }
 
-    /// A whole response, or how far one has come: what nobody streamed.
+    /// Decodes a whole response that was not streamed, complete or in progress.
     pub(crate) fn body(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -85,7 +85,7 @@ impl Responses {
         reader.known = known;
         self.start(response, at, &mut reader)?;
         self.output(response, at, &mut reader)?;
-        // A bridge may leave it out.
+        // Some bridges omit the status.
         let status = response.string("status").unwrap_or("completed".into());
         if FACTS.statuses.contains(status.as_ref()) {
             let beside = ExtraFields::default();
@@ -95,7 +95,7 @@ impl Responses {
         reader.tell()
     }
 
-    /// A terminal event. What its response says of itself counts before its name (`response.done`).
+    /// Handles a terminal event. The status of its response takes precedence over the event's name (`response.done`).
     pub(crate) fn end<'a>(
         &mut self,
         event: &Object<'a>,
@@ -116,7 +116,8 @@ impl Responses {
         self.conclude(response.as_ref(), at, reader, status, beside, payload)
     }
 
-    /// The first event that brings a response: what it calls itself. A resumed stream may have none but the last.
+    /// Reports the start of the response from the first event that identifies it. In a resumed stream this may be the
+    /// terminal event.
     fn start<'a>(
         &mut self,
         response: &Object<'a>,
@@ -166,7 +167,7 @@ impl Responses {
         }
     }
 
-    /// The end: usage, what changed about the response, and how it ended.
+    /// Ends the response: reports usage, changed members, and how it ended.
     fn conclude<'a>(
         &mut self,
         response: Option<&Object<'a>>,
@@ -209,7 +210,7 @@ impl Responses {
     }
 }
 
-/// What the response says otherwise than at its beginning, which is read again for that.
+/// Returns the members that differ from `said`, the metadata reported at the start, which is parsed again here.
 fn news<'a>(response: &Object<'a>, said: Option<&str>) -> ExtraFields<'a> {
     let mut left = rest(response, &FACTS.response_fields);
     let Some(text) = said else {
@@ -218,7 +219,7 @@ fn news<'a>(response: &Object<'a>, said: Option<&str>) -> ExtraFields<'a> {
     let kind = Kind::Object;
     let said = members(Raw { text, kind });
     let said = said.get(..REMEMBERED).unwrap_or(&said);
-    // Mostly in the same order.
+    // The members mostly come in the same order.
     let mut next = 0;
     left.members.retain(|one| {
         let name = one.key.name();
@@ -242,7 +243,7 @@ fn usage<'a>(response: &Object<'a>, at: Pointer<'_>, reader: &mut Reader<'_, '_,
     assembler.merge_usage(out, FACTS.counts.read(usage.raw))
 }
 
-/// `incomplete` stands for its usual reason; another one says more than the status.
+/// Returns the reason in place of the status `incomplete`, unless the reason is missing or the usual one.
 fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
     let why = why.and_then(string).filter(|_| status == "incomplete");
     why.filter(|why| !why.trim().is_empty() && why != USUAL)

@@ -1,8 +1,8 @@
-//! Tells an event that was sent again from one that only has the same number.
+//! Detects replayed events by `sequence_number`, as opposed to events that merely have the same number.
 //!
-//! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the number
-//! repeats nothing. So an exact duplicate is dropped as long as no number was ever seen with two contents. Knows no
-//! member but that one.
+//! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the
+//! number does not repeat events. An exact duplicate is therefore dropped as long as no number was seen with two
+//! different contents.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -15,14 +15,14 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::mem;
 
-/// A number and a hash each. A replay that reaches further back than this is read as new events, which the ids of items
-/// and the terminal output still reconcile.
+/// Number of events remembered, each as a number and a hash. A replay that reaches further back is read as new events;
+/// item ids and the terminal output still reconcile these.
 const WINDOW: usize = 16_384;
 
-/// For how many more there is room at a time, at the beginning.
+/// Minimum number of entries by which `run` grows.
 const STEP: usize = 8;
 
-/// The mark of each event by its number, and the numbers in order of arrival.
+/// Hash of each event by its number, and the numbers in order of arrival.
 #[derive(Debug, Default)]
 struct Scattered {
     seen: HashMap<i128, u32>,
@@ -41,20 +41,21 @@ impl Scattered {
     }
 }
 
-/// The numbers of one stream, as long as they can be trusted.
+/// Sequence numbers of one stream, as long as they can be trusted.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
-    /// The first number, and the mark of each event from there on: mostly they are counted without a gap.
+    /// First number, and the hash of each event from there on. Used while the numbers have no gap, which is the common
+    /// case.
     first: i128,
     run: VecDeque<u32>,
-    /// Else
+    /// Used once the numbers have a gap.
     scattered: Option<Box<Scattered>>,
     distrusted: bool,
     said: bool,
 }
 
 impl Sequence {
-    /// The number of an event that is the next one in order, where that can be told.
+    /// Returns the number that follows the last one, if the numbers are trusted and have no gap.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         let counted = !self.run.is_empty() && self.scattered.is_none() && !self.distrusted;
@@ -62,7 +63,7 @@ impl Sequence {
         u32::try_from(next).ok().filter(|_| counted)
     }
 
-    /// Keeps the next events in order, which were not there before: the number of the first, and the mark of each.
+    /// Records consecutive events that were not seen before: the number of the first, and the hash of each.
     #[inline]
     pub(crate) fn go_on(&mut self, first: u32, marks: &[u64]) {
         let room = WINDOW
@@ -76,7 +77,7 @@ impl Sequence {
         }
     }
 
-    /// Whether this very event was there before; equal ones of a number have equal marks.
+    /// Returns true if this exact event was seen before. Equal events have equal hashes.
     pub(crate) fn is_replayed(
         &mut self,
         out: &mut Output<'_>,
@@ -89,7 +90,8 @@ impl Sequence {
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
         };
-        // Half of it: compared only with the one event that had the same number, and most of what a long stream holds.
+        // Half of the hash is enough, because it is compared only with the event of the same number. These hashes are
+        // most of what a long stream keeps in memory.
         let mark = mark() as u32;
         match self.known(number) {
             None => {
@@ -137,7 +139,7 @@ impl Sequence {
                 self.run.pop_front();
                 self.first += 1;
             } else if self.run.len() == self.run.capacity() {
-                // By a quarter, not to twice the size.
+                // Grow by a quarter instead of doubling.
                 self.run.reserve_exact((self.run.len() / 4).max(STEP));
             }
             self.run.push_back(mark);
@@ -151,14 +153,14 @@ impl Sequence {
     }
 }
 
-/// What is no integer is no number, and says nothing.
+/// Returns the sequence number if it is a 64-bit integer; any other value is ignored.
 pub(crate) fn number(slot: Slot<'_>) -> Option<i128> {
     let raw = slot.filter(|raw| raw.kind == Kind::Number)?;
     let whole = Number { raw: raw.text }.is_integer();
     whole.then(|| raw.text.parse().ok()).flatten().filter(fits)
 }
 
-/// Within 64 bits, with a sign or without.
+/// Returns true if the number fits in 64 bits, signed or unsigned.
 fn fits(number: &i128) -> bool {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number)
 }
@@ -167,7 +169,7 @@ fn fits(number: &i128) -> bool {
 mod tests {
     use super::*;
 
-    /// Whatever the numbers do, the same is known as with one list in order of arrival.
+    /// For any order of numbers, lookups give the same results as a single list in order of arrival.
     #[test]
     fn counted_without_a_gap_or_not() {
         let window = WINDOW as i128;

@@ -1,6 +1,6 @@
-//! What the Responses dialect calls things: the tables of `_spec/dialects.json`, in the shape that the readers ask them.
+//! Tables of the Responses dialect from `_spec/dialects.json`, indexed for the decoder.
 //!
-//! Read once. Knows names only; no reader keeps a name of its own.
+//! Loaded once, on first use.
 
 use crate::dialect::responses::name_sets::Field;
 use crate::dialect::responses::name_sets::Names;
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// What a piece of text is: the kind of its item, its channel, and which reasoning.
+/// Classification of a piece of text: the kind of its item, its channel, and the kind of reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sort {
     pub(crate) item: ItemKind,
@@ -48,7 +48,7 @@ impl Sort {
         }
     }
 
-    /// The part of that sort. A response has one answer: the choice is always 0.
+    /// Returns the part of this sort at an address. The choice is always 0, because a response has one answer.
     pub(crate) fn at(self, address: Address<'_>) -> PartAt<'_> {
         PartAt {
             choice: 0,
@@ -60,7 +60,8 @@ impl Sort {
     }
 }
 
-/// An event that brings text. `place`: its index inside of the item; `member`: where the text stands.
+/// An event that carries text. `place`: the member with the part's index in its item; `member`: the member with the
+/// text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextEvent {
     pub(crate) sort: Sort,
@@ -68,7 +69,7 @@ pub(crate) struct TextEvent {
     pub(crate) member: Field,
 }
 
-/// Members of events that are read in many places.
+/// Event members that several functions read.
 #[derive(Debug)]
 pub(crate) struct Fields {
     pub(crate) kind: Field,
@@ -85,14 +86,14 @@ pub(crate) struct Fields {
     pub(crate) delta: Field,
 }
 
-/// What an event does, by its type.
+/// What an event does, determined by its type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     KeepAlive,
     Error,
     ItemAdded,
     ItemDone,
-    /// A content part, or one of a summary, opens or closes.
+    /// A content part or a summary part opens or closes.
     Part {
         summary: bool,
         closes: bool,
@@ -100,56 +101,56 @@ pub(crate) enum Kind {
     Annotation,
     TextDelta(TextEvent),
     TextValue(TextEvent),
-    /// The name of the tool, where the event tells it.
+    /// The tool's name, if the event type implies it.
     ArgumentDelta(Option<&'static str>),
-    /// Where the arguments stand.
+    /// Name of the member that contains the arguments.
     ArgumentValue(&'static str),
     Opening,
-    /// The status that it stands for.
+    /// The status that the event type implies.
     Terminal(&'static str),
 }
 
 impl Kind {
-    /// It brings a piece of text.
+    /// Returns true if the event carries a piece of text or arguments.
     pub(crate) fn is_delta(self) -> bool {
         matches!(self, Kind::TextDelta(_) | Kind::ArgumentDelta(_))
     }
 
-    /// It is a step of a response.
+    /// Returns true if the event is part of a response, not a keepalive or an error.
     pub(crate) fn is_step(self) -> bool {
         !matches!(self, Kind::KeepAlive | Kind::Error)
     }
 }
 
-/// A type of item that is a call. `name`: the tool's, where it is that of the type.
+/// An item type that is a tool call. `name`: the tool's name, if the type implies it.
 #[derive(Debug)]
 pub(crate) struct CallType {
     pub(crate) kind: &'static str,
     pub(crate) name: Option<&'static str>,
-    /// Of the item, which make the arguments.
+    /// Members of the item that make up the arguments.
     pub(crate) members: Vec<&'static str>,
-    /// The arguments are an object of these members.
+    /// True if the arguments are an object made of these members.
     pub(crate) wrapped: bool,
-    /// Free-form text.
+    /// True if the arguments are free-form text.
     pub(crate) custom: bool,
-    /// Run by the provider.
+    /// True if the provider executes the call.
     pub(crate) provider: bool,
-    /// What of the item is no metadata.
+    /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
 }
 
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) kinds: HashMap<&'static str, Kind>,
-    /// Types of content parts, and where their text stands.
+    /// Content part types, and the member that contains their text.
     pub(crate) content: HashMap<&'static str, (Sort, &'static str)>,
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
-    /// Items with which a response may end, beside calls of the client.
+    /// Item types with which a response may end, in addition to client calls.
     pub(crate) answers: HashSet<&'static str>,
     pub(crate) results: HashSet<&'static str>,
-    /// Free-form tools that the provider runs (xAI).
+    /// Free-form tools that the provider executes (xAI).
     pub(crate) provider_tools: HashSet<&'static str>,
     pub(crate) absent_ids: Vec<&'static str>,
     pub(crate) event_fields: Names,
@@ -157,7 +158,7 @@ pub(crate) struct Facts {
     pub(crate) response_fields: Names,
     pub(crate) item_fields: Names,
     pub(crate) part_fields: Names,
-    /// What the decoder looks at in an item of any type.
+    /// Members that the decoder reads in an item of any type.
     pub(crate) read_of_item: Names,
     pub(crate) read_of_error: Names,
     pub(crate) read_of_details: Names,
@@ -167,22 +168,22 @@ pub(crate) struct Facts {
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(Facts::read);
 
 impl Facts {
-    /// What the finish table makes of a status or a reason.
+    /// Returns the finish reason that the finish table assigns to a status or reason.
     pub(crate) fn finish(&self, word: &str) -> Option<&'static str> {
         meaning("responses", word)
     }
 
-    /// An event of that name is an error.
+    /// Returns true if an event with this name is an error.
     pub(crate) fn is_error(&self, name: &str) -> bool {
         matches!(self.kinds.get(name), Some(Kind::Error))
     }
 
-    /// An event of that name ends a response.
+    /// Returns true if an event with this name ends a response.
     pub(crate) fn is_terminal(&self, name: &str) -> bool {
         matches!(self.kinds.get(name), Some(Kind::Terminal(_)))
     }
 
-    /// The id is one: blank is absent, and so is what says so in words.
+    /// Returns true if the id is usable: not blank, and not a word that means "no id" (`absent_ids`).
     pub(crate) fn is_id(&self, id: &str) -> bool {
         let trimmed = id.trim_matches(is_white);
         !trimmed.is_empty() && !self.absent_ids.contains(&trimmed)
@@ -274,7 +275,8 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     let mut modelled = vec!["id", "call_id", "name"];
     modelled.extend(&members);
     modelled.extend(results.into_iter().flat_map(words));
-    // What the call is has to survive where it is no plain function call: a later turn hands the item back.
+    // The type of a call other than a plain function call is kept as metadata, because a later turn sends the item
+    // back.
     modelled.extend((name == "function_call").then_some("type"));
     CallType {
         kind: name,
@@ -287,7 +289,7 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     }
 }
 
-// The entry of the dialect
+// Access to the dialect's entry in the spec
 
 fn fact(key: &str) -> Option<&'static Value> {
     spec::dialects().get("responses")?.get(key)

@@ -1,6 +1,6 @@
-//! Text of every kind in a Responses stream: deltas, their closing values, content parts, summaries, annotations.
+//! Decodes text of every kind in a Responses stream: deltas, final values, content parts, summaries, annotations.
 //!
-//! Knows where in an event a text stands. Which part it belongs to is the assembler's business.
+//! Determines where in an event the text is. The assembler decides which part it belongs to.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -31,10 +31,10 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::HashMap;
 
-/// Items of which it is known how many annotations came, and which parts are closed.
+/// Maximum number of items, and of parts in each, whose annotation counts and closed parts are tracked.
 const REMEMBERED: usize = 4096;
 
-/// An item: by its index, else by its id.
+/// Key of an item: its index, or its id if it has no index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum ItemKey {
     Index(i64),
@@ -55,19 +55,20 @@ impl ItemKey {
     }
 }
 
-/// The texts of one stream.
+/// Text parts of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
-    /// How many annotations of each part have come.
+    /// Number of annotations received for each part.
     annotated: Map<ItemKey, Map<Option<i64>, usize>>,
-    /// Parts that take none any more.
+    /// Closed parts, which accept no more annotations.
     closed: Map<ItemKey, Set<Option<i64>>>,
-    /// What the last announced message says beside its content (`phase`), as an object: its parts carry it.
+    /// Members of the last announced message other than its content (such as `phase`), as a JSON object. Its parts
+    /// carry them as metadata.
     members: Option<String>,
     members_of: ItemKey,
-    /// The members wait for a part that carries them.
+    /// True until a part carries `members`.
     waiting: bool,
-    /// Of `content_index`.
+    /// Part positions by `content_index`.
     places: ContentIndexes,
     summary_places: ContentIndexes,
 }
@@ -75,19 +76,19 @@ pub(crate) struct Texts {
 blank!(Texts);
 
 impl Texts {
-    /// A delta may have to open its part.
+    /// Returns true if the next delta may have to open its part.
     #[inline]
     pub(crate) fn waiting(&self) -> bool {
         self.waiting
     }
 
-    /// Whether, since that was asked last, a `content_index` came to mean another part.
+    /// Returns true if a `content_index` or `summary_index` came to mean another part since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         self.places.take_renamed() | self.summary_places.take_renamed()
     }
 
-    /// Whom an event speaks of, by the position of the part.
+    /// Returns the address with the part's index replaced by the part's position in its item.
     #[inline]
     pub(crate) fn placed<'a>(
         &mut self,
@@ -98,7 +99,7 @@ impl Texts {
     ) -> Whom<'a> {
         let place = self.places_of(sort).of(&sent, sort.channel, purpose);
         if place != sent.sub {
-            wire.out.touch("index_taken"); // readers keep the parts of an item in a list
+            wire.out.touch("index_taken"); // clients keep the parts of an item in a list
         }
         Whom { sub: place, ..sent }
     }
@@ -112,9 +113,9 @@ impl Texts {
         }
     }
 
-    // Events of their own
+    // Events for one part
 
-    /// `response.output_text.delta` and its kin.
+    /// Handles `response.output_text.delta` and the other text deltas.
     #[inline]
     pub(crate) fn delta<'a>(
         &mut self,
@@ -133,7 +134,7 @@ impl Texts {
         let sent = reader.whom(Some(place))?;
         let whom = self.placed(sent, &mut reader.wire, sort, Purpose::Delta);
         if self.waiting && sort.item == ItemKind::Message && self.members_of == ItemKey::of(&whom) {
-            // No event opened the part, and the deltas of a message say nothing of it.
+            // No event opened the part, and the deltas of a message do not carry its members.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
             let at = sort.at(whom.address());
@@ -144,7 +145,7 @@ impl Texts {
         assembler.part_text(out, sort.at(whom.address()), text, metadata.as_deref())
     }
 
-    /// A delta behind a broken document: its text, and no id of it.
+    /// Appends the text of a delta that follows a broken document, without using its ids.
     pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> Step {
         let text = reader.text_of_delta(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
@@ -157,7 +158,8 @@ impl Texts {
         assembler.part_text(out, facts.sort.at(Address::default()), text, None)
     }
 
-    /// `response.output_text.done` and its kin: the whole text. The part closes with its content part or item.
+    /// Handles `response.output_text.done` and similar events, which carry the complete text. The part closes later,
+    /// with its content part or item.
     pub(crate) fn value<'a>(
         &mut self,
         event: &Object<'a>,
@@ -181,7 +183,8 @@ impl Texts {
         assembler.part_attributes(out, at, attributes)
     }
 
-    /// `content_part` and `reasoning_summary_part`, added and done. False: it is of a type that nobody models.
+    /// Handles `content_part` and `reasoning_summary_part` events (added and done). Returns false for a part of an
+    /// unknown type.
     pub(crate) fn part<'a>(
         &mut self,
         event: &Object<'a>,
@@ -234,7 +237,7 @@ impl Texts {
         Ok(true)
     }
 
-    /// `response.output_text.annotation.added`.
+    /// Handles `response.output_text.annotation.added`.
     pub(crate) fn annotation<'a>(
         &mut self,
         event: &Object<'a>,
@@ -250,9 +253,10 @@ impl Texts {
         Ok(())
     }
 
-    // The content of an item
+    // Content of an item
 
-    /// What the announcement of an item carries already. `beside`: what it says beside its content.
+    /// Opens the parts whose text an announced item already contains. `beside`: the item's members other than its
+    /// content.
     pub(crate) fn open_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -286,10 +290,10 @@ impl Texts {
         })
     }
 
-    /// The content of a whole item. `again`: in the terminal output, which only repeats.
+    /// Closes the parts of a complete item. `again`: the item is in the terminal output, which repeats items.
     ///
-    /// Gives back what of the members beside it was not told at its opening. Where nobody announced a message, its first
-    /// part carries them.
+    /// Returns the members of `beside` that were not already reported when the item opened. If a message was never
+    /// announced, its first part carries them.
     pub(crate) fn close_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -351,14 +355,14 @@ impl Texts {
         Ok(left)
     }
 
-    /// What the last announced message says beside its content.
+    /// Returns the members of the last announced message other than its content.
     fn told(&self) -> ExtraFields<'_> {
         let text = self.members.as_deref().unwrap_or_default();
         let kind = Kind::Object;
         ExtraFields::of(&members(Raw { text, kind }))
     }
 
-    /// A list of annotations that repeats those that came one by one, and maybe brings more.
+    /// Adds the annotations of a list that were not already received one by one.
     fn annotations<'a>(
         &mut self,
         part: &Object<'a>,
@@ -373,7 +377,7 @@ impl Texts {
         }
     }
 
-    /// What of the list of annotations did not come before, as an array.
+    /// Returns the annotations of a part's list that were not received before, as a JSON array.
     fn new_annotations<'a>(
         &mut self,
         part: &Object<'a>,

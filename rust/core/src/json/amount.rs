@@ -1,15 +1,16 @@
-//! How many values a text can hold, told before one of them is read: its commas and opening brackets outside of strings.
+//! Bounds the number of values in a text before any value is read, by counting commas and opening brackets outside
+//! strings.
 //!
-//! Every value stands behind one of these, but for the outermost. Nothing is built, and what is not JSON is counted too.
+//! Every value except the outermost follows one of these. Nothing is allocated. Text that is not JSON is counted, too.
 
 use memchr::memchr;
 use memchr::memchr2;
 
-/// Whether there are more of them than that.
+/// Returns true if the text has more than `limit` commas and opening brackets outside strings.
 pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     let mut rest = text.as_bytes();
     let mut count = 0;
-    // So many bytes hold no more than so many.
+    // The remaining bytes cannot contain more of them than their number.
     while count + rest.len() as u64 > limit {
         let quote = memchr(b'"', rest);
         let (outside, string) = rest.split_at(quote.unwrap_or(rest.len()));
@@ -23,7 +24,7 @@ pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     false
 }
 
-/// What follows a string, of which the opening quote was taken; nothing where it does not end.
+/// Returns what follows a string whose opening quote was consumed; empty if the string does not end.
 fn behind(string: &[u8]) -> &[u8] {
     let mut rest = string;
     while let Some(at) = memchr2(b'"', b'\\', rest) {

@@ -1,6 +1,7 @@
-//! Keys that stand twice in one object, anywhere in a text that was checked.
+//! Finds duplicate keys in an object, anywhere in a validated text.
 //!
-//! Most payloads have none: ask `may_repeat` of what was read anyway, and walk the text only where it cannot tell.
+//! Most payloads have none: call `may_repeat` on members that were parsed anyway, and scan the text only if its answer
+//! is inconclusive.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -9,13 +10,13 @@ use crate::json::members::Member;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Up to so many keys are compared with each other.
+/// Maximum number of keys that are compared with each other.
 const FEW: usize = 32;
 
 /// One step of a path: the name of a member, or `None` for any item of an array.
 pub(crate) type Place<'a> = Option<Cow<'a, str>>;
 
-/// Whether a key may stand twice among these: false is certain.
+/// Returns true if a key may be duplicated among these members; false is certain.
 pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
     members.len() > FEW
         || members.iter().enumerate().any(|(at, member)| {
@@ -24,15 +25,15 @@ pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
         })
 }
 
-/// Room for the keys and levels of most payloads, so that no list is moved while it grows.
+/// Initial capacities for keys and levels, sufficient for most payloads, so that no vector is moved while it grows.
 const USUAL_KEYS: usize = 32;
 const USUAL_LEVELS: usize = 12;
 
-/// 2^64 over the golden ratio.
+/// 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What equal keys have in common, and different ones hardly ever: it is compared instead of them, and where it is equal
-/// the keys are taken for equal.
+/// Returns a hash that is compared instead of the key. Different keys hardly ever have equal hashes; if they do, they
+/// count as equal.
 #[inline]
 fn mark(key: &str) -> u64 {
     let bytes = key.as_bytes();
@@ -45,7 +46,8 @@ fn mark(key: &str) -> u64 {
             (each, 0)
         }
     };
-    // An odd factor loses nothing of the first bytes; the last ones are turned, so that equal halves do not cancel out.
+    // An odd factor preserves all bits of the first bytes; the last bytes are rotated, so that equal halves do not
+    // cancel out.
     let ends = first.wrapping_mul(FACTOR) ^ last.rotate_left(23) ^ (bytes.len() as u64) << 56;
     let middle = bytes.get(8..bytes.len().saturating_sub(8));
     let middle = middle.unwrap_or_default().chunks(8);
@@ -56,10 +58,10 @@ fn mark(key: &str) -> u64 {
     })
 }
 
-/// The same of a whole text, at any depth.
+/// Returns true if a key may be duplicated in some object of the text, at any depth; false is certain.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::again(text);
-    // The marks of the keys of the objects that are not over, and for each container where its own begin (`None`: an array).
+    // Hashes of the keys of all open objects, and for each open container where its own keys begin (`None`: an array).
     let mut keys: Vec<u64> = Vec::with_capacity(USUAL_KEYS);
     let mut levels: Vec<Option<usize>> = Vec::with_capacity(USUAL_LEVELS);
     loop {
@@ -101,14 +103,14 @@ pub(crate) fn may_repeat_in(text: &str) -> bool {
     }
 }
 
-/// One object or array that is not over.
+/// An open object or array.
 struct Level<'a> {
     object: bool,
     key: Cow<'a, str>,
     keys: HashSet<Cow<'a, str>>,
 }
 
-/// The path of each member whose key stood before it in its object, in the order in which their values end.
+/// Returns the path of each member whose key already occurred in its object, in the order in which their values end.
 pub(crate) fn repeats(text: &str) -> Vec<Vec<Place<'_>>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(text);
@@ -157,7 +159,7 @@ pub(crate) fn repeats(text: &str) -> Vec<Vec<Place<'_>>> {
     }
 }
 
-/// The value of the level's key is whole.
+/// Records the key of a complete value. Returns true if its object already had that key.
 fn stands_twice(level: &mut Level<'_>) -> bool {
     level.object && !level.keys.insert(level.key.clone())
 }
@@ -166,7 +168,7 @@ fn place<'a>(level: &Level<'a>) -> Place<'a> {
     level.object.then(|| level.key.clone())
 }
 
-/// Whether an integer outside of 64 bits stands somewhere in it.
+/// Returns true if the value contains an integer outside 64 bits.
 pub(crate) fn has_wide_integer(raw: Raw<'_>) -> bool {
     let mut scanner = Scanner::new(raw.text, None);
     scanner.skip().is_ok() && scanner.wide_integer()

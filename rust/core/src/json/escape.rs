@@ -1,17 +1,18 @@
-//! The `\u` escapes of strings that arrive byte by byte: their digits, and surrogates without their pair.
+//! Checks the `\u` escapes of strings that arrive byte by byte: their digits, and unpaired surrogates.
 
-/// What is remembered of the escapes of one text.
+/// Escape state of one text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Escapes {
     unit: u16,
     digits: u8,
-    /// The escape just before was a high surrogate.
+    /// True if the previous escape was a high surrogate.
     high: bool,
     lone: bool,
 }
 
 impl Escapes {
-    /// Takes a digit of a `\u` escape: true for the last one, `None` where it is no digit.
+    /// Consumes a digit of a `\u` escape. Returns true for the last digit, and `None` if the byte is not a hexadecimal
+    /// digit.
     pub(crate) fn digit(&mut self, byte: u8) -> Option<bool> {
         let digit = char::from(byte).to_digit(16)?;
         self.unit = (self.unit << 4) | (digit as u16);
@@ -33,14 +34,14 @@ impl Escapes {
         Some(true)
     }
 
-    /// Text that is no surrogate, or the end of the string: a high surrogate before it stays alone.
+    /// Handles text other than a surrogate, or the end of the string: a high surrogate before it stays unpaired.
     #[inline]
     pub(crate) fn other_text(&mut self) {
         self.lone |= self.high;
         self.high = false;
     }
 
-    /// Half of a pair was there just before.
+    /// Returns true if a high surrogate came directly before.
     #[inline]
     pub(crate) fn half(&self) -> bool {
         self.high

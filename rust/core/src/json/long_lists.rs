@@ -1,27 +1,27 @@
-//! Whether lists whose entries are decoded one by one have more of them than a payload may have.
+//! Checks whether lists whose entries are decoded one by one have more entries than a payload may have.
 //!
-//! A decoded entry takes far more memory than its text: `1` takes two bytes of a list of tool calls. Counts entries before
-//! any of them is built.
+//! A decoded entry takes far more memory than its text: `1` takes two bytes in a list of tool calls. The entries are
+//! therefore counted before any of them is decoded.
 
 use crate::json::Kind;
 use crate::json::ScanError;
 use crate::json::Scanner;
 
-/// So many values an entry counts for.
+/// Number of values that one entry counts as.
 const WEIGHT: u64 = 32;
 
-/// The keys of lists whose entries are decoded, and of the objects that hold such lists.
+/// Keys of lists whose entries are decoded, and of the objects that contain such lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walked {
     pub(crate) lists: &'static [&'static str],
     pub(crate) objects: &'static [&'static str],
 }
 
-/// Whether such lists of that document, which is JSON, have more entries than `max_values` allows, all together. The
+/// Returns true if such lists in a valid JSON document have, all together, more entries than `max_values` allows. The
 /// document itself may be a list.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
-    // An entry takes two bytes at least.
+    // An entry takes at least two bytes.
     text.len() as u64 / 2 > most
         && !walked.lists.is_empty()
         && has_more_entries(&mut Scanner::again(text), walked, most).unwrap_or(false)
@@ -40,7 +40,7 @@ fn has_more_entries(
     }
 }
 
-/// `room`: how many entries there may be yet. True: there are more.
+/// `room`: number of entries that are still allowed. Returns true if there are more.
 fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<bool, ScanError> {
     let mut seen = Vec::new();
     scanner.enter_object()?;
@@ -48,7 +48,7 @@ fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<b
         let name = key.name();
         if walked.lists.contains(&name.as_ref()) || walked.objects.contains(&name.as_ref()) {
             if seen.contains(&name) {
-                return Ok(true); // only the last one would be read
+                return Ok(true); // only the last duplicate would be read
             }
             seen.push(name.clone());
         }

@@ -1,7 +1,7 @@
-//! Members and items of a value that was read as raw text, and a whole payload cut into its members.
+//! Finds members and items of a value that was scanned as raw text, and splits a payload into its members.
 //!
-//! What every decoder reads with: finds, tells kinds apart, unescapes a string. Interprets nothing. Of a key that stands
-//! twice the last one wins.
+//! Every decoder uses these functions to find values, distinguish kinds and unescape strings. If a key is duplicated,
+//! the last one wins.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -12,11 +12,11 @@ use crate::json::Scanner;
 use crate::json::Text;
 use std::borrow::Cow;
 
-/// Room for as many members as most events have.
+/// Initial capacity for members, sufficient for most events.
 const USUAL: usize = 12;
 
-/// Bytes of a usual member, and the most members that there is room for at once: a list that grows by itself begins with
-/// four and is moved each time. With more than that it would be too large for the allocator's quick path.
+/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on its own starts with
+/// four members and is moved each time. A larger capacity would miss the allocator's fast path.
 const MEMBER: usize = 24;
 const MOST: usize = 1024 / size_of::<Member<'_>>();
 
@@ -30,7 +30,7 @@ pub(crate) struct Member<'a> {
     pub(crate) raw: Raw<'a>,
 }
 
-/// A whole payload, checked; an object is cut into its members.
+/// A complete payload that was validated; an object is split into its members.
 #[derive(Debug)]
 pub(crate) enum Document<'a> {
     Object(Object<'a>),
@@ -43,12 +43,12 @@ pub(crate) enum Document<'a> {
 pub(crate) struct Object<'a> {
     pub(crate) raw: Raw<'a>,
     pub(crate) members: Vec<Member<'a>>,
-    /// An integer outside of 64 bits stood somewhere in it; known of whole payloads only.
+    /// True if it contains an integer outside 64 bits; set only for complete payloads.
     pub(crate) wide_integer: bool,
 }
 
 impl<'a> Object<'a> {
-    /// `None` of any other value.
+    /// Returns the object, or `None` for any other value.
     pub(crate) fn of(raw: Raw<'a>) -> Option<Object<'a>> {
         (raw.kind == Kind::Object).then(|| Object {
             raw,
@@ -61,7 +61,7 @@ impl<'a> Object<'a> {
         find(&self.members, name)
     }
 
-    /// A member, unless it is null.
+    /// Returns a member unless it is null.
     pub(crate) fn present(&self, name: &str) -> Slot<'a> {
         present(self.get(name))
     }
@@ -70,17 +70,17 @@ impl<'a> Object<'a> {
         self.get(name).is_some()
     }
 
-    /// The object that a member is.
+    /// Returns a member if it is an object.
     pub(crate) fn object(&self, name: &str) -> Option<Object<'a>> {
         self.get(name).and_then(Object::of)
     }
 
-    /// The text of a string member; what stands alone of a surrogate pair is replaced.
+    /// Returns the text of a string member, with unpaired surrogates replaced.
     pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name).and_then(string)
     }
 
-    /// The names of all members, sorted.
+    /// Returns the names of all members, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let names = self.members.iter();
         let mut names: Vec<String> = names.map(|member| member.key.name().into_owned()).collect();
@@ -90,7 +90,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Reads one whole payload.
+/// Parses one complete payload.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
     let mut scanner = Scanner::new(text, max_depth);
     let kind = scanner.kind()?;
@@ -113,7 +113,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     }))
 }
 
-/// The members of an object that was read as raw text, in order; nothing for any other value.
+/// Returns the members of an object that was scanned as raw text, in order; empty for any other value.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     let room = (raw.text.len() / MEMBER).min(MOST);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
@@ -127,7 +127,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     out
 }
 
-/// The items of an array that was read as raw text; nothing for any other value.
+/// Returns the items of an array that was scanned as raw text; empty for any other value.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(raw.text);
@@ -140,7 +140,7 @@ pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     out
 }
 
-/// The first item of an array.
+/// Returns the first item of an array.
 pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
     let mut scanner = Scanner::again(raw.text);
     if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
@@ -150,7 +150,7 @@ pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
     scanner.skip().ok()
 }
 
-/// The last member of that name.
+/// Returns the last member with this name.
 pub(crate) fn find<'a>(members: &[Member<'a>], name: &str) -> Slot<'a> {
     members
         .iter()
@@ -159,22 +159,22 @@ pub(crate) fn find<'a>(members: &[Member<'a>], name: &str) -> Slot<'a> {
         .map(|member| member.raw)
 }
 
-/// A value, unless it is null.
+/// Returns a value unless it is null.
 pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
     slot.filter(|raw| raw.kind != Kind::Null)
 }
 
-/// Whether the member is that (plain) string.
+/// Returns true if the member is this string.
 pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
     slot.is_some_and(|raw| string(raw).is_some_and(|text| text == word))
 }
 
-/// The text of a string.
+/// Returns the text of a string, with unpaired surrogates replaced.
 pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     text(raw).map(|text| text.into_whole().0)
 }
 
-/// The text of a string, halves of surrogate pairs apart.
+/// Returns the text of a string, with surrogate halves at its ends kept separate.
 pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     match raw.kind {
         Kind::String => raw
@@ -185,7 +185,7 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     }
 }
 
-/// An integer, also where a gateway wrote it as `1.0` or `"1"`.
+/// Returns an integer, even if a gateway wrote it as `1.0` or `"1"`.
 pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     match raw.kind {
         Kind::Number => Number { raw: raw.text }.integral(),

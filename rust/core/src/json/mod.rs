@@ -1,5 +1,6 @@
-//! JSON as streamweld accepts it (RFC 8259, depth 128, no infinite numbers): a verdict kept byte by byte
-//! (`automaton`), a validating pull scanner (`scan`), string text (`text`), and members of what was scanned (`members`).
+//! JSON as streamweld accepts it (RFC 8259, nesting up to 128, no numbers that overflow to infinity): incremental
+//! validation (`automaton`), a validating pull scanner (`scan`), string text (`text`), and members of scanned values
+//! (`members`).
 
 pub(crate) mod amount;
 pub mod automaton;
@@ -33,5 +34,5 @@ pub use crate::json::verdict::Problem;
 pub use crate::json::verdict::Root;
 pub use crate::json::verdict::Status;
 
-/// The deepest nesting of any JSON text.
+/// Maximum nesting depth of any JSON text.
 pub const MAX_DEPTH: u32 = 128;

@@ -1,12 +1,12 @@
-//! The size of a number token, kept digit by digit in constant memory.
+//! Measures a number token digit by digit in constant memory.
 //!
-//! Two questions are asked of it: does an integer fit 64 bits, and does a float round to infinity?
-//! Exact in both, so that it agrees with any correctly rounding parser.
+//! Answers two questions: does an integer fit in 64 bits, and does a float round to infinity? Both answers are exact,
+//! so they agree with any correctly rounding parser.
 
-/// 2^1024 - 2^970: from here on a decimal number rounds to infinity (the tie goes to the even neighbour).
+/// 2^1024 - 2^970: from here on, a decimal number rounds to infinity (the tie goes to the even neighbor).
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
 
-/// Beyond any exponent that matters, far from overflow.
+/// Larger than any exponent that matters, and far from overflow.
 const EXPONENT_CAP: i64 = 1 << 56;
 
 /// How the digits so far compare with those of `INFINITE_FROM`.
@@ -17,14 +17,15 @@ enum Order {
     Greater,
 }
 
-/// One number token on its way. The value is `0.d1d2d3… * 10^(scale + exponent)`, `d1` the first digit that is not 0.
+/// Measurement of one number token. The value is `0.d1d2d3… * 10^(scale + exponent)`, where `d1` is the first digit
+/// that is not 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Magnitude {
-    /// The integer so far.
+    /// Value of the integer so far.
     value: u64,
     scale: i64,
     exponent: i64,
-    /// Digits of `INFINITE_FROM` that were compared.
+    /// Number of digits compared with `INFINITE_FROM`.
     compared: u16,
     order: Order,
     overflow: bool,
@@ -107,7 +108,7 @@ impl Magnitude {
         }
     }
 
-    /// A float that rounds to infinity. An integer never is one: it keeps its text.
+    /// Returns true if the number is a float that rounds to infinity. An integer never is, because its text is kept.
     pub(crate) fn is_infinite(&self) -> bool {
         if !self.float || !self.nonzero {
             return false;
@@ -124,18 +125,18 @@ impl Magnitude {
             std::cmp::Ordering::Equal => match self.order {
                 Order::Less => false,
                 Order::Greater => true,
-                // Digits that were not sent are zeros, and the limit ends in another one.
+                // Missing digits are zeros, and the limit ends in a digit that is not zero.
                 Order::Same => usize::from(self.compared) == INFINITE_FROM.len(),
             },
         }
     }
 
-    /// An integer outside of -2^63 to 2^64-1.
+    /// Returns true if the number is an integer outside -2^63 to 2^64-1.
     pub(crate) fn is_wide(&self) -> bool {
         !self.float && (self.overflow || (self.negative && self.value > 1 << 63))
     }
 
-    /// Of a whole token whose grammar was checked.
+    /// Measures a complete token whose syntax was already checked.
     pub(crate) fn of(token: &[u8]) -> Magnitude {
         let mut size = Magnitude::ZERO;
         let mut fraction = false;

@@ -1,8 +1,8 @@
-//! The object of a text that may break off anywhere, as a whole JSON text: what is finished, and what there is of an open
-//! string. A number that may go on, a key without its value and half an escape are left out.
+//! Completes a truncated JSON object: keeps what is finished and the beginning of an open string, and closes open
+//! containers. Omits a number that may continue, a key without its value, and half an escape.
 //!
-//! The automaton says how far the text is valid; this only finds tokens. The pure twin reads the same from its events
-//! (`json/partial.py`); the live view exists there only.
+//! The automaton determines how far the text is valid; this module only finds tokens. The pure-Python twin derives the
+//! same from its events (`json/partial.py`); the live view exists only there.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;
@@ -10,7 +10,7 @@ use crate::json::verdict::Root;
 use crate::json::verdict::Status;
 use memchr::memchr;
 
-/// `None` before an object began, and for another value.
+/// Returns the completed object, or `None` if no object has started or the text is another value.
 pub fn complete_object(text: &str) -> Option<String> {
     let mut automaton = Automaton::new();
     let valid = match automaton.feed(text.as_bytes()) {
@@ -39,13 +39,13 @@ pub fn complete_object(text: &str) -> Option<String> {
 
 struct Reader<'t> {
     text: &'t [u8],
-    /// Up to here the text is kept.
+    /// Length of the text that is kept.
     end: usize,
-    /// That is within a string.
+    /// True if the kept text ends inside a string.
     in_string: bool,
-    /// What closes the containers that are open there.
+    /// Brackets that close the containers open at `end`.
     closers: Vec<char>,
-    /// A string that comes next is a key.
+    /// True if the next string is a key.
     key: bool,
 }
 
@@ -84,7 +84,7 @@ impl Reader<'_> {
                 _ => {
                     let rest = self.text.get(at..).unwrap_or_default();
                     let length = rest.iter().position(|byte| b" \t\n\r,]}".contains(byte));
-                    // More digits may follow a number; a literal is whole with its last letter.
+                    // More digits may follow a number; a literal is complete with its last letter.
                     if length.is_none() && !matches!(rest, b"true" | b"false" | b"null") {
                         return;
                     }
@@ -95,7 +95,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The text ends in the string whose content begins there.
+    /// Handles the string in which the text ends. `start`: where its content begins.
     fn open_string(&mut self, start: usize) {
         if self.key {
             return;
@@ -103,7 +103,7 @@ impl Reader<'_> {
         self.in_string = true;
         self.end = self.text.len();
         let mut at = start;
-        let mut high = None; // where the first half of a surrogate pair stands, if it came right before
+        let mut high = None; // position of a high surrogate's escape, if it came right before
         while let Some(next) = memchr(b'\\', self.text.get(at..).unwrap_or_default()) {
             let escape = at + next;
             let before = high.take().filter(|_| next == 0);
@@ -125,7 +125,7 @@ impl Reader<'_> {
     }
 }
 
-/// The escape of the first half of a surrogate pair.
+/// Returns true for the escape of a high surrogate.
 fn is_high(escape: &[u8]) -> bool {
     matches!(
         escape,

@@ -1,27 +1,27 @@
-//! The text of JSON strings: escapes resolved, halves of a surrogate pair held apart, and the way back.
+//! Text of JSON strings: resolves escapes, keeps halves of a surrogate pair separate, and writes strings.
 //!
-//! Works on strings that the scanner has checked; knows no document.
+//! The strings must have been validated by the scanner.
 
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// What a surrogate without its pair becomes.
+/// Replacement for an unpaired surrogate.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
-/// The text of one JSON string. Surrogate halves at its ends are held apart, since a stream may cut a pair.
+/// Text of one JSON string. Surrogate halves at its ends are kept separate, because a stream may split a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a> {
     pub body: Cow<'a, str>,
-    /// A low surrogate without its high one at the very start.
+    /// Low surrogate at the very start, without its high surrogate.
     pub lead_low: Option<u16>,
-    /// A high surrogate without its low one at the very end.
+    /// High surrogate at the very end, without its low surrogate.
     pub tail_high: Option<u16>,
-    /// A lone surrogate in the middle became U+FFFD.
+    /// True if an unpaired surrogate in the middle was replaced with U+FFFD.
     pub lone: bool,
 }
 
 impl<'a> Text<'a> {
-    /// Text without escapes.
+    /// Creates text that has no escapes.
     #[inline]
     pub fn plain(body: &'a str) -> Text<'a> {
         Text {
@@ -32,7 +32,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text of what stands between the quotes of a valid JSON string.
+    /// Decodes the text between the quotes of a valid JSON string.
     #[inline]
     pub fn unescape(raw: &'a str) -> Text<'a> {
         match memchr(b'\\', raw.as_bytes()) {
@@ -41,18 +41,19 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// No text and no half of a character.
+    /// Returns true if there is neither text nor half a surrogate pair.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty() && self.lead_low.is_none() && self.tail_high.is_none()
     }
 
-    /// Nothing was cut off of it, and nothing in it was replaced.
+    /// Returns true if no surrogate is separate or was replaced.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.lead_low.is_none() && self.tail_high.is_none() && !self.lone
     }
 
-    /// The text where nothing can be joined to it: halves become U+FFFD. True where there was a lone surrogate.
+    /// Returns the text when nothing can be joined to it: surrogate halves become U+FFFD. The flag is true if there
+    /// was an unpaired surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {
         if self.lead_low.is_none() && self.tail_high.is_none() {
             return (self.body, self.lone);
@@ -68,7 +69,7 @@ impl<'a> Text<'a> {
         (Cow::Owned(whole), true)
     }
 
-    /// The same text with its own buffer.
+    /// Returns the same text with its own buffer.
     pub fn into_owned(self) -> Text<'static> {
         Text {
             body: Cow::Owned(self.body.into_owned()),
@@ -79,7 +80,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The character of a surrogate pair.
+/// Returns the character that a surrogate pair encodes.
 fn pair(high: u16, low: u16) -> char {
     char::decode_utf16([high, low])
         .next()
@@ -95,12 +96,13 @@ fn is_low(unit: u16) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
-/// Splits after `at` bytes; the whole and nothing where that is no place to split, which valid text never asks for.
+/// Splits after `at` bytes. Returns the whole text and an empty one if that is not a character boundary, which cannot
+/// happen for valid text.
 fn split(text: &str, at: usize) -> (&str, &str) {
     text.split_at_checked(at).unwrap_or((text, ""))
 }
 
-/// The code unit of four hexadecimal digits.
+/// Returns the code unit that four hexadecimal digits denote.
 fn unit(digits: &str) -> u16 {
     u16::from_str_radix(digits, 16).unwrap_or(0xFFFD)
 }
@@ -110,9 +112,9 @@ fn unescape(raw: &str) -> Text<'_> {
     let mut text = Text::default();
     let mut body = String::with_capacity(raw.len());
     let mut rest = raw;
-    // A high surrogate that waits for the next escape.
+    // A high surrogate that may pair with the next escape.
     let mut high: Option<u16> = None;
-    // Whether anything at all came before, which decides where a low surrogate stands.
+    // Whether anything came before: a low surrogate is kept separate only at the very start.
     let mut begun = false;
     while !rest.is_empty() {
         let run = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
@@ -182,14 +184,14 @@ fn short_escape(escape: &str) -> char {
     }
 }
 
-/// The half character that one text channel holds between its deltas.
+/// Surrogate half that one text channel keeps between its deltas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Surrogates {
     high: Option<u16>,
 }
 
 impl Surrogates {
-    /// The text to go on with; true where a surrogate stayed alone.
+    /// Joins a delta to the pending half. Returns the text to emit, and true if a surrogate stayed unpaired.
     #[inline]
     pub fn join<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
         if self.high.is_none() && text.lead_low.is_none() && text.tail_high.is_none() {
@@ -200,7 +202,7 @@ impl Surrogates {
 
     #[cold]
     fn join_halves<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
-        // An empty delta says nothing: the half goes on waiting.
+        // An empty delta leaves the half pending.
         if text.is_empty() {
             return (text.body, text.lone);
         }
@@ -222,18 +224,18 @@ impl Surrogates {
         (body, alone || text.lone)
     }
 
-    /// A half is waiting.
+    /// Returns true if half of a surrogate pair is pending.
     pub fn is_pending(&self) -> bool {
         self.high.is_some()
     }
 
-    /// The end of the channel: U+FFFD where a half was left.
+    /// Ends the channel. Returns U+FFFD if a half was pending.
     pub fn finish(&mut self) -> Option<char> {
         self.high.take().map(|_| REPLACEMENT)
     }
 }
 
-/// Appends a JSON string of that text, quotes included, escaping only what must be.
+/// Appends the text as a JSON string, quotes included, escaping only what must be escaped.
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
@@ -265,7 +267,7 @@ pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// A valid JSON text without its insignificant white space.
+/// Removes insignificant white space from a valid JSON text.
 pub fn compact(raw: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;

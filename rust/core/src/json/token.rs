@@ -1,16 +1,17 @@
-//! Where one string or number token ends, if it is one. Bytes and positions in, positions out.
+//! Finds the end of a string or number token, and rejects malformed ones.
 //!
-//! Free functions on values, so that a cursor that uses them can stay in registers.
+//! Free functions that take bytes and positions and return positions, so that a cursor that uses them can stay in
+//! registers.
 
 use memchr::memchr2;
 
-/// The end of what stands between the quotes of a string whose content begins at `start`, and whether it holds escapes.
+/// Returns the end of a string's content that begins at `start`, and whether it contains escapes.
 #[inline(always)]
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     string_end_in(bytes, start, false)
 }
 
-/// The same in a text of which may be known that no control character stands in its strings: then it is `calm`.
+/// Like `string_end`. `calm`: the strings of the text are known to have no control characters.
 #[inline(always)]
 pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
     let end = start + run(bytes.get(start..)?, calm);
@@ -20,24 +21,24 @@ pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(u
     Some((end_behind_escapes(bytes, end, calm)?, true))
 }
 
-/// Whether a text is calm, be it JSON or not.
+/// Returns true if a text has no control characters, whether or not it is JSON.
 pub(crate) fn is_calm(bytes: &[u8]) -> bool {
-    // No way out in between: the compiler makes a few wide instructions of it.
+    // Without an early exit the compiler emits a few vector instructions.
     !bytes
         .iter()
         .fold(false, |found, byte| found | (*byte < 0x20))
 }
 
-/// Bytes that are looked at in one go.
+/// Number of bytes examined at once.
 const WIDE: usize = 16;
 
-/// The same of a string that is nothing but ASCII without escapes, as most are; `None` for long ones and at the end of the
-/// input too.
+/// Returns the end of a string's content if it is ASCII without escapes, as most are. Also returns `None` for long
+/// strings and at the end of the input.
 #[inline(always)]
 pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
     let mut stops = [0; WIDE];
     for (stop, byte) in stops.iter_mut().zip(bytes.first_chunk::<WIDE>()?) {
-        // What is not ASCII is below zero.
+        // Bytes that are not ASCII are negative.
         let special = (*byte as i8) < 0x20 || *byte == b'"' || *byte == b'\\';
         *stop = if special { u8::MAX } else { 0 };
     }
@@ -59,7 +60,8 @@ fn end_behind_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
     (bytes.get(at) == Some(&b'"')).then_some(at)
 }
 
-/// The end of the object or array that begins at `start`, in a text that is JSON: only brackets and strings are looked at.
+/// Returns the end of the object or array that begins at `start`. Examines only brackets and strings, so the text must
+/// be valid JSON.
 #[inline(never)]
 pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
@@ -76,7 +78,8 @@ pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The end of a number, and whether its size must be measured: it may be infinite, or an integer beyond 64 bits.
+/// Returns the end of a number, and whether its size must be measured: it may be infinite, or an integer beyond 64
+/// bits.
 #[inline(always)]
 pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let mut at = start;
@@ -89,7 +92,7 @@ pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
         digits_end(bytes, at)?
     };
     if !matches!(byte(bytes, at), b'.' | b'e' | b'E') {
-        // 18 digits fit 64 bits.
+        // 18 digits always fit in 64 bits.
         return Some((at, at - start > 18));
     }
     float_end(bytes, start, at)
@@ -98,7 +101,7 @@ pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
 #[inline(never)]
 fn float_end(bytes: &[u8], start: usize, point: usize) -> Option<(usize, bool)> {
     let mut at = point;
-    // Without an exponent 300 digits are finite.
+    // Without an exponent, 300 digits are always finite.
     let mut measure = point - start > 300;
     if byte(bytes, at) == b'.' {
         at = digits_end(bytes, at + 1)?;
@@ -123,16 +126,16 @@ fn digits_end(bytes: &[u8], start: usize) -> Option<usize> {
     (at > start).then_some(at)
 }
 
-/// 0 at the end, which is no byte of JSON either.
+/// Returns the byte at a position, or 0 at the end, because 0 never occurs in valid JSON.
 #[inline(always)]
 pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-/// Bytes that are looked at eight by eight, since most strings end within them.
+/// Number of bytes examined eight at a time before longer blocks are used, because most strings end within them.
 const NEAR: usize = 32;
 
-/// How many bytes at the start are plain string text: no quote, backslash or control character.
+/// Returns how many bytes at the start are plain string text: not a quote, backslash or control character.
 #[inline]
 pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     run(bytes, false)
@@ -150,13 +153,13 @@ fn run(bytes: &[u8], calm: bool) -> usize {
     }
 }
 
-/// The same of long text: by blocks, which the compiler makes a few wide instructions of.
+/// Like `run`, for long text: works in blocks, for which the compiler emits a few vector instructions.
 #[inline(never)]
 fn far_run(bytes: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk::<64>() {
-        // No way out in between: that would be a branch a byte.
+        // No early exit, which would be a branch per byte.
         if block
             .iter()
             .fold(false, |found, byte| found | special(*byte))
@@ -181,7 +184,7 @@ fn run_by_eights(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + short_run(rest)
 }
 
-/// The same of less than eight bytes: most argument fragments are no longer.
+/// Like `run_by_eights`, for fewer than eight bytes: most argument fragments are no longer than that.
 #[inline]
 fn short_run(rest: &[u8]) -> usize {
     if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
@@ -189,7 +192,7 @@ fn short_run(rest: &[u8]) -> usize {
         if found != 0 {
             return (found.trailing_zeros() / 8) as usize;
         }
-        // The zero above is special, so there is always a lowest one.
+        // The zero bytes above the four count as special, so there is always a lowest one.
         let found = special(u64::from(u32::from_le_bytes(*tail)));
         return rest.len() - 4 + (found.trailing_zeros() / 8) as usize;
     }
@@ -198,11 +201,11 @@ fn short_run(rest: &[u8]) -> usize {
 }
 
 const ONES: u64 = u64::MAX / 255;
-/// Plain text above four bytes that are looked at.
+/// Plain text in the upper four bytes of a word that holds four bytes of input.
 const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
 
-/// The top bit of each byte that is a quote, a backslash or a control character. Exact for the lowest one: a borrow
-/// out of it can only raise false alarms above.
+/// Returns the top bit of each byte that is a quote, a backslash or a control character. Exact for the lowest such
+/// byte: a borrow from it can only cause false positives above it.
 #[inline]
 fn special(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);

@@ -1,10 +1,10 @@
-//! What the scanner hands out: values, keys, numbers, and errors with their place.
+//! Types that the scanner returns: values, keys, numbers, and errors with their position.
 
 use crate::json::text::Text;
 use crate::json::verdict::Problem;
 use std::borrow::Cow;
 
-/// Where the text stops being JSON.
+/// Position where the text stops being JSON, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanError {
     pub pos: usize,
@@ -13,7 +13,7 @@ pub struct ScanError {
 
 pub type Scan<T> = Result<T, ScanError>;
 
-/// The kind of a value, told by its first byte.
+/// Kind of a value, determined by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Object,
@@ -25,14 +25,14 @@ pub enum Kind {
     Null,
 }
 
-/// The text of one value as it stands, without the white space around it.
+/// Text of one value as sent, without surrounding white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a> {
     pub text: &'a str,
     pub kind: Kind,
 }
 
-/// One value; objects and arrays stay text.
+/// A value; objects and arrays are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     Object(&'a str),
@@ -43,7 +43,7 @@ pub enum Value<'a> {
     Null,
 }
 
-/// A member's key: what stands between its quotes.
+/// Key of a member: the text between its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
     pub raw: &'a str,
@@ -51,7 +51,7 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The key with its escapes resolved.
+    /// Returns the key with its escapes resolved.
     #[inline]
     pub fn name(&self) -> Cow<'a, str> {
         if self.escaped {
@@ -78,7 +78,7 @@ pub struct Number<'a> {
 }
 
 impl Number<'_> {
-    /// Without fraction and exponent.
+    /// Returns true if the number has neither a fraction nor an exponent.
     pub fn is_integer(&self) -> bool {
         !self
             .raw
@@ -86,7 +86,7 @@ impl Number<'_> {
             .any(|byte| matches!(byte, b'.' | b'e' | b'E'))
     }
 
-    /// An integer token that fits.
+    /// Returns the value if it is an integer token that fits.
     pub fn as_u64(&self) -> Option<u64> {
         match self.raw {
             "-0" => Some(0),
@@ -94,18 +94,18 @@ impl Number<'_> {
         }
     }
 
-    /// An integer token that fits.
+    /// Returns the value if it is an integer token that fits.
     pub fn as_i64(&self) -> Option<i64> {
         self.raw.parse().ok()
     }
 
-    /// The value of an integer, or of a float without a fraction (`1.0`, `1e2`), that fits.
+    /// Returns the value of an integer, or of a float without a fractional part (`1.0`, `1e2`), if it fits.
     pub fn integral(&self) -> Option<i64> {
         if self.is_integer() {
             return self.as_i64();
         }
         let value: f64 = self.raw.parse().ok()?;
-        // 2^63 itself is out.
+        // 2^63 itself does not fit.
         let fits = value.fract() == 0.0
             && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value);
         fits.then_some(value as i64)

@@ -1,6 +1,6 @@
-//! The words of a verdict on JSON text.
+//! Result types of JSON validation.
 
-/// What kind of value the text holds.
+/// Kind of the value in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
     Object,
@@ -10,24 +10,25 @@ pub enum Root {
     Literal,
 }
 
-/// Why the text can never be JSON.
+/// Why the text can never become valid JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     Syntax,
     TooDeep,
-    /// It has more values than a cap lets it have.
+    /// It has more values than the limit allows.
     TooMany,
     NumberTooBig,
 }
 
-/// The verdict so far.
+/// Validation result so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Valid so far and no whole value yet: nothing at all, too. A number at the root is whole only at the end.
+    /// Valid so far, but without a complete value; also the empty text. A number at the root is complete only at the
+    /// end.
     Prefix,
-    /// One whole value, maybe with white space after it.
+    /// One complete value, possibly followed by white space.
     Complete,
-    /// No JSON text begins like this. `pos` is the first byte that cannot be; for a number that is too big, the byte
+    /// Not the beginning of any JSON text. `pos` is the first invalid byte; for a number that is too big, the byte
     /// after it.
     Broken { pos: u64, problem: Problem },
 }

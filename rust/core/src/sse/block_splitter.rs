@@ -1,71 +1,74 @@
-//! Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not. A comment
-//! line before all else of an event is a block by itself: nobody has to wait for what follows it.
+//! Splits an event stream into blocks: the bytes up to and including a blank line, whether or not they contain an
+//! event. A comment line before the first field of an event is a block of its own, so that it can be forwarded at
+//! once.
 //!
-//! Knows line ends (LF, CR, CRLF) and how an event gets its name, and nothing else of the format. What it gives does not
-//! depend on how the bytes came: the LF of a CRLF that ends a block belongs to that block, also where it comes later.
+//! Apart from line ends (LF, CR, CRLF), comments and field names, the format is not interpreted. The result does not
+//! depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if it arrives
+//! later.
 
 use memchr::memchr2;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Of a piece: where it stands.
+/// Position of a piece in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Inside,
-    /// Inside of a block, at the end of a payload that does not wait for the end of its block.
+    /// Inside a block, at the end of a payload that can be emitted before the block ends.
     Ready,
-    /// A block ends with it.
+    /// At the end of a block.
     End,
-    /// The LF that belongs to the end of the block before.
+    /// The LF that belongs to the end of the previous block.
     Behind,
 }
 
-/// What the line under way is, as far as a block has to know.
+/// Kind of the current line, as far as it matters for blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Line {
-    /// Nothing but blanks so far.
+    /// Only blanks so far.
     #[default]
     Blank,
     Comment,
-    /// It may be a payload by itself, once it ends.
+    /// A payload of its own if the line ends like one.
     Payload,
     Other,
 }
 
-/// What the block may bring before its end.
+/// What the block may emit before it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Early {
-    /// A payload in its next line: every line so far was such a payload, or a comment.
+    /// A payload in the next line: every line so far was a comment or such a payload.
     #[default]
     Payload,
     Nothing,
 }
 
-/// One stream.
+/// Splitter of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
-    /// The last line has bytes and no end.
+    /// True if the last line has bytes but no line end yet.
     in_line: bool,
     line: Line,
-    /// The block has a line that is more than a comment.
+    /// True if the block has a line other than a comment.
     begun: bool,
     early: Early,
-    /// The last byte of the line under way.
+    /// Last byte of the current line.
     last: u8,
     after_cr: bool,
-    /// The last byte ended a block.
+    /// True if the last byte ended a block.
     ended: bool,
 }
 
 impl Splitter {
-    /// Whole blocks were taken elsewhere, none of which ends in a CR.
+    /// Skips complete blocks that were consumed elsewhere. None of them may end in CR.
     #[inline]
     pub(crate) fn skip(&mut self) {
         self.after_cr = false;
         self.ended = true;
     }
 
-    /// The first piece of the bytes, which goes not beyond the end of a block; `None` of no bytes.
+    /// Returns the next piece of the bytes, which does not extend beyond the end of a block, or `None` if there are no
+    /// bytes.
     pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], Place)> {
         let bytes = *data;
         if bytes.is_empty() {
@@ -105,7 +108,7 @@ impl Splitter {
                 self.end_line()
             };
             if place != Place::Inside {
-                // Each payload is judged by itself, also where one read brings several.
+                // Payloads are checked one by one, even if one read contains several.
                 self.ended = place == Place::End;
                 return Some((cut(data, at), place));
             }
@@ -116,7 +119,7 @@ impl Splitter {
         Some((cut(data, bytes.len()), Place::Inside))
     }
 
-    /// Finds out what line it is that begins, or goes on, with these bytes.
+    /// Determines the kind of the line that starts or continues with these bytes.
     fn look(&mut self, rest: &[u8]) {
         if self.line != Line::Blank {
             return;
@@ -126,7 +129,7 @@ impl Splitter {
         self.line = match rest.get(blanks) {
             None | Some(b'\n' | b'\r') => Line::Blank,
             Some(b':') if blanks == 0 && !self.in_line => Line::Comment,
-            Some(b'{' | b'[' | b'<' | 0xEF) => Line::Payload, // after a byte order mark, too
+            Some(b'{' | b'[' | b'<' | 0xEF) => Line::Payload, // also after a byte order mark
             Some(_) => Line::Other,
         };
     }
@@ -135,11 +138,11 @@ impl Splitter {
         self.last = piece.last().copied().unwrap_or(self.last);
     }
 
-    /// The line under way ends, and is not a blank one.
+    /// Ends the current line, which is not blank.
     fn end_line(&mut self) -> Place {
         let line = std::mem::take(&mut self.line);
         if line == Line::Comment {
-            // A comment before all else is a block by itself.
+            // A comment before any other line is a block of its own.
             return if self.begun {
                 Place::Inside
             } else {
@@ -162,7 +165,7 @@ fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
     piece
 }
 
-/// Puts an opening before a block. A byte order mark is one at the very beginning of a stream alone, and stays there.
+/// Inserts bytes at the start of a block. If the block is the first of a stream, a byte order mark stays first.
 pub(crate) fn put_opening(block: &mut Vec<u8>, opening: &[u8], is_first: bool) {
     let at = if is_first && block.starts_with(BOM) {
         BOM.len()
@@ -172,7 +175,7 @@ pub(crate) fn put_opening(block: &mut Vec<u8>, opening: &[u8], is_first: bool) {
     block.splice(at..at, opening.iter().copied());
 }
 
-/// Gives the event of a block that ends in a blank line, and has others, that name and no other.
+/// Replaces the event names in a block with this one. The block must have other lines and end in a blank line.
 pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     let sent = std::mem::take(block);
     let (lines, blank) = sent.split_at(sent.len() - end(&sent));
@@ -192,7 +195,7 @@ pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     }
 }
 
-/// Whether the block has data, a retry time, or a name or an id that is not blank.
+/// Returns true if the block has data, a retry time, or a name or id that is not blank.
 pub(crate) fn has_fields(block: &[u8]) -> bool {
     let block = block.strip_prefix(b"\xef\xbb\xbf").unwrap_or(block);
     block
@@ -212,12 +215,12 @@ pub(crate) fn has_fields(block: &[u8]) -> bool {
         })
 }
 
-/// The length of the line end that bytes end with.
+/// Returns the length of the line end with which the bytes end.
 fn end(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.ends_with(b"\r\n"))
 }
 
-/// The length of the line end that bytes begin with.
+/// Returns the length of the line end with which the bytes begin.
 fn begin(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.starts_with(b"\r\n"))
 }

@@ -1,12 +1,12 @@
-//! Parts of the framer that hold nothing: line ends, field names and values, `retry` digits, text of bytes.
+//! Stateless helpers of the framer: line ends, field names and values, `retry` digits, UTF-8 decoding.
 
 use memchr::memchr2;
 use std::borrow::Cow;
 
-/// A buffer that grew beyond this is given back after its event.
+/// Buffers with a larger capacity are freed after their event.
 const KEEP_CAPACITY: usize = 64 * 1024;
 
-/// The digits of a `retry` value, of any number.
+/// Value of a `retry` line, parsed digit by digit for any number of digits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digits {
     value: u64,
@@ -21,7 +21,7 @@ impl Digits {
                 .value
                 .saturating_mul(10)
                 .saturating_add(u64::from(byte & 15));
-            // More than a signed 64-bit number holds is no time that anyone waits.
+            // A time that does not fit in a signed 64-bit number is invalid.
             self.bad |= !byte.is_ascii_digit() || next > i64::MAX as u64;
             self.any = true;
             if self.bad {
@@ -36,13 +36,13 @@ impl Digits {
     }
 }
 
-/// The line up to the next line end, and what begins with that line end.
+/// Splits before the next line end; returns `None` if there is none.
 #[inline]
 pub(crate) fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)
 }
 
-/// The value of a line that has this field name, without one leading space.
+/// Returns the value of a line that has this field name, without one leading space.
 #[inline]
 pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     match line.strip_prefix(name)? {
@@ -62,7 +62,7 @@ pub(crate) fn is_blank(byte: Option<&u8>) -> bool {
     matches!(byte, Some(b' ' | b'\t'))
 }
 
-/// The line may be the last one of a JSON document.
+/// Returns true if the line may be the last one of a JSON document.
 pub(crate) fn ends_document(line: &[u8]) -> bool {
     matches!(line.last(), Some(b'}' | b']'))
 }
@@ -75,7 +75,7 @@ pub(crate) fn give_back(buffer: &mut Vec<u8>) {
     buffer.clear();
 }
 
-/// The input stops before the last byte of a character.
+/// Returns true if the input ends inside a UTF-8 sequence.
 pub(crate) fn ends_inside_a_sequence(text: &[u8]) -> bool {
     let tail = text.get(text.len().saturating_sub(3)..).unwrap_or(text);
     (0..tail.len())
@@ -86,7 +86,7 @@ pub(crate) fn ends_inside_a_sequence(text: &[u8]) -> bool {
         })
 }
 
-/// The text of bytes, with U+FFFD for each maximal broken part; true where there was one.
+/// Decodes UTF-8, replacing each maximal invalid part with U+FFFD. The flag is true if anything was replaced.
 pub fn decode_utf8(bytes: &[u8]) -> (Cow<'_, str>, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), false),

@@ -1,4 +1,4 @@
-//! What the framer hands out, and who takes it.
+//! Types that the framer emits, and the trait that receives them.
 
 use crate::model::fault::Fault;
 
@@ -7,26 +7,26 @@ use crate::model::fault::Fault;
 pub struct Frame<'a> {
     /// The event type as sent; empty means `message`.
     pub event: &'a [u8],
-    /// The data lines joined by LF.
+    /// Data lines, joined by LF.
     pub data: &'a [u8],
-    /// The last event id, which outlives its event.
+    /// Last event id, which persists until the stream sends another one.
     pub id: &'a [u8],
-    /// The last valid `retry` of this event.
+    /// Last valid `retry` value in this event.
     pub retry: Option<u64>,
     /// Absolute offset of the first byte of the first data line.
     pub offset: u64,
-    /// 0-based number among all payloads, frames and stray ones.
+    /// 0-based index among all payloads, frames and stray ones.
     pub ordinal: u64,
 }
 
-/// A payload that stood outside of any field.
+/// A payload outside any field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray<'a> {
     pub data: &'a [u8],
     /// Absolute offset of the first byte of its first line.
     pub offset: u64,
     pub ordinal: u64,
-    /// Its block had a data line, too.
+    /// True if its block has a data line, too.
     pub beside_data: bool,
 }
 
@@ -36,19 +36,19 @@ pub enum Item<'a> {
     Stray(Stray<'a>),
 }
 
-/// Who takes what the framer hands out. A closure over items does.
+/// Receives what the framer emits. A closure over items implements it.
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// `rest` begins with a new event. Whoever knows its bytes may take it, and those after it, as they stand: each a
-    /// `data` line and a blank line, nothing else. None where it has to be read line by line, and nothing was done.
+    /// Consumes complete events at the start of `rest` whose bytes are recognized. Each of them is a `data` line and a
+    /// blank line, nothing else. Returns zero events, without side effects, if `rest` has to be parsed line by line.
     #[inline]
     fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<WholeEvents, Fault> {
         Ok(WholeEvents::default())
     }
 }
 
-/// Whole events at the beginning of an input.
+/// Number and size of complete events at the start of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WholeEvents {
     pub events: usize,
@@ -65,23 +65,23 @@ where
     }
 }
 
-/// What was unfinished when the input ended.
+/// Unfinished state at the end of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending<'a> {
-    /// Whether an event or a line of one was open; comments and unknown lines are none.
+    /// True if an event or one of its lines was open. Comments and unknown lines do not count.
     pub open: bool,
-    /// The event type, of whole lines only.
+    /// Event type, from complete lines only.
     pub event: &'a [u8],
-    /// The data lines so far with the partial line; `None` where no data line was begun.
+    /// Data lines so far, including the partial line; `None` if no data line was started.
     pub data: Option<&'a [u8]>,
     pub data_offset: u64,
-    /// The stray lines so far with the partial line.
+    /// Stray lines so far, including the partial line.
     pub stray: Option<&'a [u8]>,
     pub stray_offset: u64,
-    /// An event is open, and the input ends inside of a UTF-8 sequence.
+    /// True if an event is open and the input ends inside a UTF-8 sequence.
     pub mid_utf8: bool,
-    /// How many payloads were handed out.
+    /// Number of payloads emitted.
     pub ordinal: u64,
-    /// How many bytes were fed.
+    /// Number of bytes fed.
     pub offset: u64,
 }

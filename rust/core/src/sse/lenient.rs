@@ -1,9 +1,10 @@
-//! Payloads that gateways send outside of any field, looked for only on request.
+//! Handles payloads that gateways send outside any field. They are emitted only on request.
 //!
-//! A stray line is no field and no comment, and its first byte after blanks is `{`, `[` or `<`; the lines after it up to
-//! the blank line belong to it. It comes after the frame of its block, or in its place where the frame's data is empty.
-//! A stray line that ends in `}` or `]` comes at once and alone, if no stray line waits and the data before it in its
-//! block is empty: one document a line must not wait for a blank line.
+//! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[` or `<`; the lines after
+//! it up to the blank line belong to it. It is emitted after the frame of its block, or in place of that frame if the
+//! frame's data is empty. A stray line that ends in `}` or `]` is emitted at once and alone, if no stray line is
+//! pending and the data before it in its block is empty: a stream with one document per line must not wait for a blank
+//! line.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;
@@ -14,7 +15,8 @@ use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
 
 impl Framer {
-    /// Begins a stray line, if the line that begins like this is one.
+    /// Adds a line to the open stray payload, or starts one if the line begins like a payload. Returns false for any
+    /// other line.
     pub(crate) fn begin_stray(&mut self, line: &[u8], at: u64) -> bool {
         if self.has_stray {
             self.alone = false;
@@ -26,7 +28,7 @@ impl Framer {
         if begins {
             self.open_block(at);
             self.has_stray = true;
-            // A size of one is a single empty data line.
+            // A size of 1 is a single empty data line.
             self.alone = self.size <= 1;
             self.strayed = true;
             self.seldom.stray_offset = at;
@@ -34,7 +36,7 @@ impl Framer {
         begins
     }
 
-    /// Hands out the only stray line of its block: the line, or where it came in pieces the buffer.
+    /// Emits the only stray line of its block: the line, or the buffer if the line arrived in pieces.
     pub(crate) fn stray_at_once<R: Receiver>(
         &mut self,
         line: Option<&[u8]>,
@@ -52,7 +54,7 @@ impl Framer {
         self.size = self.size.saturating_sub(length + 1);
         give_back(&mut self.seldom.stray);
         self.has_stray = false;
-        // An `event` or `id` before it still waits for its data.
+        // An `event` or `id` line before it applies to data that is still to come.
         if self.block_offset == Some(self.seldom.stray_offset) {
             self.block_offset = None;
         }

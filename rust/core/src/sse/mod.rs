@@ -1,8 +1,8 @@
-//! Bytes to server-sent events, as the WHATWG HTML Standard 9.2.6 says, in pieces of any size.
+//! Parses server-sent events (WHATWG HTML Standard, section 9.2.6) from bytes that arrive in pieces of any size.
 //!
-//! Knows no JSON and no dialect; data stays bytes. A frame is a slice of the input unless it came in several reads or
-//! on several lines. Linear: a byte is looked at once, however it is cut. Comments and unknown lines are dropped as
-//! they arrive; caps are checked before bytes are kept.
+//! Data stays bytes; JSON is not parsed here. A frame borrows from the input unless it arrived in several reads or on
+//! several lines. The cost is linear: each byte is examined once, however the input is split. Comments and unknown
+//! lines are dropped as they arrive; limits are checked before bytes are stored.
 
 pub(crate) mod block_splitter;
 pub(crate) mod fields;
@@ -35,55 +35,55 @@ use crate::sse::rare_fields::RareFields;
 
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
-/// The line that the last read ended in.
+/// Kind of the line in which the last read ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     None,
-    /// `head` holds what may become a field name, or blanks before a stray payload.
+    /// `head` contains a possible field name, or blanks before a stray payload.
     Undecided,
     Data,
-    /// `head` holds the value.
+    /// `head` contains the value.
     Event,
     Id,
     Retry,
     Stray,
-    /// A comment, or a name that is none.
+    /// A comment, or an unknown field name.
     Skip,
 }
 
-/// Fields of the open event that still are slices of the current input.
+/// Fields of the open event that are still slices of the current input.
 #[derive(Default)]
 pub(crate) struct OpenEventFields<'i> {
     event: Option<&'i [u8]>,
     data: Option<&'i [u8]>,
 }
 
-/// The framer of one stream.
+/// Framer of one event stream.
 #[derive(Clone, Debug)]
 pub struct Framer {
     max_event: usize,
     max_field: usize,
     keep_stray: bool,
-    /// Bytes of the BOM that were seen; 3 when the question is settled.
+    /// Number of BOM bytes seen so far; 3 once the start of the input has been checked.
     bom: u8,
-    /// The last read ended in CR: an LF that comes next belongs to it.
+    /// True if the last read ended in CR: an LF that comes next belongs to the same line end.
     after_cr: bool,
     offset: u64,
     ordinal: u64,
-    /// The last bytes of the input.
+    /// Last three bytes of the input.
     tail: [u8; 3],
 
     line: Line,
     line_offset: u64,
     head: Vec<u8>,
-    /// Bytes of the partial line's value that count.
+    /// Length of the partial line's value so far, without its leading space.
     value_len: usize,
-    /// The value has not begun: one space is not part of it.
+    /// True until the value has its first byte: one leading space is not part of it.
     value_fresh: bool,
 
-    /// Offset of the first line of the open event that is a field or a stray line.
+    /// Offset of the first field or stray line in the open event.
     block_offset: Option<u64>,
-    /// Its size: each data or stray line with one byte for its end.
+    /// Size of the open event: each data or stray line, plus one byte for its line end.
     size: usize,
     has_data: bool,
     data: Vec<u8>,
@@ -91,15 +91,15 @@ pub struct Framer {
     event: Vec<u8>,
     has_id: bool,
     has_stray: bool,
-    /// The open stray payload is one line so far, and nothing waits to come before it.
+    /// True if the open stray payload has one line so far and nothing in its block has to be emitted before it.
     alone: bool,
-    /// There was a stray payload in this block, which stands for a frame with empty data.
+    /// True if the block had a stray payload, which replaces a frame with empty data.
     strayed: bool,
     seldom: LazyBox<RareFields>,
 }
 
 impl Framer {
-    /// `keep_stray` hands out payloads that stand outside of any field, too.
+    /// Creates a framer. With `keep_stray`, payloads outside any field are emitted, too.
     pub fn new(limits: &Limits, keep_stray: bool) -> Framer {
         Framer {
             max_event: as_len(limits.max_event_bytes),
@@ -129,7 +129,7 @@ impl Framer {
         }
     }
 
-    /// Resumes after a reconnect: the id that holds until the stream sends one.
+    /// Sets the last event id after a reconnect. It applies until the stream sends one.
     pub fn set_last_event_id(&mut self, id: &[u8]) {
         self.seldom.last_id = id.to_vec();
     }
@@ -138,22 +138,22 @@ impl Framer {
         &self.seldom.last_id
     }
 
-    /// The last valid `retry` in milliseconds.
+    /// Returns the last valid `retry` value, in milliseconds.
     pub fn reconnection_time(&self) -> Option<u64> {
         self.seldom.reconnection_time
     }
 
-    /// Bytes fed so far.
+    /// Returns the number of bytes fed so far.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Payloads handed out so far.
+    /// Returns the number of payloads emitted so far.
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// Takes the next bytes and hands out every payload that they complete. After a fault the framer is spent.
+    /// Parses the next bytes and emits every payload that they complete. The framer must not be used after a fault.
     pub fn feed<R: Receiver>(&mut self, input: &[u8], on: &mut R) -> Result<(), Fault> {
         let base = self.offset;
         self.offset += input.len() as u64;
@@ -180,7 +180,7 @@ impl Framer {
             }
             let at = base + (input.len() - rest.len()) as u64;
             if self.is_clear() {
-                // What fits into the cap with its line ends does so without them.
+                // An event that fits the limit with its line ends also fits without them.
                 let room = rest.get(..self.max_event).unwrap_or(rest);
                 let taken = on.whole(room, at, self.ordinal)?;
                 if let Some(tail) = rest.get(taken.bytes..).filter(|_| taken.events > 0) {
@@ -202,7 +202,7 @@ impl Framer {
         Ok(())
     }
 
-    /// What is unfinished, when the input has ended.
+    /// Returns the unfinished state at the end of the input.
     pub fn finish(&self) -> Pending<'_> {
         let name_begun = self.line == Line::Undecided && !is_blank(self.head.first());
         let line_open = !matches!(self.line, Line::None | Line::Skip | Line::Undecided);
@@ -238,7 +238,7 @@ impl Framer {
                     rest = tail;
                 }
                 Some(_) => {
-                    // Half a BOM is the start of a field name, and of none that is known.
+                    // Part of a BOM is the start of a field name that is unknown.
                     if self.bom > 0 {
                         self.line = Line::Skip;
                     }
@@ -249,7 +249,7 @@ impl Framer {
         rest
     }
 
-    /// `rest` begins with a line end.
+    /// Skips the line end with which `rest` begins.
     #[inline]
     fn past_line_end<'i>(&mut self, rest: &'i [u8]) -> &'i [u8] {
         match rest {
@@ -300,7 +300,7 @@ impl Framer {
         }
     }
 
-    /// A whole line that is no data line.
+    /// Handles a complete line other than a data line.
     fn other_line<'i, R: Receiver>(
         &mut self,
         line: &'i [u8],
@@ -346,7 +346,7 @@ impl Framer {
         }
     }
 
-    /// A blank line: the event so far goes out, if there is one.
+    /// Handles a blank line: emits the open event, if there is one.
     #[inline]
     fn dispatch<R: Receiver>(
         &mut self,
@@ -407,7 +407,7 @@ impl Framer {
         }
     }
 
-    /// Nothing of an event is there.
+    /// Returns true if no event is open.
     #[inline]
     fn is_clear(&self) -> bool {
         self.block_offset.is_none() && !self.has_id && !self.has_stray && !self.strayed
@@ -420,14 +420,15 @@ impl Framer {
         }
     }
 
-    /// A data or stray line of that length has ended.
+    /// Adds a complete data or stray line of this length to the size of the event.
     #[inline]
     fn grow(&mut self, length: usize) -> Result<(), Fault> {
         self.size = self.size.saturating_add(length).saturating_add(1);
         self.check_event(0, 0)
     }
 
-    /// May `pending` bytes more be kept for the event? `at` is where they begin, if nothing was kept so far.
+    /// Returns a fault if `pending` more bytes would exceed the limit on the event. `at`: offset of these bytes,
+    /// reported if no event is open yet.
     #[inline]
     fn check_event(&self, pending: usize, at: u64) -> Result<(), Fault> {
         if self.size.saturating_add(pending) > self.max_event {

@@ -1,6 +1,7 @@
-//! Lines that come in several reads: what they are is decided as soon as it can be, and only what counts is kept.
+//! Handles lines that arrive in several reads. The kind of a line is decided as early as possible, and only what is
+//! needed is stored.
 //!
-//! The other half of `Framer`; whole lines never come here.
+//! Complete lines are handled in `sse/mod.rs`.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;
@@ -13,7 +14,7 @@ use crate::sse::fields::ends_document;
 use crate::sse::fields::is_blank;
 
 impl Framer {
-    /// Takes a piece of a line that began in this or in an earlier read.
+    /// Appends a piece of a line that started in this read or an earlier one.
     pub(crate) fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let mut rest = piece;
         if matches!(self.line, Line::None | Line::Undecided) {
@@ -45,8 +46,8 @@ impl Framer {
         Ok(())
     }
 
-    /// Finds out what line it is, byte by byte, and gives what follows. What decided stays in `head` only where it
-    /// belongs to the value.
+    /// Determines the kind of the line byte by byte, and returns the rest of the piece. The bytes examined stay in
+    /// `head` only if they belong to the value.
     fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
         if self.line == Line::None {
             self.head.clear();
@@ -67,7 +68,7 @@ impl Framer {
                 (b' ' | b'\t', [first, ..])
                     if self.keep_stray && !self.has_stray && is_blank(Some(first)) =>
                 {
-                    // More blanks than an event may hold are not kept, but for one too many.
+                    // Of the blanks beyond the limit on an event, only one is kept.
                     if self.check_event(self.head.len() - 1, 0).is_err() {
                         self.head.pop();
                     }
@@ -109,7 +110,7 @@ impl Framer {
         Line::Stray
     }
 
-    /// The line that came in pieces ends here.
+    /// Ends a line that arrived in several reads.
     pub(crate) fn end_line<R: Receiver>(&mut self, on: &mut R) -> Result<(), Fault> {
         self.value_fresh = false;
         match std::mem::replace(&mut self.line, Line::None) {
@@ -137,7 +138,7 @@ impl Framer {
         Ok(())
     }
 
-    /// The input ends: what was held as a slice of it is copied.
+    /// Copies fields that are still slices of the input, because the input ends.
     pub(crate) fn keep(&mut self, held: OpenEventFields<'_>) {
         if let Some(data) = held.data {
             self.data.extend_from_slice(data);

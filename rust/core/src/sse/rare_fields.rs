@@ -1,16 +1,16 @@
-//! What the framer holds for lines that few streams send: ids, `retry`, stray payloads.
+//! Framer state that few streams need: ids, `retry`, stray payloads.
 
 use crate::model::lazy_box::blank;
 use crate::sse::fields::Digits;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RareFields {
-    /// Of the open event.
+    /// Id in the open event.
     pub(crate) id: Vec<u8>,
     pub(crate) last_id: Vec<u8>,
-    /// Of the `retry` line under way.
+    /// Digits of the current `retry` line.
     pub(crate) digits: Digits,
-    /// Of the open event.
+    /// `retry` value in the open event.
     pub(crate) retry: Option<u64>,
     pub(crate) reconnection_time: Option<u64>,
     pub(crate) stray: Vec<u8>,

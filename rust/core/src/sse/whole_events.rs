@@ -1,4 +1,4 @@
-//! Events outside of `feed`, for who judges them one by one.
+//! Processes events outside `feed`, for callers that check them one by one.
 
 use crate::model::fault::Fault;
 use crate::sse::BOM;
@@ -10,11 +10,11 @@ use crate::sse::WholeEvents;
 use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
 
-/// How much is tried at a time.
+/// Number of bytes probed at a time.
 const PROBE: usize = 1 << 16;
 
 impl Framer {
-    /// Returns the fault that these bytes are, which come next. None of them is kept.
+    /// Returns the fault that the next bytes would cause, if any, without consuming them.
     pub(crate) fn probe<'b>(&self, next: impl Iterator<Item = &'b [u8]>) -> Result<(), Fault> {
         let mut framer = self.clone();
         for piece in next.flat_map(|bytes| bytes.chunks(PROBE)) {
@@ -24,7 +24,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Drops the bytes of the event under way. Their sizes and the kind of the last line stay.
+    /// Drops the bytes of the open event. Their sizes and the kind of the last line are kept.
     fn forget(&mut self) {
         give_back(&mut self.data);
         if is_blank(self.head.first()) {
@@ -35,7 +35,8 @@ impl Framer {
         }
     }
 
-    /// Takes the whole events that an input begins with, as far as `on` knows them as they stand; none inside of an event.
+    /// Consumes the complete events at the start of an input whose bytes `on` recognizes. Consumes none while an event
+    /// is open.
     pub(crate) fn take_whole<R: Receiver>(
         &mut self,
         input: &[u8],

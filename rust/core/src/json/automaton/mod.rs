@@ -1,8 +1,8 @@
-//! The verdict on JSON text that arrives in pieces: a prefix of JSON, one whole value, or broken.
+//! Validates JSON text that arrives in pieces: a prefix of JSON, one complete value, or broken.
 //!
-//! RFC 8259 to the letter, with two caps of our own (nesting, numbers that round to infinity). Constant time a byte,
-//! no recursion, one small state that is copied to try a piece. The input is the bytes of UTF-8 text. This is the
-//! verdict on validity: `scan` takes its error positions from here.
+//! Accepts exactly RFC 8259, with two limits of its own (nesting, numbers that round to infinity). Takes constant time
+//! per byte, does not recurse, and has a small state that is copied to try a piece. The input is the bytes of UTF-8
+//! text. This automaton decides what is valid: `scan` takes its error positions from here.
 
 #[cfg(test)]
 mod tests;
@@ -17,16 +17,16 @@ use crate::json::verdict::Status;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A value must come.
+    /// A value is expected.
     Value,
-    /// After `[`: a value or `]`.
+    /// After `[`: a value or `]` is expected.
     FirstItem,
-    /// After `{`: a key or `}`.
+    /// After `{`: a key or `}` is expected.
     FirstKey,
-    /// After a comma in an object.
+    /// After a comma in an object: a key is expected.
     Key,
     Colon,
-    /// After a value: a comma or the end of the container; at the root, white space.
+    /// After a value: a comma or the end of the container is expected; at the root, white space.
     After,
     String,
     Escape,
@@ -45,17 +45,17 @@ enum State {
 
 const SYNTAX: State = State::Broken(Problem::Syntax);
 
-/// The state of the verdict. A copy of it is a checkpoint.
+/// State of the validation. A copy of it is a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Automaton {
-    /// One bit a level, the innermost lowest: set is an object.
+    /// One bit per level, the innermost lowest; a set bit is an object.
     stack: u128,
     number: Magnitude,
     pos: u64,
-    /// What is left of `true`, `false` or `null`, the next letter lowest.
+    /// Remaining letters of `true`, `false` or `null`, the next one lowest.
     literal: u32,
     escapes: Escapes,
-    /// The string that is being read is a key.
+    /// True if the current string is a key.
     key: bool,
     depth: u32,
     max_depth: u32,
@@ -69,7 +69,7 @@ impl Automaton {
         Automaton::with_depth(MAX_DEPTH)
     }
 
-    /// With a lower cap on nesting than `MAX_DEPTH`.
+    /// Creates an automaton with a lower nesting limit than `MAX_DEPTH`.
     pub fn with_depth(max_depth: u32) -> Automaton {
         Automaton {
             stack: 0,
@@ -86,7 +86,7 @@ impl Automaton {
         }
     }
 
-    /// Takes the next piece. Once broken, nothing changes any more.
+    /// Consumes the next piece. Once the text is broken, the state does not change any more.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -95,7 +95,8 @@ impl Automaton {
         self.run(bytes)
     }
 
-    /// Takes the next piece, unless it breaks the text: then nothing changes, and the verdict is that of the attempt.
+    /// Consumes the next piece, unless it breaks the text: then the state does not change, and the result is that of
+    /// the attempt.
     #[inline]
     pub fn offer(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -109,14 +110,14 @@ impl Automaton {
         status
     }
 
-    /// The quick way for the usual piece of arguments: it lies inside of a string.
+    /// Fast path for the usual piece of arguments, which lies inside a string.
     #[inline(always)]
     fn goes_on(&mut self, bytes: &[u8]) -> bool {
         self.is_inside() && plain_run(bytes) == bytes.len() && self.goes_on_with(bytes.len())
     }
 
-    /// The same of so many bytes of which it is known that no quote, no backslash and no control character is among them:
-    /// false, and nothing was done, where they do not lie inside of a string.
+    /// Consumes this many bytes, which must not contain a quote, backslash or control character. Returns false,
+    /// without any effect, if they are not inside a string.
     #[inline(always)]
     pub fn goes_on_with(&mut self, length: usize) -> bool {
         let inside = self.is_inside();
@@ -134,7 +135,7 @@ impl Automaton {
         if self.is_broken() {
             return self.status();
         }
-        // The state lives in a local over the loop: through memory it would cost more than all the rest.
+        // The state is a local variable during the loop: access through memory would cost more than everything else.
         let mut state = self.state;
         let mut rest = bytes;
         loop {
@@ -159,7 +160,7 @@ impl Automaton {
         self.status()
     }
 
-    /// The verdict so far.
+    /// Returns the result so far.
     #[inline]
     pub fn status(&self) -> Status {
         match self.state {
@@ -172,7 +173,7 @@ impl Automaton {
         }
     }
 
-    /// The verdict if the text ended here, which is what decides a number at the root.
+    /// Returns the result if the text ended here, which completes a number at the root.
     pub fn finish(&self) -> Status {
         match self.state {
             State::Zero | State::Integer | State::Fraction | State::ExponentDigits
@@ -190,22 +191,22 @@ impl Automaton {
         }
     }
 
-    /// The kind of the value, once its first byte is there.
+    /// Returns the kind of the value, once its first byte has arrived.
     pub fn root(&self) -> Option<Root> {
         self.root
     }
 
-    /// How many objects and arrays are open.
+    /// Returns the number of open objects and arrays.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Inside of a string, a key included.
+    /// Returns true inside a string, including a key.
     pub fn in_string(&self) -> bool {
         matches!(self.state, State::String | State::Escape | State::Hex)
     }
 
-    /// The text is one whole object.
+    /// Returns true if the text is one complete object.
     #[inline]
     pub fn is_complete_object(&self) -> bool {
         self.root == Some(Root::Object) && self.status() == Status::Complete
@@ -215,22 +216,22 @@ impl Automaton {
         matches!(self.state, State::Broken(_))
     }
 
-    /// Nothing but white space so far.
+    /// Returns true if there was only white space so far.
     pub fn is_blank(&self) -> bool {
         self.root.is_none() && self.state == State::Value
     }
 
-    /// Bytes taken; where broken, the position of the break.
+    /// Returns the number of bytes consumed; if the text is broken, the position of the error.
     pub fn pos(&self) -> u64 {
         self.pos
     }
 
-    /// An integer outside of -2^63 to 2^64-1 was seen, one that the text may still go on with included.
+    /// Returns true if the text has an integer outside -2^63 to 2^64-1, including one that may still continue.
     pub fn wide_integer(&self) -> bool {
         self.wide_integer || (self.in_number() && self.number.is_wide())
     }
 
-    /// An escaped surrogate without its other half was seen.
+    /// Returns true if the text has an unpaired surrogate escape.
     pub fn lone_surrogate(&self) -> bool {
         self.escapes.lone_surrogate()
     }
@@ -243,7 +244,7 @@ impl Automaton {
         self.stack & 1 == 1
     }
 
-    /// The state after this byte.
+    /// Returns the state after this byte.
     #[inline]
     fn step(&mut self, state: State, byte: u8) -> State {
         match state {
@@ -324,7 +325,7 @@ impl Automaton {
                 if self.key { State::Colon } else { State::After }
             }
             b'\\' => State::Escape,
-            // The run before ended here, so this is a control character.
+            // The plain run before it ended here, so this is a control character.
             _ => {
                 self.escapes.other_text();
                 SYNTAX
@@ -417,7 +418,7 @@ impl Automaton {
         }
     }
 
-    /// The number ended before this byte, which is judged like any byte after a value.
+    /// Ends the number before this byte, which is handled like any byte after a value.
     fn end_number(&mut self, byte: u8) -> State {
         if self.number.is_infinite() {
             return State::Broken(Problem::NumberTooBig);
@@ -433,7 +434,7 @@ impl Default for Automaton {
     }
 }
 
-/// White space between tokens changes nothing, any other byte cannot be.
+/// Returns the same state for white space between tokens, and a syntax error for any other byte.
 #[inline]
 fn white(state: State, byte: u8) -> State {
     match byte {
@@ -442,7 +443,7 @@ fn white(state: State, byte: u8) -> State {
     }
 }
 
-/// The verdict on a whole text; `Prefix` is one that ends too early.
+/// Validates a whole text. `Prefix` means that it ends too early.
 pub fn check(bytes: &[u8], max_depth: u32) -> Status {
     let mut automaton = Automaton::with_depth(max_depth);
     automaton.feed(bytes);

@@ -1,4 +1,4 @@
-//! A pull scanner over one JSON text: takes what a decoder asks for and checks everything it passes over.
+//! A pull scanner over one JSON text: returns the values that a decoder requests, and validates everything it skips.
 //!
 //! ```
 //! # use streamweld_core::json::{Scanner, ScanError};
@@ -15,10 +15,11 @@
 //! # }
 //! ```
 //!
-//! The value of each member or item is taken by exactly one call: `value`, `skip`, `text`, `number`, `boolean`,
-//! `null`, or it is entered. Ask `kind` first where it may be another kind: a call for the wrong kind is an error.
-//! A text is accepted if and only if the automaton accepts it, whatever was asked for; error positions are the
-//! automaton's. No recursion, no allocation but for strings with escapes.
+//! The value of each member or item must be consumed by exactly one call: `value`, `skip`, `text`, `number`,
+//! `boolean`, `null`, or by entering it. Call `kind` first if it may be of another kind: a call for the wrong kind is
+//! an error.
+//! A text is accepted if and only if the automaton accepts it, whatever was requested; error positions are the
+//! automaton's. The scanner does not recurse, and allocates only for strings with escapes.
 
 #[cfg(test)]
 mod tests;
@@ -49,27 +50,27 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u32,
     max_depth: u32,
-    /// An object or array was just entered: no comma comes before its next entry.
+    /// True if an object or array was just entered, so that no comma comes before its next entry.
     fresh: bool,
     wide_integer: bool,
     trust: Trust,
 }
 
-/// What is known of a text before it is read.
+/// What is known about a text before it is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Nothing,
-    /// No control character stands in its strings.
+    /// Its strings have no control characters.
     Calm,
-    /// It was read before, and is JSON.
+    /// It was scanned before and is valid JSON.
     Checked,
 }
 
-/// From here on it is worth to ask first whether a text is calm.
+/// Minimum length of a text for which `is_calm` is worth calling first.
 const LONG: usize = 512;
 
 impl<'a> Scanner<'a> {
-    /// `max_depth` off or above 128 is 128.
+    /// Creates a scanner. Without `max_depth`, or if it exceeds 128, the limit is 128.
     pub fn new(text: &'a str, max_depth: Option<u64>) -> Scanner<'a> {
         let max_depth = max_depth
             .and_then(|depth| u32::try_from(depth).ok())
@@ -90,8 +91,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Over a text that was checked before, or a value in one: strings and containers are passed over the quick way, and
-    /// integers in containers are not measured.
+    /// Creates a scanner over a text that was validated before, or over a value in one. Strings and containers are
+    /// skipped faster, and integers in skipped containers are not measured.
     pub(crate) fn again(text: &'a str) -> Scanner<'a> {
         Scanner {
             text,
@@ -104,7 +105,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The kind of the next value, which stays unread.
+    /// Returns the kind of the next value without consuming it.
     #[inline(always)]
     pub fn kind(&mut self) -> Scan<Kind> {
         match self.token() {
@@ -129,7 +130,7 @@ impl<'a> Scanner<'a> {
         self.enter(b'[')
     }
 
-    /// The next key of the object entered last; at its end `None`, and the object is left.
+    /// Returns the next key of the object entered last. At the end of the object, leaves it and returns `None`.
     #[inline(always)]
     pub fn next_key(&mut self) -> Scan<Option<Key<'a>>> {
         let mut byte = self.token();
@@ -153,7 +154,7 @@ impl<'a> Scanner<'a> {
         Ok(Some(Key { raw, escaped }))
     }
 
-    /// Whether the array entered last has a next item; at its end false, and the array is left.
+    /// Returns true if the array entered last has another item. At the end of the array, leaves it and returns false.
     #[inline(always)]
     pub fn next_item(&mut self) -> Scan<bool> {
         let byte = self.token();
@@ -174,7 +175,7 @@ impl<'a> Scanner<'a> {
         Ok(true)
     }
 
-    /// One value of any kind.
+    /// Returns one value of any kind.
     pub fn value(&mut self) -> Scan<Value<'a>> {
         Ok(match self.kind()? {
             Kind::Object => Value::Object(self.skip()?.text),
@@ -189,7 +190,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Passes over one value of any kind, checking all of it.
+    /// Skips one value of any kind and validates all of it.
     #[inline]
     pub fn skip(&mut self) -> Scan<Raw<'a>> {
         let kind = self.kind()?;
@@ -249,7 +250,7 @@ impl<'a> Scanner<'a> {
         self.literal(b"null")
     }
 
-    /// Nothing but white space may follow the root.
+    /// Checks that only white space follows the root.
     #[inline]
     pub fn finish(&mut self) -> Scan<()> {
         self.token();
@@ -260,12 +261,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Byte position of what comes next.
+    /// Returns the byte position of the cursor.
     pub fn pos(&self) -> usize {
         self.at
     }
 
-    /// A value that began at `start`, where the cursor was, and that was passed.
+    /// Returns a value that was skipped. `start`: where the cursor was before it.
     pub(crate) fn passed(&self, start: usize, kind: Kind) -> Raw<'a> {
         Raw {
             text: self.since(start),
@@ -273,18 +274,18 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// An integer outside of -2^63 to 2^64-1 was passed.
+    /// Returns true if an integer outside -2^63 to 2^64-1 was consumed.
     pub fn wide_integer(&self) -> bool {
         self.wide_integer
     }
 
-    /// The byte at the cursor; 0 at the end, which is no byte of JSON either.
+    /// Returns the byte at the cursor, or 0 at the end, because 0 never occurs in valid JSON.
     #[inline(always)]
     fn byte(&self) -> u8 {
         token::byte(self.text.as_bytes(), self.at)
     }
 
-    /// Moves to the next token and gives its first byte.
+    /// Moves to the next token and returns its first byte.
     #[inline(always)]
     fn token(&mut self) -> u8 {
         loop {
@@ -338,7 +339,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The cursor is on the opening quote. Gives what stands between the quotes, and whether there are escapes.
+    /// Consumes a string. The cursor must be on the opening quote. Returns the text between the quotes, and whether it
+    /// has escapes.
     #[inline(always)]
     fn string_span(&mut self) -> Scan<(&'a str, bool)> {
         let start = self.at + 1;
@@ -366,14 +368,15 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The cursor is on the opening bracket. Works on a copy, and gives that: the callers' cursor stays in registers.
+    /// Skips a container. The cursor must be on the opening bracket. Works on a copy and returns it, so that the
+    /// cursor of the caller can stay in registers.
     #[inline(never)]
     fn behind_container(mut self) -> Scan<Scanner<'a>> {
         let outer = self.depth;
-        // One bit a level that was entered here, the innermost lowest: set is an object.
+        // One bit per level entered here, the innermost lowest; a set bit is an object.
         let mut stack: u128 = 0;
         loop {
-            // A value must come.
+            // A value is expected.
             match self.token() {
                 bracket @ (b'{' | b'[') => {
                     self.enter(bracket)?;
@@ -397,7 +400,7 @@ impl<'a> Scanner<'a> {
                 b'n' => self.literal(b"null")?,
                 _ => return Err(self.error()),
             }
-            // A value has been: go on to the next one, or leave what ends here.
+            // A value is complete: continue with the next one, or leave the containers that end here.
             loop {
                 if self.depth == outer {
                     return Ok(self);
@@ -430,10 +433,10 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    /// The automaton's word on where and why; the own position only where a caller asked for the wrong kind.
+    /// Returns the automaton's position and reason, or the cursor's position if a caller requested the wrong kind.
     #[inline]
     fn error(&self) -> ScanError {
-        // By value, so that the cursor can stay in registers where nothing is wrong.
+        // Passed by value, so that the cursor can stay in registers if there is no error.
         error(self.text, self.at, self.max_depth)
     }
 }

@@ -1,8 +1,8 @@
-//! The function calls of one candidate: whole ones, and the one whose arguments are being streamed.
+//! Decodes the function calls of one candidate: complete calls, and the call whose arguments are being streamed.
 //!
-//! Knows the members of a `functionCall`. A call is over with its part, or, where the part says that it goes on, with the
-//! first one that does not say so. Which call a part belongs to is settled by that: one goes on at a time, unless their
-//! ids tell several apart.
+//! A call ends with its part, unless the part says that it continues (`willContinue`); then it ends with the first
+//! part that does not say so. This also determines which call a part belongs to: one call is open at a time, unless
+//! ids distinguish several.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -34,10 +34,10 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::mem::take;
 
-/// Steps of a path: one level below what a JSON text may have.
+/// Maximum number of steps in a path: one less than the nesting limit of JSON.
 const MAX_STEPS: usize = 127;
 
-/// The call that goes on.
+/// A call that is still open.
 #[derive(Debug)]
 struct Going {
     call_id: Option<String>,
@@ -54,15 +54,15 @@ impl Going {
     }
 }
 
-/// What the decoder remembers of the calls of one candidate.
+/// Decoder state for the calls of one candidate.
 #[derive(Debug)]
 pub(crate) struct Calls {
     choice: i32,
     going: Option<Going>,
     partial: Partial,
-    /// Calls that go on as well, and wait for a part with their id.
+    /// Other open calls, set aside until a part has their id.
     others: BTreeMap<u64, (Going, Partial)>,
-    /// By their ids; and how many were set aside so far.
+    /// Keys in `others` by call id, and the number of calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
 }
@@ -79,7 +79,8 @@ impl Calls {
         }
     }
 
-    /// The functionCall of a part. `place`: the part's number in its candidate; `extra`: what else stands in the part.
+    /// Decodes the functionCall of a part. `place`: the part's number in its candidate; `extra`: other members of the
+    /// part.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -135,7 +136,7 @@ impl Calls {
             ..CallSaid::default()
         };
         if !goes_on && !streams {
-            // Protobuf leaves an empty object out.
+            // Protobuf omits an empty object.
             let said = CallSaid {
                 arguments: Some(arguments.unwrap_or_else(|| Text::plain("{}"))),
                 ..said
@@ -154,7 +155,8 @@ impl Calls {
         if goes_on { Ok(()) } else { self.end(wire) }
     }
 
-    /// The next part, or the end, says that calls are over; one that was cut inside of a string stays so.
+    /// Ends all open calls, because another kind of part or the end of the stream follows. A call that was cut inside
+    /// a string stays incomplete.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.others.is_empty() {
             return self.end(wire);
@@ -171,7 +173,7 @@ impl Calls {
         Ok(())
     }
 
-    /// A part with another id: the call waits for its own, if it has one, else it is over.
+    /// Sets the open call aside until a part has its id. A call without an id ends instead.
     fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         match self.going.take_if(|going| going.call_id.is_some()) {
             Some(going) => {
@@ -186,7 +188,8 @@ impl Calls {
         Ok(())
     }
 
-    /// A part names a call that waits; one that names none means the last one, where no other goes on.
+    /// Resumes the call that a part's id refers to. A part with neither id nor name resumes the last one set aside, if
+    /// no call is open.
     fn turn_to(&mut self, wire: &mut DecodeContext<'_, '_>, id: Option<&str>, named: bool) -> Step {
         if self.others.is_empty() {
             return Ok(());
@@ -282,7 +285,7 @@ impl Calls {
         Ok(())
     }
 
-    /// The JSON text that one partial argument adds, or `None` where it cannot be placed.
+    /// Returns the JSON text that one partial argument adds, or `None` if it does not fit.
     fn piece<'a>(
         &mut self,
         piece: &[Member<'a>],
@@ -320,7 +323,7 @@ impl Calls {
     }
 }
 
-/// The text of the arguments as sent; anything but an object goes on as it is, to be judged.
+/// Returns the arguments as sent. A value that is not an object is passed on unchanged, to be validated later.
 fn arguments<'a>(call: &[Member<'a>]) -> Option<Text<'a>> {
     let raw = said(call, "args")?;
     match text(raw) {

@@ -1,7 +1,7 @@
-//! One candidate of a Gemini stream: its parts, in order, as wire deltas; its sources, its metadata, its reason.
+//! Decodes one candidate of a Gemini stream: its parts, in order, its sources, its metadata and its finish reason.
 //!
-//! Knows every kind of part. Parts have no address on the wire: the texts of neighbouring parts of one kind are one part,
-//! until something else comes between them or a thought signature ends it. Knows no chunk and no end of the stream.
+//! Parts have no address on the wire: consecutive texts of one kind form one part, until something else comes between
+//! them or a thought signature ends the part.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -43,27 +43,27 @@ const SIGNATURE: &str = "thoughtSignature";
 const LOGPROBS: &str = "logprobsResult";
 const CALL: &str = "functionCall";
 
-/// What the decoder remembers of one candidate.
+/// Decoder state of one candidate.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) index: i32,
     calls: Calls,
     sources: Sources,
-    /// How many parts there were.
+    /// Number of parts so far.
     places: i64,
-    /// The text that goes on.
+    /// The open text part: its kind and number.
     open: Option<(ItemKind, i64)>,
     told: bool,
     pub(crate) reason: Option<String>,
-    /// It said something behind a reason.
+    /// True if text or another part came after a finish reason.
     pub(crate) ran_on: bool,
 }
 
-/// One entry of a chunk's `candidates`, opened as far as it is read.
+/// An entry of a chunk's `candidates`, with the members that are read already parsed.
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'a> {
     pub(crate) raw: Raw<'a>,
-    /// `None`: it is no object.
+    /// `None` if the entry is not an object.
     pub(crate) object: Option<Object<'a>>,
     content: Option<Object<'a>>,
     parts: Vec<(Raw<'a>, Option<Object<'a>>)>,
@@ -83,7 +83,7 @@ impl<'a> OpenedCandidate<'a> {
         }
     }
 
-    /// Whether a key may stand twice in what is read of it: false is certain.
+    /// Returns true if a key may be duplicated in the members that are read; false is certain.
     pub(crate) fn may_repeat(&self) -> bool {
         let call_repeats = |part: &Object<'_>| {
             let Some(call) = part.object(CALL) else {
@@ -102,12 +102,12 @@ impl<'a> OpenedCandidate<'a> {
     }
 }
 
-/// A part of a chunk, and what hangs on it.
+/// A part in a chunk.
 #[derive(Debug)]
 struct CandidatePart<'p, 'a> {
     object: &'p Object<'a>,
     at: Pointer<'p>,
-    /// What nobody models.
+    /// Members that are not modeled.
     extra: ExtraFields<'a>,
     tail: bool,
 }
@@ -121,7 +121,7 @@ impl Numbered for Candidate {
 }
 
 impl Candidate {
-    /// Also a candidate that never says anything has to end.
+    /// Creates the state of a candidate, and its choice: a candidate without any output has to finish, too.
     pub(crate) fn new(
         wire: &mut DecodeContext<'_, '_>,
         index: i32,
@@ -140,7 +140,7 @@ impl Candidate {
         })
     }
 
-    /// One entry of a chunk's `candidates`.
+    /// Decodes one entry of a chunk's `candidates`.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -154,7 +154,7 @@ impl Candidate {
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = said(members, LOGPROBS) {
-            // Of the tokens in this chunk, so it goes with their event.
+            // They belong to the tokens in this chunk, so the event with those tokens carries them.
             carry.add(member(LOGPROBS, raw));
         }
         if let Some(content) = &entry.content {
@@ -180,12 +180,13 @@ impl Candidate {
         }
     }
 
-    /// The text that goes on, if one does.
+    /// Returns the open text part, if any.
     pub(crate) fn open(&self) -> Option<(ItemKind, i64)> {
         self.open
     }
 
-    /// The text of an entry that brought nothing else, and where it went: the same entry with another text goes there too.
+    /// Returns the text of an entry that contained nothing else, and its part: the same entry with another text
+    /// belongs to the same part.
     pub(crate) fn lone_text<'a>(
         &self,
         entry: &OpenedCandidate<'a>,
@@ -202,14 +203,14 @@ impl Candidate {
             && only(&content.members, &["parts", "role"])
             && only(&part.members, &["text", "thought"])
             && object.get("index").is_none_or(is_small);
-        // An empty one opens nothing: what is open may be of another kind.
+        // An empty text does not open a part: the open part may be of another kind.
         let text = part.get("text").filter(|raw| raw.text.len() > 2)?;
         let text = Some(text).filter(|raw| raw.kind == Kind::String)?;
         let (kind, place) = self.open.filter(|_| plain && self.reason.is_none())?;
         Some((self.at(kind, place), text))
     }
 
-    /// A reason: the last one holds, unless an earlier one cut the answer off.
+    /// Records a finish reason. The last one counts, unless only an earlier one means that the answer was cut off.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> Step {
         let cut = |reason| {
             let meaning = FACTS.reason(reason);
@@ -225,7 +226,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// The stream is about to close.
+    /// Finishes the candidate: closes what is open and reports the finish reason.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if std::mem::replace(&mut self.told, true) {
             return Ok(());
@@ -329,7 +330,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// A part of a kind that nobody knows: a later turn must hand it back.
+    /// Keeps a part of an unknown kind, because a later turn must send it back.
     fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> Step {
         self.close(wire)?;
         self.calls.finish(wire)?;
@@ -338,7 +339,7 @@ impl Candidate {
             .kept_unknown(wire.out, self.index, None, raw, None)
     }
 
-    // Texts
+    // Text
 
     fn text<'a>(
         &mut self,
@@ -372,7 +373,7 @@ impl Candidate {
                 self.open = Some((kind, place));
                 let at = self.at(kind, place);
                 if text.is_empty() {
-                    // There is a signature to hand back.
+                    // A part is needed for the signature, because a later turn must send it back.
                     wire.assembler.part_opened(wire.out, at, None, None)?;
                 }
                 at
@@ -398,7 +399,7 @@ impl Candidate {
         };
         wire.assembler.part_attributes(wire.out, at, attributes)?;
         match signature {
-            // It signs what came so far: a later turn may not join it with what comes.
+            // The signature covers the text so far: a later turn must not join it with what follows.
             Some(_) => self.close(wire),
             None => Ok(()),
         }
@@ -439,7 +440,7 @@ fn address(place: i64) -> Address<'static> {
     }
 }
 
-/// What else than a text a part is, in its own order.
+/// Returns the kinds of a part other than text, in the order of its members.
 fn kinds(part: &[Member<'_>]) -> Vec<&'static str> {
     let mut out = Vec::new();
     for member in part {
@@ -464,7 +465,7 @@ fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     }
 }
 
-/// The members, with the signature of a text that is no thought among them.
+/// Returns the members as a JSON object, with the signature of a text that is not a thought added.
 fn signed(extra: &ExtraFields<'_>, signature: &str) -> String {
     let mut out = extra.text().unwrap_or_else(|| "{".to_owned());
     if out.pop() != Some('{') {

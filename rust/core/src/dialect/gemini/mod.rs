@@ -1,8 +1,7 @@
-//! Chunks of streamGenerateContent, and whole GenerateContentResponse bodies, as wire deltas.
+//! Decodes chunks of streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
 //!
-//! Knows the members of a chunk beside its candidates, in which order everything counts, and when the answer is over:
-//! there is no terminal marker (the reason stands in `_spec/dialects.json`). What a candidate says is read in `candidate`.
-//! Knows no other dialect, no identity of calls and no framing.
+//! Reads the members of a chunk; `candidate` reads its candidates. Decides when the answer is complete, because there
+//! is no terminal marker (the reason is in `_spec/dialects.json`).
 
 pub(crate) mod calls;
 pub(crate) mod candidate;
@@ -66,23 +65,24 @@ const CANDIDATES: &str = "candidates";
 const FEEDBACK: &str = "promptFeedback";
 const USAGE: &str = "usageMetadata";
 
-/// The decoder of one stream.
+/// Decoder of one stream.
 #[derive(Debug)]
 pub(crate) struct Gemini {
-    /// In order of first sight.
+    /// Candidates in order of first appearance.
     candidates: List<Candidate>,
-    /// The lowest index of a candidate.
+    /// Lowest index of a candidate.
     lowest: Option<i32>,
-    /// All candidates before that place have said why they end.
+    /// Number of candidates at the start of the list that all have a finish reason.
     over: usize,
-    /// Unmodelled members of chunks, as last seen.
+    /// Unmodeled members of chunks, as last seen.
     last_seen: LastSeen,
     started: bool,
     ended: bool,
     envelopes: Envelopes,
 }
 
-/// Limits below these are for payloads that are read in full: what a template has room for must stay within them.
+/// If a limit is below these values, every payload is parsed in full: what a template allows must stay within the
+/// limits.
 const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
 const LEAST_VALUES: u64 = 1 << 16;
 
@@ -99,7 +99,7 @@ impl Gemini {
         }
     }
 
-    /// A chunk, whatever it stands in.
+    /// Decodes a chunk, with or without an envelope.
     fn document<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -143,7 +143,8 @@ impl Gemini {
         if let Some(complaint) = complaint {
             return self.complain(wire, &complaint, payload, notes);
         }
-        // What a template leaves out holds for payloads that follow each other only.
+        // A template depends on the state after the payload it was learned from, so it is valid only while such
+        // payloads directly follow each other.
         let plain = certain
             && !object.wide_integer
             && !payload.tail
@@ -160,7 +161,7 @@ impl Gemini {
         Ok(())
     }
 
-    /// What a chunk was that is nothing but a piece of the text that goes on, and token counts.
+    /// Returns the template of a chunk that contains nothing but a piece of the open text, and token counts.
     fn lesson<'a>(
         &mut self,
         wire: &DecodeContext<'_, '_>,
@@ -186,7 +187,7 @@ impl Gemini {
             && !chunk.has("error")
             && !chunk.has(FEEDBACK);
         let rest = unmodelled(&chunk.members, &FACTS.envelope_fields);
-        // The same members again are no news.
+        // Members that are repeated unchanged are not news.
         let news = self.last_seen.fresh(&rest);
         (plain && roomy && news.is_empty()).then_some(LearnableDelta {
             target: Target::Part(part),
@@ -246,7 +247,8 @@ impl Gemini {
         notes.tell(wire)
     }
 
-    /// The first chunk: what the response calls itself. A recovered one may not say so.
+    /// Reports the start of the response from the first chunk. The id of a chunk recovered after a broken document is
+    /// not trusted.
     fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -287,13 +289,13 @@ impl Gemini {
                 self.candidates.push(Candidate::new(wire, index)?)
             }
         };
-        // Cannot fail: the place was just found or filled.
+        // Cannot fail: the candidate was just found or added.
         self.candidates
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
 
-    /// promptFeedback: a blocked prompt has no candidates, and the blockReason is why there is no answer.
+    /// Handles promptFeedback: a blocked prompt has no candidates, so the blockReason becomes the finish reason.
     fn feedback<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -336,7 +338,7 @@ impl Gemini {
         notes.complain(wire, complaint, payload)
     }
 
-    /// Whether every candidate has said why it ends.
+    /// Returns true if every candidate has a finish reason.
     fn is_over(&mut self) -> bool {
         let rest = self.candidates.iter().skip(self.over);
         self.over += rest.take_while(|one| one.reason.is_some()).count();
@@ -390,7 +392,8 @@ impl Decoder for Gemini {
         Ok(found.length)
     }
 
-    /// `[DONE]`, which some gateways send: the end where every candidate has said why it ends, else nothing.
+    /// Handles `[DONE]`, which some gateways send: it ends the stream if every candidate has a finish reason, and is
+    /// ignored if not.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.is_over() {
             self.finish(wire)?;
@@ -405,7 +408,7 @@ impl Decoder for Gemini {
         self.complain(wire, &complaint, payload, Anomalies::default())
     }
 
-    /// The reasons hold now, there is no later one. They take the place of a terminal marker.
+    /// Reports the finish reasons, because no later ones can come. They take the place of a terminal marker.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
@@ -419,7 +422,7 @@ impl Decoder for Gemini {
     }
 }
 
-/// The chunks of a payload that is a list of them.
+/// Returns the chunks of a payload that is a list of chunks.
 fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
     let items = items(raw);
     if items.is_empty() || items.iter().any(|item| item.kind != Kind::Object) {
@@ -435,7 +438,8 @@ fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
     items.into_iter().map(chunk).collect()
 }
 
-/// Which candidate an entry speaks of; a missing index, or one that is none, is the entry's place.
+/// Returns the index of the candidate that an entry belongs to: the entry's own index, or its place if the index is
+/// missing or invalid.
 fn index<'a>(item: &Object<'a>, place: usize, at: Pointer<'_>, notes: &mut Anomalies<'a>) -> i32 {
     let sent = said(&item.members, "index");
     let number = sent.and_then(integer);

@@ -1,14 +1,14 @@
-//! Streamed arguments: `partialArgs` of a function call, written as one JSON text while they come.
+//! Converts streamed arguments (`partialArgs` of a function call) to one JSON text while they arrive.
 //!
-//! The API streams the leaves of the argument object in document order, each with its JSON path, a string in as many
-//! pieces as it likes. Knows no part and no event. What has no place behind what is written already makes the text
-//! unfinished for good: a call with a hole in it must not look whole.
+//! The API streams the leaves of the argument object in document order, each with its JSON path; a string may come in
+//! any number of pieces. A leaf that does not fit after what was already written leaves the text unfinished for good,
+//! because a call with a hole in it must not look complete.
 
 use crate::json::Text;
 use crate::json::write_string;
 use std::collections::HashSet;
 
-/// Digits of an index in a path.
+/// Maximum number of digits of an index in a path.
 const INDEX_DIGITS: usize = 9;
 
 /// One step of a path.
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Index(u32),
 }
 
-/// The steps of a JSON path from the root, or `None` where it is none, or too deep.
+/// Returns the steps of a JSON path from the root, or `None` if it is malformed or too deep.
 pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
     let mut rest = text.strip_prefix('$')?;
     let mut steps = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// The first step, and what stands behind it.
+/// Returns the first step of a path, and the rest of the path.
 fn step(text: &str) -> Option<(Step, &str)> {
     if let Some(name) = text.strip_prefix('.') {
         let end = name.find(['.', '[', ']']).unwrap_or(name.len());
@@ -53,7 +53,7 @@ fn step(text: &str) -> Option<(Step, &str)> {
     Some((Step::Index(digits.parse().ok()?), behind))
 }
 
-/// A key in quotes, up to and with its bracket.
+/// Parses a key in quotes, through its closing bracket.
 fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
     let mut key = String::new();
     let mut signs = text.char_indices();
@@ -75,29 +75,29 @@ fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
 struct Level {
     is_array: bool,
     count: u32,
-    /// Leads to what was written into it last.
+    /// Step of the entry that was written last.
     key: Option<Step>,
     keys: HashSet<String>,
 }
 
-/// The arguments of one call. What every method gives is the next piece of the JSON text.
+/// Arguments of one call. Each method returns the next piece of the JSON text.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
     levels: Vec<Level>,
-    /// Where the string stands that goes on.
+    /// Path of the string that continues, if any.
     string: Option<Vec<Step>>,
-    /// Something was written.
+    /// True once something was written.
     begun: bool,
     broken: bool,
 }
 
 impl Partial {
-    /// Whether no leaf is unfinished.
+    /// Returns true if no leaf is unfinished.
     pub(crate) fn is_between(&self) -> bool {
         self.string.is_none() && !self.broken
     }
 
-    /// A piece of a string. `None`: it has no place.
+    /// Adds a piece of a string. Returns `None` if it does not fit.
     pub(crate) fn string(
         &mut self,
         steps: Vec<Step>,
@@ -137,21 +137,21 @@ impl Partial {
         })
     }
 
-    /// A number, a boolean or null, whole. `None`: it has no place.
+    /// Adds a complete number, boolean or null. Returns `None` if it does not fit.
     pub(crate) fn leaf(&mut self, steps: &[Step], token: &str) -> Option<Text<'static>> {
         let mut text = self.lead(steps)?;
         text.push_str(token);
         Some(whole(text))
     }
 
-    /// A leaf has no place: from here on the text stays unfinished, and it must not be empty either.
+    /// Handles a leaf that does not fit: from now on the text stays unfinished, and it must not be empty.
     pub(crate) fn spoil(&mut self) -> Text<'static> {
         self.broken = true;
         let begun = std::mem::replace(&mut self.begun, true);
         Text::plain(if begun { "" } else { "{" })
     }
 
-    /// What is missing to a whole object.
+    /// Returns the brackets that complete the object.
     pub(crate) fn close(&self) -> String {
         if self.levels.is_empty() {
             return "{}".to_owned();
@@ -159,14 +159,14 @@ impl Partial {
         self.levels.iter().rev().map(end).collect()
     }
 
-    /// What stands between the last leaf and the one at `steps`: closing, opening, comma and key.
+    /// Returns the text between the last leaf and the one at `steps`: closing and opening brackets, comma and key.
     fn lead(&mut self, steps: &[Step]) -> Option<String> {
         if self.broken {
             return None;
         }
         let mut out = String::new();
         if self.string.take().is_some() {
-            // Its end was not said; the next leaf says it.
+            // The end of the string was not marked, so the next leaf implies it.
             out.push('"');
         }
         let same = |(level, step): &(&Level, &Step)| level.key.as_ref() == Some(*step);
@@ -197,7 +197,7 @@ impl Partial {
 }
 
 impl Level {
-    /// The place of a new member or element, if it is one.
+    /// Starts a new member or element. Returns `None` if it does not fit here.
     fn put(&mut self, step: &Step, out: &mut String) -> Option<()> {
         let fits = match step {
             Step::Index(index) => self.is_array && *index == self.count,

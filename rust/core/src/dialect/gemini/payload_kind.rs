@@ -1,4 +1,5 @@
-//! What kind of payload a document is: a chunk, a chunk in an envelope, a whole body, an error, of use, a note.
+//! Classifies payloads: a chunk, a chunk in an envelope, a whole body, an error, usable after a broken document, or a
+//! note.
 
 use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
@@ -12,7 +13,7 @@ use crate::json::members::Object;
 use crate::json::members::items;
 use crate::json::members::text;
 
-/// What a chunk says of the answer.
+/// Members that identify a chunk.
 const USED: [&str; 5] = [
     "candidates",
     "promptFeedback",
@@ -27,7 +28,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
             ends(object) || object.present("error").is_some() || complains(object)
         })
     },
-    // It looks like a last chunk, and early models end every chunk so.
+    // A whole body looks like a last chunk, and early models end every chunk like this.
     is_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !complains(object))
@@ -57,13 +58,14 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Whether it is a chunk.
+/// Returns true if the object is a chunk.
 pub(crate) fn is_used(object: &Object<'_>) -> bool {
     let used = |name: &str| USED.contains(&name);
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// It says why the answer ends. Another chunk outside of any event is one of several, a JSON document a line.
+/// Returns true if it contains the reason why the answer ends. Any other chunk outside an event stream is one of
+/// several, with one JSON document per line.
 fn ends(object: &Object<'_>) -> bool {
     let says = |holder: &Object<'_>, key| {
         holder
@@ -83,7 +85,7 @@ fn ends(object: &Object<'_>) -> bool {
     candidates.into_iter().all(ended)
 }
 
-/// The chunk itself, where a relay put it into an envelope (`{"response": {...}, "traceId": ...}`).
+/// Returns the chunk in the envelope that a relay added (`{"response": {...}, "traceId": ...}`).
 pub(crate) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
     if is_used(object) {
         return None;
@@ -91,7 +93,7 @@ pub(crate) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
     object.object("response").filter(is_used)
 }
 
-/// The error of a payload object.
+/// Returns the error in a payload object.
 pub(crate) fn error<'a>(
     object: &Object<'a>,
     event: Option<&str>,
@@ -109,7 +111,8 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// A message in words beside its code or status, as gateways write errors without an `error` member.
+/// Returns true for an error without an `error` member, as gateways write it: a message with a code or status, or a
+/// reported failure.
 fn complains(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;

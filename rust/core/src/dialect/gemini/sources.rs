@@ -1,7 +1,6 @@
-//! The sources of one candidate: its grounding chunks, each told once.
+//! Decodes the sources of one candidate: its grounding chunks, each emitted once.
 //!
-//! Chunks of a stream repeat the grounding metadata, or add to it. Knows the kinds of grounding chunks; the metadata as a
-//! whole is kept elsewhere.
+//! Chunks of a stream repeat the grounding metadata, or add to it. `candidate` keeps the metadata as a whole.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
@@ -17,15 +16,15 @@ use std::collections::HashSet;
 
 const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 
-/// What the decoder remembers of the sources of one candidate.
+/// Decoder state for the sources of one candidate.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Grounding chunks as sent; the assembler counts what is told.
+    /// Grounding chunks that were emitted, as sent; the assembler limits their number.
     told: HashSet<String>,
 }
 
 impl Sources {
-    /// The `groundingMetadata.groundingChunks` of a candidate.
+    /// Emits the new entries of a candidate's `groundingMetadata.groundingChunks`.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -50,7 +49,7 @@ impl Sources {
                 .unwrap_or_default();
             let url = word(&members, "uri", notes);
             let title = word(&members, "title", notes);
-            // A web page is its URL and its title; of all else the rest is what it is.
+            // A web page is fully described by its URL and title; for any other kind, the whole chunk is kept.
             let document = Some(raw.text).filter(|_| kind != "web" || url.is_none());
             let DecodeContext { assembler, out } = wire;
             assembler.source(

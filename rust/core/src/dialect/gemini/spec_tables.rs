@@ -1,6 +1,5 @@
-//! Which members of a GenerateContentResponse are modelled, and what counts as an id, a name, a reason or a usage.
-//!
-//! Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+//! Tables of the Gemini dialect from `_spec/dialects.json`: which members of a GenerateContentResponse are modeled,
+//! and what counts as an id, a name, a reason or a usage.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -26,10 +25,10 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "gemini";
 
-/// Names of members.
+/// Names of members, or other words of a table.
 type Fields = Vec<&'static str>;
 
-/// The tables of the dialect.
+/// Tables of the dialect.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) envelope_fields: Fields,
@@ -67,12 +66,12 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
 });
 
 impl Facts {
-    /// What a finish reason means.
+    /// Returns the meaning of a finish reason.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         meaning(DIALECT, raw)
     }
 
-    /// The counts of a usageMetadata object, and the object as sent.
+    /// Returns the counts of a usageMetadata object, together with the object as sent.
     pub(crate) fn usage<'a>(&self, object: &Object<'a>) -> Usage<'a> {
         Usage {
             input_tokens: sum(&object.members, &self.input),
@@ -82,7 +81,7 @@ impl Facts {
     }
 }
 
-/// The numbers that are there, added; `None` of none, and where no number can hold them.
+/// Returns the sum of the members that are numbers, or `None` if there are none or the sum overflows.
 fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
     let numbers = keys.iter().filter_map(|key| {
         let raw = find(members, key)?;
@@ -95,20 +94,20 @@ fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
     total
 }
 
-/// The members of one level that nobody models.
+/// Returns the members of one object that are not modeled, as extra fields.
 pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let rest = unmodelled(members, modelled);
     ExtraFields::of(&rest)
 }
 
-/// The same, as they stand.
+/// Returns the members of one object that are not modeled, as sent.
 pub(crate) fn unmodelled<'a>(members: &[Member<'a>], modelled: &[&str]) -> Vec<Member<'a>> {
     let known = |member: &&Member<'_>| modelled.iter().any(|name| member.key.is(name));
     let rest = members.iter().filter(|member| !known(member));
     rest.copied().collect()
 }
 
-/// A finishReason or a blockReason, unless it says nothing.
+/// Returns a finishReason or a blockReason, unless it is blank or unspecified.
 pub(crate) fn a_reason<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -119,12 +118,12 @@ pub(crate) fn a_reason<'a>(
     is_reason(&reason).then(|| notes.clean(reason))
 }
 
-/// Whether a text says why something ends.
+/// Returns true if a text is a reason: neither blank nor unspecified (`absent_reasons`).
 pub(crate) fn is_reason(text: &Text<'_>) -> bool {
     !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
 
-/// The id exactly as sent, a number as it was written, or nothing.
+/// Returns the id exactly as sent, or `None` if it is unusable. A number is returned as it was written.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -147,7 +146,7 @@ pub(crate) fn an_id<'a>(
     }
 }
 
-/// A string that is no text channel, or `None` where it is blank.
+/// Returns a string that is not streamed text, or `None` if it is blank.
 pub(crate) fn a_word<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -158,19 +157,19 @@ pub(crate) fn a_word<'a>(
     (!is_blank(&word)).then(|| notes.clean(word))
 }
 
-/// Nothing but white space.
+/// Returns true if the text is only white space.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// Whether a member is `true`.
+/// Returns true if a member is `true`.
 pub(crate) fn is_true(holder: &[Member<'_>], key: &str) -> bool {
     find(holder, key).is_some_and(|raw| raw.kind == Kind::True)
 }
 
-/// A createTime (RFC 3339, in UTC as the API writes it) as seconds since 1970.
+/// Converts a createTime (RFC 3339, in UTC as the API writes it) to seconds since 1970.
 pub(crate) fn seconds(text: &str) -> Option<i64> {
     let (date, fraction) = text.strip_suffix('Z')?.split_at_checked(19)?;
     if let Some(digits) = fraction.strip_prefix('.') {
@@ -198,14 +197,14 @@ pub(crate) fn seconds(text: &str) -> Option<i64> {
     if !fits || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Days since 1970 of a date of the proleptic Gregorian calendar; the year begins in March.
+    // Days since 1970 in the proleptic Gregorian calendar, counting years from March.
     let year = year - i64::from(month < 3);
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = 365 * year + leaps + (153 * ((month + 9) % 12) + 2) / 5 + day - 719_469;
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// Whether the decoder looks at the member at `path` of a chunk.
+/// Returns true if the decoder reads the member at `path` of a chunk.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let Some((Some(key), holder)) = path.split_last() else {
@@ -238,7 +237,7 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     fields.contains(key)
 }
 
-/// A member's text on the wire, unless it is null.
+/// Returns a member as sent, unless it is null.
 pub(crate) fn said<'a>(holder: &[Member<'a>], key: &str) -> Option<Raw<'a>> {
     present(find(holder, key))
 }

@@ -1,6 +1,6 @@
-//! What a candidate holds beside texts and function calls: files, code that the model ran, tools of the provider.
+//! Decodes parts of a candidate other than texts and function calls: files, code that the model ran, provider tools.
 //!
-//! Knows the members of these parts. A result without an id is that of the call before it.
+//! A result without an id belongs to the call before it.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -20,7 +20,7 @@ use crate::model::delta::CallSaid;
 use crate::model::delta::ItemKind;
 use std::borrow::Cow;
 
-/// The members of a part that make it one of these.
+/// Members that identify the kinds of parts that this module decodes.
 pub(crate) const KINDS: [&str; 7] = [
     "functionResponse",
     "inlineData",
@@ -32,19 +32,19 @@ pub(crate) const KINDS: [&str; 7] = [
 ];
 const FAILED: [&str; 2] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"];
 
-/// A part as it stands in its candidate.
+/// A part and its place in the candidate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'p, 'a> {
     pub(crate) choice: i32,
-    /// Its number.
+    /// Number of the part in its candidate.
     pub(crate) place: i64,
     pub(crate) part: &'p Object<'a>,
     pub(crate) at: Pointer<'p>,
-    /// What else stands in it.
+    /// Other members of the part.
     pub(crate) extra: &'p ExtraFields<'a>,
 }
 
-/// A part of one of the kinds above.
+/// Decodes a part of one of the kinds in `KINDS`.
 pub(crate) fn read_tool<'a>(
     wire: &mut DecodeContext<'_, '_>,
     kind: &str,
@@ -103,7 +103,7 @@ pub(crate) fn read_tool<'a>(
             let metadata = place.extra.text();
             result(wire, place, id, inner.raw.text, failed, metadata.as_deref())
         }
-        // toolResponse; functionResponse: a relay ran the function itself.
+        // toolResponse, or functionResponse if a relay ran the function itself.
         _ => {
             let metadata = metadata(&["id", "response"]);
             let output = find(members, "response").map_or("null", |raw| raw.text);
@@ -113,7 +113,7 @@ pub(crate) fn read_tool<'a>(
     }
 }
 
-/// A call that the provider runs, whole.
+/// Emits a complete call that the provider runs.
 fn call(
     wire: &mut DecodeContext<'_, '_>,
     place: Place<'_, '_>,
@@ -141,7 +141,8 @@ fn call(
     assembler.item_closed(out, place.choice, Some(ItemKind::Call), address, None, None)
 }
 
-/// The result of a call: without an id, of the one before it; the part is kept where there is none.
+/// Emits the result of a call. Without an id it belongs to the call before it; if there is none, the part is kept as
+/// unknown.
 fn result(
     wire: &mut DecodeContext<'_, '_>,
     place: Place<'_, '_>,

@@ -18,7 +18,7 @@ pub(crate) struct Walked {
 }
 
 /// Returns true if such lists in a valid JSON document have, all together, more entries than `max_values` allows. The
-/// document itself may be a list.
+/// document itself may be a list. A duplicate key of such a list or object also counts as too many.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
     // An entry takes at least two bytes.
@@ -40,7 +40,7 @@ fn has_more_entries(
     }
 }
 
-/// `room`: number of entries that are still allowed. Returns true if there are more.
+/// Returns true if the lists in the object have more than `room` entries, the number that is still allowed.
 fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<bool, ScanError> {
     let mut seen = Vec::new();
     scanner.enter_object()?;
@@ -48,7 +48,7 @@ fn object(scanner: &mut Scanner<'_>, walked: Walked, room: &mut u64) -> Result<b
         let name = key.name();
         if walked.lists.contains(&name.as_ref()) || walked.objects.contains(&name.as_ref()) {
             if seen.contains(&name) {
-                return Ok(true); // only the last duplicate would be read
+                return Ok(true); // treated as too many: only the last duplicate is decoded
             }
             seen.push(name.clone());
         }

@@ -114,7 +114,7 @@ fn unescape(raw: &str) -> Text<'_> {
     let mut rest = raw;
     // A high surrogate that may pair with the next escape.
     let mut high: Option<u16> = None;
-    // Whether anything came before: a low surrogate is kept separate only at the very start.
+    // True once anything came before: a low surrogate is kept separate only at the very start.
     let mut begun = false;
     while !rest.is_empty() {
         let run = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());

@@ -23,7 +23,7 @@ pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(u
 
 /// Returns true if a text has no control characters, whether or not it is JSON.
 pub(crate) fn is_calm(bytes: &[u8]) -> bool {
-    // Without an early exit the compiler emits a few vector instructions.
+    // No early exit, so that the compiler emits a few vector instructions.
     !bytes
         .iter()
         .fold(false, |found, byte| found | (*byte < 0x20))
@@ -153,7 +153,7 @@ fn run(bytes: &[u8], calm: bool) -> usize {
     }
 }
 
-/// Like `run`, for long text: works in blocks, for which the compiler emits a few vector instructions.
+/// Like `run`, for long text: works in blocks, so that the compiler emits a few vector instructions.
 #[inline(never)]
 fn far_run(bytes: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';

@@ -29,7 +29,7 @@ enum Line {
     #[default]
     Blank,
     Comment,
-    /// A payload of its own if the line ends like one.
+    /// Starts like a payload; the end of the line decides whether it is one.
     Payload,
     Other,
 }
@@ -215,12 +215,12 @@ pub(crate) fn has_fields(block: &[u8]) -> bool {
         })
 }
 
-/// Returns the length of the line end with which the bytes end.
+/// Returns the length of the line end at the end of the bytes.
 fn end(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.ends_with(b"\r\n"))
 }
 
-/// Returns the length of the line end with which the bytes begin.
+/// Returns the length of the line end at the start of the bytes.
 fn begin(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.starts_with(b"\r\n"))
 }

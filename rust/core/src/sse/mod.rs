@@ -249,7 +249,7 @@ impl Framer {
         rest
     }
 
-    /// Skips the line end with which `rest` begins.
+    /// Skips the line end at the start of `rest`.
     #[inline]
     fn past_line_end<'i>(&mut self, rest: &'i [u8]) -> &'i [u8] {
         match rest {

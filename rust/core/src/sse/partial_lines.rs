@@ -68,7 +68,7 @@ impl Framer {
                 (b' ' | b'\t', [first, ..])
                     if self.keep_stray && !self.has_stray && is_blank(Some(first)) =>
                 {
-                    // Of the blanks beyond the limit on an event, only one is kept.
+                    // Keep one blank beyond the limit on an event, which is enough to exceed it, but no more.
                     if self.check_event(self.head.len() - 1, 0).is_err() {
                         self.head.pop();
                     }

@@ -154,7 +154,7 @@ impl Candidate {
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = said(members, LOGPROBS) {
-            // They belong to the tokens in this chunk, so the event with those tokens carries them.
+            // Log probabilities belong to the tokens in this chunk, so the event with those tokens carries them.
             carry.add(member(LOGPROBS, raw));
         }
         if let Some(content) = &entry.content {

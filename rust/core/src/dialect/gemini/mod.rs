@@ -149,7 +149,7 @@ impl Gemini {
             && !object.wide_integer
             && !payload.tail
             && payload.event.is_none()
-            && object.raw.text.len() == payload.text.len(); // not one of several
+            && object.raw.text.len() == payload.text.len(); // not one of a list of chunks
         let lesson = plain.then(|| self.lesson(wire, chunk, &entries));
         let lesson = lesson.flatten();
         if lesson.is_none() || open(self) != before {
@@ -187,7 +187,7 @@ impl Gemini {
             && !chunk.has("error")
             && !chunk.has(FEEDBACK);
         let rest = unmodelled(&chunk.members, &FACTS.envelope_fields);
-        // Members that are repeated unchanged are not news.
+        // Members that are repeated unchanged do not count.
         let news = self.last_seen.fresh(&rest);
         (plain && roomy && news.is_empty()).then_some(LearnableDelta {
             target: Target::Part(part),

@@ -1,5 +1,5 @@
-//! Classifies payloads: a chunk, a chunk in an envelope, a whole body, an error, usable after a broken document, or a
-//! note.
+//! Classifies payloads: chunks, chunks in an envelope, whole bodies, errors, documents usable after a broken one, and
+//! notes, which are ignored even after the end.
 
 use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;

@@ -79,7 +79,7 @@ pub(crate) fn read_call<'a>(
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
-    // A client's tool may have the same name as a provider's tool; then the request lists it.
+    // A client's tool may share its name with a provider's tool. If the request lists it, the call is the client's.
     let tools = &reader.wire.out.config.tools;
     let its_own = kind.kind == "custom_tool_call"
         && name.as_deref().is_some_and(|name| {

@@ -59,7 +59,7 @@ impl Sort {
     }
 }
 
-/// Returns the sort of a content part that came in its own event, and the member that contains its text. Returns
+/// Returns the `Sort` of a content part that came in its own event, and the member that contains its text. Returns
 /// `None` for an unknown type.
 pub(crate) fn sorted(part: &Object<'_>, default: Option<Sort>) -> Option<(Sort, &'static str)> {
     let kind = part.string("type");
@@ -121,7 +121,7 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     Ok(())
 }
 
-/// Returns the sort of a summary part, which does not depend on its `type`, or `None` if its `type` is not a string.
+/// Returns the `Sort` of a summary part, which does not depend on its `type`, or `None` if its `type` is not a string.
 fn of_summary<'a>(
     part: &Object<'a>,
     sort: Sort,

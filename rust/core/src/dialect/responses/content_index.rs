@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// The last thing that happened to a part, in order.
+/// Lifecycle stage of a part, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Opened,
@@ -33,7 +33,7 @@ enum Stage {
 }
 
 impl Purpose {
-    /// Returns the stages in which a part may be if an event with an unknown label is to address it.
+    /// Returns the stages of the parts that an event with an unknown label may address.
     fn may_mean(self) -> &'static [Stage] {
         match self {
             Purpose::Open => &[],
@@ -171,7 +171,7 @@ impl ContentIndexes {
         Some(place)
     }
 
-    /// Reserves a position for an opened part of an unknown type.
+    /// Reserves a position for a newly opened part of an unknown type.
     pub(crate) fn skip(&mut self, whom: &Whom<'_>) {
         if whom.sub.is_some()
             && let Some(message) = self.message(whom)

@@ -1,6 +1,6 @@
 //! Decodes OpenAI Responses and OpenResponses streams, and whole `response` bodies, into wire deltas.
 //!
-//! Dispatches on the event type. All event and member names are in `_spec/dialects.json`.
+//! Dispatches on the event type. Most event and member names are in `_spec/dialects.json`.
 
 pub(crate) mod calls;
 pub(crate) mod content;
@@ -243,7 +243,7 @@ impl Responses {
                 .texts
                 .placed(whom, &mut reader.wire, sort, Purpose::Delta);
             if whom.sub != sent {
-                return Ok(()); // a repair rewrites it
+                return Ok(()); // repair rewrites the index
             }
         }
         let address = whom.address();
@@ -293,7 +293,7 @@ impl Responses {
         if scanner.skip().is_ok() && scanner.wide_integer() {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        // Some gateways wrap a lone error object into an array.
+        // Some gateways wrap a lone error object in an array.
         let lone = first_item(raw).and_then(Object::of);
         let lone = lone.and_then(|object| object.get("error"));
         let lone = lone.filter(|raw| !says_nothing(*raw));

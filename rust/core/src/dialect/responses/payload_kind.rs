@@ -1,4 +1,4 @@
-//! Classifies payloads: an error, a whole body, usable after a broken document, or a keepalive.
+//! Classifies payloads: errors, whole bodies, documents usable after a broken one, and keepalives.
 
 use crate::dialect::decode_context::Payload;
 use crate::dialect::decoder::Shapes;

@@ -210,7 +210,7 @@ impl Responses {
     }
 }
 
-/// Returns the members that differ from `said`, the metadata reported at the start, which is parsed again here.
+/// Returns the members of the response that differ from `said`, the metadata reported at the start.
 fn news<'a>(response: &Object<'a>, said: Option<&str>) -> ExtraFields<'a> {
     let mut left = rest(response, &FACTS.response_fields);
     let Some(text) = said else {

@@ -116,7 +116,7 @@ impl Automaton {
         self.is_inside() && plain_run(bytes) == bytes.len() && self.goes_on_with(bytes.len())
     }
 
-    /// Consumes this many bytes, which must not contain a quote, backslash or control character. Returns false,
+    /// Consumes `length` bytes, which must not contain a quote, backslash or control character. Returns false,
     /// without any effect, if they are not inside a string.
     #[inline(always)]
     pub fn goes_on_with(&mut self, length: usize) -> bool {

@@ -18,6 +18,7 @@
 //! The value of each member or item must be consumed by exactly one call: `value`, `skip`, `text`, `number`,
 //! `boolean`, `null`, or by entering it. Call `kind` first if it may be of another kind: a call for the wrong kind is
 //! an error.
+//!
 //! A text is accepted if and only if the automaton accepts it, whatever was requested; error positions are the
 //! automaton's. The scanner does not recurse, and allocates only for strings with escapes.
 

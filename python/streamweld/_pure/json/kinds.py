@@ -1,7 +1,4 @@
-"""What kind of JSON value a member is, told to type checkers as well, and what counts as an integer.
-
-Knows no member and no chunk.
-"""
+"""Type guards for JSON objects and arrays, and conversion of JSON values to integers."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ pub fn push_text(
     pour(desk, choice, slot, piece.as_bytes(), told)
 }
 
-/// Appends argument bytes to a call under a header of its own. An overflow goes to another call.
+/// Appends argument bytes that carry a header. An overflow goes to another call.
 pub fn give(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -232,7 +232,7 @@ pub fn divide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) 
     Ok(())
 }
 
-/// Closes AM3 at the end: splits an unfinished text if the text of each index is a whole object.
+/// Decides AM3 at the end: splits an unfinished text if the text of each index is a whole object.
 pub fn close_fork(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
     let divides = choice.get(slot).is_some_and(|call| {
         !call.is_complete() && call.fork.as_ref().is_some_and(|fork| fork.divides_whole())

@@ -1,5 +1,4 @@
-//! Argument text of one tool call: appends each fragment that keeps the text valid JSON, and repairs the text
-//! otherwise.
+//! Argument text of one tool call: appends each fragment that keeps it valid JSON, and repairs it otherwise.
 //!
 //! Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never
 //! scanned twice. A comparison with the text so far costs at most the length of the fragment, except for the canonical
@@ -7,9 +6,9 @@
 //!
 //! A1   text + fragment is JSON, or the beginning of JSON      append            (conformant streams: only this)
 //! A2   the fragment repeats the finished text                 keep
-//! A3   the text is a placeholder, the fragment is an object   replace           (not if it is a header; `{}` is
-//!                                                                               a placeholder only if one fragment
-//!                                                                               brought it whole)
+//! A3   the text is a placeholder, the fragment is an object   replace           (not if it has a header or follows a
+//!                                                                               repeated header; `{}` counts only
+//!                                                                               if one fragment brought it whole)
 //! A4   the fragment begins with the text so far               extend, and expect the same from later fragments
 //! A4'  every fragment so far began with the one before        replace by the last one      (also at the end)
 //! A5   the fragment equals the one before                     keep
@@ -100,7 +99,7 @@ impl ArgumentText {
         !self.plain && self.automaton.status() == Status::Complete
     }
 
-    /// Returns true if the text is a proper prefix of JSON. The empty text counts.
+    /// Returns true if the text is the incomplete beginning of a JSON value. The empty text counts.
     pub fn is_unfinished(&self) -> bool {
         !self.plain && self.automaton.status() == Status::Prefix
     }
@@ -241,8 +240,8 @@ impl ArgumentText {
         self.doubling.alive = false;
     }
 
-    /// Drops everything beyond `size` after a limit was exceeded. The stream is over, so only the text stays
-    /// consistent.
+    /// Drops everything beyond `size` after a limit was exceeded. Other fields are not updated, because the stream is
+    /// over.
     pub fn undo(&mut self, size: usize) {
         self.overflow.truncate(size.saturating_sub(self.data.len()));
         self.data.truncate(size);
@@ -407,8 +406,8 @@ impl ArgumentText {
             .saturating_sub(self.data.len())
     }
 
-    /// Completes the value with the head of the fragment and returns the rest as overflow. Dropping the hypotheses
-    /// keeps the first of two values.
+    /// Completes the value with the head of the fragment and returns the rest as overflow. Drops both hypotheses,
+    /// so that the value just completed is never replaced.
     fn split<'a>(&mut self, piece: &'a [u8], head: usize) -> Push<'a> {
         let (own, rest) = piece.split_at_checked(head).unwrap_or((piece, &[]));
         self.last = self.data.len();

@@ -3,7 +3,7 @@
 //! The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to it. While the
 //! text may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A call is
 //! emitted only when it has a name and something shows that the name is final: an argument byte, another part, or the
-//! close. No identity rules here.
+//! close. Contains no identity rules.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::text_of;

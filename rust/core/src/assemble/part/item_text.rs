@@ -1,5 +1,4 @@
-//! Text, reasoning and refusal parts that the wire opens and closes: finds the part for a delta, and adds, corrects and
-//! closes text.
+//! Text, reasoning and refusal parts that the wire opens and closes: finds the part for a delta, and updates its text.
 //!
 //! Several parts may be open at once. A part begins with its opening event or with its first text. Text in the opening
 //! event is held back until the deltas show whether they repeat or continue it. An authoritative text replaces the

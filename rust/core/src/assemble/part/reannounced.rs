@@ -2,8 +2,8 @@
 //!
 //! open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
 //!         call
-//! closed  the text is collected without events. At its close, or at the end, the announced call is dropped if it has no
-//!         text or the same name and arguments; the first call takes its text if it has none; otherwise it is a second
+//! closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no text
+//!         or the same name and arguments; the first call takes its text if it has none; otherwise it is a second
 //!         call
 //! another name under the same id: a second call at once, unless it is the close of an open call with that name
 

@@ -20,7 +20,7 @@ Raw = dict[str, str]  # member -> its text on the wire
 
 # Keys come from the sender, so the number and length of remembered members must not grow with the stream.
 _REMEMBERED = 64
-_LONGEST_KEY = 256  # characters
+_LONGEST_KEY = 256  # in characters
 _LONGEST = 4096
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')

@@ -48,10 +48,10 @@ class Splitter:
 
     def __init__(self) -> None:
         self._in_line = False  # the last line has bytes and no end
-        self._begun = False  # the block has a line
+        self._begun = False  # the block has at least one line
         self._comment = False  # the last line is a comment and has no end
         self._document: bool | None = False  # the line may be a document outside of any field; None: only blanks so far
-        self._last = 0  # the last byte of that line
+        self._last = 0  # last byte of the current line
         self._waits = False  # the block has a line that must wait for the end of the block; so must later lines
         self._after_cr = False
         self._ended = False  # the last byte ended a block

@@ -44,7 +44,7 @@ class Pending:
     event: str
     id: str
     retry: int | None
-    stray: bytes | None  # the stray lines, as `data`
+    stray: bytes | None  # the stray lines, including an incomplete last one; None if there are none
     stray_offset: int
     partial: bool  # the last line, of any kind, had no line end
     mid_utf8: bool  # the input ends inside a UTF-8 sequence

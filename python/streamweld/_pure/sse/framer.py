@@ -78,7 +78,7 @@ class Framer:
         self._block_offset: int = -1
         self._size: int = 0  # total length of its complete data and stray lines, each with its line end
         self._data = _Pieces()
-        self._data_offset: int = -1  # -1 without a data line
+        self._data_offset: int = -1  # -1 if the block has no data line
         self._stray = _Pieces()
         self._stray_offset: int = -1
         self._stray_given: bool = False  # a stray line was emitted before the blank line

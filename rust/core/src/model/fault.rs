@@ -115,7 +115,7 @@ pub struct Facts {
     pub event_type: Option<String>,
     /// The first bytes of the payload, at most `RAW_HEAD`.
     pub raw: Vec<u8>,
-    /// The place was set.
+    /// True once `at` has set the place.
     pub placed: bool,
     pub extra: Extra,
 }
@@ -207,7 +207,7 @@ impl Fault {
         fault
     }
 
-    /// Sets the place.
+    /// Sets byte offset and ordinal of the payload.
     #[must_use]
     pub fn at(mut self, byte_offset: u64, event_ordinal: u64) -> Fault {
         self.byte_offset = byte_offset;

@@ -42,7 +42,7 @@ impl<T> Default for LazyBox<T> {
 }
 
 impl<T: Default> LazyBox<T> {
-    /// Returns true if the value was never written to.
+    /// Returns true if the box is not allocated.
     pub fn is_blank(&self) -> bool {
         self.0.is_none()
     }

@@ -342,7 +342,7 @@ impl<'a> Output<'a> {
         fits
     }
 
-    /// Counts notes that were not even collected.
+    /// Counts notes that the caller dropped before reporting them.
     pub(crate) fn skip_notes(&mut self, notes: usize) {
         self.ledger.left_out += notes;
     }
@@ -358,7 +358,7 @@ impl<'a> Output<'a> {
         self.diagnose(Code::NOTES_LEFT_OUT, None, &count.to_string())
     }
 
-    /// Records a diagnostic at the place of another payload than the current one.
+    /// Records a diagnostic at the place of a payload other than the current one.
     #[cold]
     pub(crate) fn diagnose_at(
         &mut self,

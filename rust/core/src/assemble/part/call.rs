@@ -50,7 +50,7 @@ pub struct Call {
     pub last_id: Option<Id>,
     /// Slot of an earlier call that had the same id.
     pub first: Option<usize>,
-    /// A later call with the same id was closed first, and the id is reserved for this one.
+    /// The id is reserved for this call, because a later call with the same id was closed first.
     pub keeps_id: bool,
     pub id_changed: bool,
     /// Item id on the wire.
@@ -65,7 +65,7 @@ pub struct Call {
     pub custom: bool,
     pub text: ArgumentText,
     pub joiner: Surrogates,
-    /// The text is that of an object payload.
+    /// The arguments were sent as an object, and the text is its JSON.
     pub object_arguments: bool,
     /// Result of merging several object payloads. Takes the place of the text.
     pub merge: Option<Box<ObjectMerge>>,
@@ -95,7 +95,7 @@ pub struct Call {
     pub dropped: bool,
     /// The wire closed the call.
     pub ended: bool,
-    /// The closing event was the first one for this call.
+    /// The first event of the call was its closing event.
     pub unopened: bool,
     /// `ToolCallStarted` was emitted. `text.shown` counts the emitted text.
     pub started: bool,

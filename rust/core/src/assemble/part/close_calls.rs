@@ -5,8 +5,8 @@
 //! pair       give the arguments of the only nameless call to the only named call without arguments
 //! drop       drop tentative calls without arguments, and nameless calls without any text
 //! unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
-//! dedupe     merge calls with the same id, name and arguments; without an id, with the same index (AM5)
-//! opening    merge a call that was opened under one id and closed under another
+//! dedupe     drop the later of two calls with the same id, name and arguments; without an id, with the same index (AM5)
+//! opening    drop the duplicate of a call that was opened under one id and closed under another
 //! set aside  ignore a placeholder if the response ended without a reason
 //! identify   make ids unique, mint missing ones
 //! judge      complete, empty, incomplete or invalid, with a reason: `classify`
@@ -136,7 +136,7 @@ pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usi
     Ok(())
 }
 
-/// Decides about held-back text and open ambiguities, as no more fragments can arrive.
+/// Decides about held-back text and open ambiguities of a call, because no more fragments can arrive.
 fn settle(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, ended: bool) -> Step {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
@@ -185,7 +185,7 @@ fn drop_empty(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) 
     Ok(())
 }
 
-/// Drops complete arguments that were repeated outside of any call: no id and no name, so not another call.
+/// Drops calls without a name and id whose complete arguments repeat those of a named call.
 fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
     let is_echo = |call: &&Call| {
         let is_undecided = !call.dropped && call.verdict.is_none();

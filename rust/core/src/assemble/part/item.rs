@@ -22,7 +22,7 @@ pub struct ItemPart {
     pub place: usize,
     pub sub: Option<i64>,
     pub joiner: Surrogates,
-    /// Text of the opening event, while the deltas may still repeat it.
+    /// Text of the opening event, as long as the deltas may still repeat it.
     pub snapshot: Option<String>,
     /// Number of bytes of the snapshot that the deltas have repeated.
     pub again: usize,
@@ -156,9 +156,9 @@ pub struct Item {
     pub own_text: bool,
     /// The whole arguments were received.
     pub valued: bool,
-    /// An earlier, closed call that this item announces again, while that is undecided.
+    /// Earlier item whose closed call this one announces again; set until `decide`.
     pub first: Option<usize>,
-    /// Item that this one turned out to be another name of.
+    /// The earlier item, if this one turned out to announce the same call.
     pub heir: Option<usize>,
     pub restated: bool,
     pub again_said: bool,

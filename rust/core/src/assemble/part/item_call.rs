@@ -2,7 +2,8 @@
 //!
 //! opening   its arguments are a snapshot: the deltas repeat it, continue it, or do not mention it
 //! deltas    go through the argument rules of `arguments`, as in Chat
-//! value     replaces the streamed text, unless it is empty, or {} over real arguments, or not an object over one
+//! value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is a
+//!           placeholder or not an object
 //! close     a call with text, or one that the provider executes, is final; other calls stay open until the end
 //!           of the choice, or until text arrives
 //!
@@ -154,8 +155,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids that led to the item: the first ones become its own, the others aliases. `other`: an unexpected id to
-/// report.
+/// Stores the ids that addressed the item: the first ones become its own, the others aliases. `other`: an unexpected
+/// id to report.
 pub fn note_ids(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -101,8 +101,8 @@ impl Choice {
 /// Returns the part of the item that a delta addresses.
 ///
 /// Prefers the part with the same `sub`. Otherwise returns the last part of the channel, because some gateways send a
-/// new content_index in every delta – unless the part is closed, its whole text was received, or its `sub` proved to be
-/// meaningful.
+/// new content_index in every delta. Returns `None` if that part is closed, its whole text was received, or its `sub`
+/// proved to be meaningful.
 pub fn find_part(
     choice: &Choice,
     item: usize,

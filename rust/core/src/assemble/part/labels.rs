@@ -77,7 +77,7 @@ impl Labels {
 
     /// Stores the closing text of a label. Returns false if it does not address a run of the part.
     ///
-    /// An unknown label stands for the first label that has this text and no close yet.
+    /// An unknown label is mapped to the first label that has this text and no close yet.
     pub fn note_close(&mut self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;

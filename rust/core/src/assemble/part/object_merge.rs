@@ -72,7 +72,7 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
                 place
             }
         };
-        // Unreachable fallback: the place was just found or filled.
+        // Cannot panic: the place was just found or filled.
         #[allow(clippy::indexing_slicing)]
         &mut self.members[place].1
     }

@@ -30,7 +30,7 @@ impl Attributes {
     }
 }
 
-/// One part of one of the three channels.
+/// One text, reasoning or refusal part.
 #[derive(Clone, Debug)]
 pub struct TextPart {
     pub part: u32,

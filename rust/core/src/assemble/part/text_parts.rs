@@ -225,8 +225,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// Corrects the only part of a channel to the text of a terminal message, if it is still open. Returns false if it
-    /// could not.
+    /// Replaces the text of the only part of a channel by that of a terminal message, if the part is still open. Returns
+    /// false if nothing was replaced.
     pub fn correct(
         &mut self,
         desk: &mut RuleContext<'_, '_>,

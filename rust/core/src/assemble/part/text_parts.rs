@@ -225,8 +225,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// Replaces the text of the only part of a channel by that of a terminal message, if the part is still open. Returns
-    /// false if nothing was replaced.
+    /// Replaces the text of the only part of a channel by that of a terminal message, if the part is still open.
+    /// Returns false if nothing was replaced.
     pub fn correct(
         &mut self,
         desk: &mut RuleContext<'_, '_>,

@@ -5,7 +5,7 @@
 //! pair       give the arguments of the only nameless call to the only named call without arguments
 //! drop       drop tentative calls without arguments, and nameless calls without any text
 //! unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
-//! dedupe     drop the later of two calls with the same name, arguments and id; or index, without ids (AM5)
+//! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
 //! opening    drop the duplicate of a call that was opened under one id and closed under another
 //! set aside  ignore a placeholder if the response ended without a reason
 //! identify   make ids unique, mint missing ones

@@ -1,11 +1,11 @@
 # ruff: noqa: SLF001 (a copy of an automaton is made by the automaton)
-"""Says, piece by piece, whether a text is still a prefix of one JSON value (RFC 8259), is one whole one, or is broken.
+"""Incremental JSON validator: reports whether a text is a prefix of one JSON value (RFC 8259), complete, or broken.
 
-It is the only verdict on JSON in this backend: other modules build values, this one says what is valid and where it
-stops being so. It knows no tool calls, no chunks and no encoding beyond "UTF-8 bytes", and builds no value.
+All JSON validation of this backend happens here: other modules build values, this one decides what is valid and at
+which byte it stops being so. Reads UTF-8 bytes and builds no values.
 
-Every byte is looked at a bounded number of times, however the text was cut: a regular expression eats what lies whole
-in one piece (a member, an element, a run of string text), the states carry over what does not.
+Each byte is examined a bounded number of times, however the text is cut: a regular expression consumes tokens that lie
+whole in one piece (a member, an element, a run of string text), and the states carry the rest over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_DEPTH: Final = LIMITS["max_json_depth"] or 128
 
 
 class Automaton:
-    """Feed it pieces of any size; the state after the last byte does not depend on how the bytes were cut."""
+    """Validate a text fed in pieces of any size. The final state does not depend on how the text was cut."""
 
     __slots__ = (
         "_hex",
@@ -46,8 +46,8 @@ class Automaton:
 
     def __init__(self, max_depth: int | None = None) -> None:
         self.max_depth: int = MAX_DEPTH if max_depth is None else max_depth
-        # Bytes fed; once broken, the offset of the first byte that cannot belong to the value (for a number that is too
-        # big, of the byte behind it: only there it is known to be one).
+        # Number of bytes fed. Once broken: offset of the first byte that cannot belong to the value. For a number that
+        # is too big, this is the byte after it, because only there is its size certain.
         self.pos: int = 0
         self.reason: Reason | None = None
         self.root: Root | None = None  # None while only white space was seen
@@ -55,24 +55,24 @@ class Automaton:
         self.big_integer: bool = False  # an integer outside [-2^63, 2^64-1] was seen
         self.lone_surrogate: bool = False  # an escaped surrogate without its pair was seen
         self._state: int = _VALUE
-        self._stack: int = 0  # one bit a level, innermost lowest: 1 is an object. An int keeps copies cheap.
+        self._stack: int = 0  # one bit per level, innermost lowest: 1 is an object. An int keeps copies cheap.
         self._in_key: bool = False
-        self._literal: bytes = b""  # what is left of true, false, null
-        self._hex: int = 0  # the \u escape so far
+        self._literal: bytes = b""  # rest of true, false or null
+        self._hex: int = 0  # value of the \u escape so far
         self._hex_left: int = 0
-        self._high: bool = False  # the text just before is an escaped high surrogate
+        self._high: bool = False  # the preceding text is an escaped high surrogate
         self._number: Numeral = _NO_NUMBER
 
     @property
     def verdict(self) -> Verdict:
-        """Of what was fed. A number that stands alone is "prefix" until `finish`: more digits may come."""
+        """Verdict on the text fed so far. A bare number is "prefix" until `finish`, because more digits may follow."""
         if self.reason is not None:
             return "broken"
         return "complete" if self._state == _END else "prefix"
 
     @property
     def final(self) -> Verdict:
-        """What `verdict` would be if the text ended here."""
+        """The value that `verdict` would have if the text ended here."""
         return self.copy().finish()
 
     @property
@@ -99,19 +99,19 @@ class Automaton:
         return twin
 
     def after(self, data: bytes | str) -> Automaton:
-        """A copy that was fed `data`: what an append would make of the text."""
+        """Return a copy that was fed `data`, to test an append."""
         twin = self.copy()
         twin.feed(data)
         return twin
 
     def finish(self) -> Verdict:
-        """The text ends here: settles a number that stands alone. What is unfinished stays "prefix"."""
+        """End the text: completes a bare number. Unfinished text stays "prefix"."""
         if self.depth == 0 and self._state in _NUMBER_CAN_END:
             self._end_number(self.pos)
         return self.verdict
 
     def feed(self, data: bytes | str) -> Verdict:
-        """Take more bytes (a str stands for its UTF-8) and return `verdict`. Once broken, nothing changes any more."""
+        """Feed more bytes (a str is encoded as UTF-8) and return `verdict`. A broken state never changes."""
         if self.reason is not None:
             return "broken"
         if isinstance(data, str):
@@ -154,8 +154,8 @@ class Automaton:
         self.pos = base + end
         return self.verdict
 
-    # One token or a piece of it. Each takes the offset of an unread byte and gives that of the next one; where the text
-    # breaks, the state says so.
+    # Each of these methods reads one token or a piece of it. It takes the offset of an unread byte and returns the
+    # offset of the next one. If the text breaks, it sets the state.
 
     def _step(self, state: int, data: bytes, at: int) -> int:
         if _COLON <= state <= _END:
@@ -188,7 +188,7 @@ class Automaton:
         return at + 1
 
     def _land(self, byte: int, at: int) -> None:
-        """Behind a whole last member or element, or behind the bracket that opens one."""
+        """Update the state after a complete last member or element, or after an opening bracket."""
         if byte == _OPEN_OBJECT:
             self._push(True, at - 1)
         elif byte == _OPEN_ARRAY:
@@ -234,7 +234,7 @@ class Automaton:
             self._number = _NEGATIVE if byte == _MINUS_SIGN else _NO_NUMBER
             self._state = _MINUS if byte == _MINUS_SIGN else _ZERO if byte == _ZERO_SIGN else _INTEGER
             if self._state == _INTEGER:
-                return at  # the digits are counted where all are
+                return at  # leave all digits to `_digits`, which counts them
         else:
             self._push(kind == "object", at)
         return at + 1
@@ -265,7 +265,7 @@ class Automaton:
         return at + len(piece)
 
     def _end_run(self, byte: int, at: int) -> int:
-        """Behind a run of string text."""
+        """Update the state after a run of string text."""
         if byte == _QUOTE:
             self._state = _COLON if self._in_key else _AFTER if self.depth else _END
         elif byte == _BACKSLASH:
@@ -275,7 +275,7 @@ class Automaton:
         return at + 1
 
     def _after_high(self, data: bytes, at: int) -> int:
-        """In a string, right behind an escaped high surrogate: only an escape may still pair it."""
+        """Read the byte after an escaped high surrogate in a string: only an escape may still pair it."""
         if data[at] == _BACKSLASH:
             self._state = _ESCAPE
             return at + 1
@@ -308,15 +308,15 @@ class Automaton:
         return at + len(piece)
 
     def _unit(self, unit: int) -> None:
-        """One escaped UTF-16 code unit is whole."""
+        """Process one complete escaped UTF-16 code unit."""
         is_low = 0xDC00 <= unit <= 0xDFFF
-        if is_low != self._high:  # a low one alone, or a high one that this does not pair
+        if is_low != self._high:  # a low one without a high one before it, or a high one that this one does not pair
             self.lone_surrogate = True
         self._high = 0xD800 <= unit <= 0xDBFF
         self._state = _STRING
 
     def _digits(self, state: int, data: bytes, at: int) -> int:
-        """In a number: a run of digits, or the one byte that leads to the next part of it."""
+        """Read part of a number: a run of digits, or the byte that starts its next part."""
         if state != _ZERO:
             stop = _skip(_DIGITS, data, at)
             if stop > at:
@@ -336,12 +336,12 @@ class Automaton:
             self._state = _E
             return at + 1
         self._end_number(at)
-        return at  # the byte behind a number belongs to what is around it
+        return at  # the byte after a number belongs to the enclosing value
 
     def _take_digits(self, state: int, digits: bytes, stop: int) -> int:
         if state == _MINUS and digits.startswith(b"0"):
             self._state = _ZERO
-            return stop - len(digits) + 1  # a digit behind it is an error of the state ZERO
+            return stop - len(digits) + 1  # a digit after it is an error in the state ZERO
         if state in _INTEGER_PART:
             self._number = self._number.with_integer(digits)
             self._state = _INTEGER
@@ -368,7 +368,7 @@ class Automaton:
 
 
 def examine(data: bytes | str, max_depth: int | None = None) -> Automaton:
-    """An automaton at the end of one whole text."""
+    """Return the automaton at the end of a complete text."""
     automaton = Automaton(max_depth)
     automaton.feed(data)
     automaton.finish()
@@ -376,12 +376,12 @@ def examine(data: bytes | str, max_depth: int | None = None) -> Automaton:
 
 
 def _skip(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
-    """Where a run that may be empty ends."""
+    """Return the end of a run, which may be empty."""
     run = pattern.match(data, at)
     return at if run is None else run.end()
 
 
-# A value may start / an array was opened / an object was opened / behind a comma in an object ...
+# States: before a value, after `[`, after `{`, after a comma in an object, and so on.
 _VALUE, _FIRST, _FIRST_KEY, _KEY, _COLON, _AFTER, _END, _STRING, _ESCAPE, _HEX, _LITERAL = range(11)
 _MINUS, _ZERO, _INTEGER, _DOT, _FRACTION, _E, _E_SIGN, _EXPONENT = range(11, 19)
 _BROKEN: Final = 19
@@ -406,8 +406,8 @@ _KIND: Final[dict[int, Root]] = {
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _DIGITS: Final = re.compile(rb"[0-9]*")
 _HEX_DIGITS: Final = re.compile(rb"[0-9a-fA-F]*")
-# String text with its escapes; a surrogate escape only with its pair, so that the states see every lone one. The count
-# keeps the engine's memory bounded.
+# String text with its escapes. A surrogate escape matches only together with its pair, so that the states see every
+# lone one. The repetition count bounds the engine's memory.
 _BODY: Final = re.compile(
     rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}'
     rb'|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))[^"\\\x00-\x1f]*){0,64}'

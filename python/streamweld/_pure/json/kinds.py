@@ -1,7 +1,4 @@
-"""What kind of JSON value a member is, told to type checkers as well, and what counts as an integer.
-
-Knows no member and no chunk.
-"""
+"""Type guards for JSON objects and arrays, and conversion of JSON values to integers."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def integer(value: object) -> int | None:
-    """An integer within 64 bits, also where a gateway wrote it as `1.0` or `"1"`."""
+    """Return an integer within 64 bits, even if it was sent as `1.0` or `"1"`; None for any other value."""
     if isinstance(value, str):
         digits = value.lstrip("0")
         if not value.isascii() or not value.isdigit() or len(digits) > _DIGITS:

@@ -1,6 +1,6 @@
-"""The members of a payload that nobody models: kept as sent, and joined into one raw JSON object.
+"""Extract payload members that are not modeled, as raw JSON text, and join them into one JSON object.
 
-Knows raw JSON texts. Knows no dialect (which members are modelled comes from outside), no events, and builds no values.
+The dialects pass in which members are modeled. No values are built.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ __all__ = ["Raw", "as_object", "compact", "leftovers", "may_remember"]
 
 Raw = dict[str, str]  # member -> its text on the wire
 
-# Keys are the sender's: how many members are remembered, and how long ones, must not grow with the stream.
+# Keys come from the sender, so the number and length of remembered members must not grow with the stream.
 _REMEMBERED = 64
-_LONGEST_KEY = 256  # characters
+_LONGEST_KEY = 256  # in characters
 _LONGEST = 4096
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')
 
 
 def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-    """The unmodelled members of one object, null ones aside, in wire order."""
+    """Return the members of one object that are not modeled, in wire order, without null ones."""
     if modelled.issuperset(value):
         return {}
     if all(value[key] is None for key in value.keys() - modelled):
@@ -37,7 +37,7 @@ def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: 
 
 
 def may_remember(known: Raw, key: str, raw: str) -> bool:
-    """Whether the member may be put there to be told once; a known one that may not is forgotten."""
+    """Return whether the member may be remembered to emit it only once. Forgets a known member that became too long."""
     if len(raw) <= _LONGEST and len(key) <= _LONGEST_KEY:
         return key in known or len(known) < _REMEMBERED
     if key in known:
@@ -46,12 +46,12 @@ def may_remember(known: Raw, key: str, raw: str) -> bool:
 
 
 def as_object(members: Mapping[str, str]) -> str | None:
-    """One raw JSON object of members, or None where there is none."""
+    """Join members into one raw JSON object. Returns None if there are none."""
     if not members:
         return None
     return "{" + ",".join(f"{json.dumps(key)}:{raw}" for key, raw in members.items()) + "}"
 
 
 def compact(raw: str) -> str:
-    """A JSON text without the white space between its tokens."""
+    """Return a JSON text without the white space between its tokens."""
     return _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else "", raw)

@@ -1,4 +1,4 @@
-"""How big a JSON number token is, in bounded memory, and integers of any length. It knows no JSON beyond numbers."""
+"""Size of a JSON number token in bounded memory, and conversion of integers of any length."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 
 class Numeral(NamedTuple):
-    """What must be known of a number token to judge its size, whatever its length. Immutable, so copies share it."""
+    """The facts about a number token that decide its size, whatever its length. Immutable, so copies share it."""
 
     negative: bool = False
     integer_digits: int = 0  # 0 for a zero before the point
-    significant: bytes = b""  # the first digits from the first that is not 0, integer and fraction together
-    leading_zeros: int = 0  # behind the point, before the first significant digit
+    significant: bytes = b""  # first digits from the first nonzero one on, integer and fraction together
+    leading_zeros: int = 0  # after the point, before the first significant digit
     exponent: int = 0
     exponent_negative: bool = False
 
@@ -44,7 +44,7 @@ class Numeral(NamedTuple):
         return int(self.significant) > (1 << 63 if self.negative else (1 << 64) - 1)
 
     def overflows_double(self) -> bool:
-        """Whether the nearest double is infinity: decided exactly, on the first 309 digits."""
+        """Return whether the nearest double is infinity. Exact: compares the first 309 digits."""
         if not self.significant:
             return False
         power = self.integer_digits - 1 if self.integer_digits else -1 - self.leading_zeros
@@ -55,7 +55,7 @@ class Numeral(NamedTuple):
 
 
 def exact_int(digits: str) -> int:
-    """The integer of a JSON token of any length: `int()` refuses more than 4,300 digits, and takes quadratic time."""
+    """Convert an integer token of any length: `int()` rejects over 4,300 digits and takes quadratic time."""
     if len(digits) <= _DIRECT:
         return int(digits)
     negative = digits.startswith("-")
@@ -81,7 +81,7 @@ def exact_int(digits: str) -> int:
 
 
 def exact_digits(value: int) -> str:
-    """The digits of an integer of any length: `str()` refuses more than 4,300 of them."""
+    """Return the digits of an integer of any length: `str()` rejects more than 4,300 of them."""
     pieces: list[str] = []
     rest = abs(value)
     while rest >= _PIECE:
@@ -91,11 +91,12 @@ def exact_digits(value: int) -> str:
     return "".join(reversed(pieces))
 
 
-# The lowest limit that sys.set_int_max_str_digits takes is 640 digits: at or below it int() works in every process.
+# The lowest limit that sys.set_int_max_str_digits accepts is 640 digits: up to that length int() works in every
+# process.
 _DIRECT: Final = 640
 _PIECE: Final = 10**_DIRECT
-_HUGE: Final = 10**30  # above every count of digits that memory can hold
-# The least decimal that rounds to infinity: halfway between the largest double and 2^1024.
+_HUGE: Final = 10**30  # greater than any number of digits that fits in memory
+# The smallest decimal that rounds to infinity: halfway between the largest double and 2^1024.
 _INFINITE: Final = str((1 << 1024) - (1 << 970)).encode()
 _SIGNIFICANT: Final = len(_INFINITE)
 _INFINITE_POWER: Final = _SIGNIFICANT - 1

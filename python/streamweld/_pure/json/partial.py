@@ -1,8 +1,8 @@
-"""Reads one JSON object while its text arrives: the value so far, the string that is open, and what changed.
+"""Parse one JSON object while its text arrives: the value so far, the open string, and the changes.
 
-The automaton decides what is valid, so this only has to find tokens. Each character is looked at a bounded number of
-times, however the text was cut. Nothing goes beyond what was sent: a number that may go on, a key without its value and
-half an escape are left out until they are whole.
+The automaton validates the text, so this module only finds tokens. Each character is examined a bounded number of
+times, however the text was cut. Nothing is guessed: a number that may continue, a key without its value and half an
+escape are omitted until they are complete.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Where a value stands in the arguments: keys and list positions, from the outermost."""
+"""Path of a value in the arguments: keys and list positions, from the outermost."""
 
 
 class ArgumentsChange(NamedTuple):
     """One change of the arguments.
 
     `fragment`: text was appended to the string at `path`, which is not finished; `value` is that text.
-    `value`: the value at `path` is finished, and stays as it is unless a `reset` follows. The fragments of a string add
-    up to it. A list or an object follows what it holds.
-    `reset`: what was shown so far was wrong and is gone; the corrected arguments follow.
+    `value`: the value at `path` is finished and does not change unless a `reset` follows. The fragments of a string add
+    up to it. A list or an object is reported after its contents.
+    `reset`: all earlier changes are void; the corrected arguments follow.
     """
 
     kind: Literal["fragment", "value", "reset"]
@@ -36,22 +36,22 @@ class ArgumentsChange(NamedTuple):
 
 
 class OpenString(NamedTuple):
-    """The string that is being sent, at the end of the arguments."""
+    """The unfinished string at the end of the arguments."""
 
     path: Path
     fragments: Sequence[str]
 
     @property
     def text(self) -> str:
-        """The string so far, joined anew at each access."""
+        """The string so far, joined again at each access."""
         return "".join(self.fragments)
 
 
 class PartialObject:
-    """The object of a text that is fed in pieces of any size, and may break off anywhere.
+    """Parse an object from text that is fed in pieces of any size and may end anywhere.
 
     Args:
-        number: what reads a number; JsonFault stops the reading.
+        number: Parses a number token. JsonFault ends the parsing.
     """
 
     __slots__ = (
@@ -73,20 +73,20 @@ class PartialObject:
     def __init__(self, number: Callable[[str], Any]) -> None:
         self.root: dict[str, Any] | None = None
         self.tail: OpenString | None = None
-        self.changes: list[ArgumentsChange] = []  # whoever reads them removes them
-        self.is_broken = False  # the text cannot become an object any more
+        self.changes: list[ArgumentsChange] = []  # consumers remove the changes that they read
+        self.is_broken = False  # the text cannot become an object
         self._number = number
         self._automaton = Automaton()
         self._state: Literal["between", "string", "scalar"] = "between"
-        self._held = ""  # an escape that is cut: at most 12 characters, or 18 with a high surrogate before it
-        self._pieces: list[str] = []  # of the key or scalar that is being read, or of the string since the last change
+        self._held = ""  # an incomplete escape: at most 12 characters, or 18 with a high surrogate before it
+        self._pieces: list[str] = []  # pieces of the key or scalar being read, or of the string since the last change
         self._is_key = False  # the string is a key
-        self._key: str | None = None  # of the member whose value comes next
+        self._key: str | None = None  # key of the member whose value comes next
         self._stack: list[dict[str, Any] | list[Any]] = []
         self._paths: list[Path] = []
 
     def feed(self, text: str) -> None:
-        """Take more of the text. Once it is broken, nothing changes any more."""
+        """Feed more text. Once the text is broken, the state no longer changes."""
         if self.is_broken:
             return
         automaton = self._automaton
@@ -99,11 +99,11 @@ class PartialObject:
             return
         try:
             self._read(text)
-        except JsonFault:  # an integer of more digits than `.parsed` accepts
+        except JsonFault:  # an integer with more digits than `.parsed` accepts
             self.is_broken = True
 
     def complete_tail(self) -> None:
-        """Put the open string where it belongs, as if it ended here. Nothing can be fed after that."""
+        """Store the open string as if it ended here. Do not feed text after that."""
         if self.tail is not None:
             self._add(self.tail.text)
 
@@ -153,7 +153,7 @@ class PartialObject:
         if at < len(text) and text[at] == '"':
             self._end_string()
             return at + 1
-        # The text ends here, perhaps within an escape or between the two halves of a surrogate pair.
+        # The piece of text ends here, perhaps inside an escape or between the two halves of a surrogate pair.
         if run is not None:
             high = _HIGH_AT_END.search(run[0])
             if high is not None and not _is_escaped(run[0], high.start()):
@@ -176,7 +176,7 @@ class PartialObject:
         self.changes.append(ArgumentsChange("value", tail.path, value))
 
     def _show(self) -> None:
-        """Report what came of the open string."""
+        """Report the new text of the open string."""
         text = _unescape("".join(self._pieces))
         self._pieces.clear()
         if text:
@@ -189,7 +189,7 @@ class PartialObject:
         if run is not None:
             self._pieces.append(run[0])
             at = run.end()
-        # More digits may follow a number; a literal is whole with its last letter.
+        # More digits may follow a number; a literal is complete with its last letter.
         ended = at < len(text)
         token = "".join(self._pieces) if ended or self._pieces[0][0] in "tfn" else ""
         if not ended and token not in _WORDS:
@@ -209,7 +209,7 @@ class PartialObject:
         self._paths.append(path)
 
     def _here(self) -> Path:
-        """The path of the value that comes next."""
+        """Return the path of the next value."""
         if not self._stack:
             return ()
         top = self._stack[-1]
@@ -228,14 +228,14 @@ class PartialObject:
 
 
 def _unescape(text: str) -> str:
-    """The text that stands between two quotes."""
+    """Decode the text between two quotes."""
     if "\\" not in text:
         return text
     return replace_lone_surrogates(cast("str", json.loads(f'"{text}"')))
 
 
 def _is_escaped(text: str, at: int) -> bool:
-    """Whether the backslash there is the second one of an escape."""
+    """Return whether the backslash at `at` is itself escaped."""
     start = at
     while start and text[start - 1] == "\\":
         start -= 1
@@ -245,6 +245,6 @@ def _is_escaped(text: str, at: int) -> bool:
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _SEPARATOR: Final = re.compile(r"[ \t\n\r,:]*")
 _SCALAR: Final = re.compile(r"[^ \t\n\r,\]}]+")
-# Characters and whole escapes of a string. Nothing is given back, so that the engine needs no memory for a way back.
+# Characters and whole escapes of a string. Possessive, so that the engine stores no backtracking positions.
 _RUN: Final = re.compile(r'(?:[^"\\]++|\\(?:[^u]|u[0-9a-fA-F]{4}))++')
 _HIGH_AT_END: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")

@@ -1,8 +1,7 @@
-"""The one door through which this backend's decoders read JSON payloads.
+"""Parse JSON payloads for the decoders: values, raw text of members, big integers and duplicate keys.
 
-It gives Python values, the raw text of chosen members on demand, and what must be said about a payload: integers
-outside 64 bits and keys that stand twice. It knows no dialect and no policy. The automaton gives the verdict; the
-scanner of the standard library is used only for what both are known to read alike.
+All payloads of this backend are parsed here. The automaton decides what is valid; the standard library's scanner is
+used only for input that both are known to parse identically.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ Span = tuple[int, int]
 class JsonFault(ValueError):
     """The text is not one JSON value.
 
-    `reason` is "incomplete", "syntax", "too_deep", "too_many" or "number_too_big"; `pos` is the automaton's, in bytes
-    of UTF-8.
+    `reason` is "incomplete", "syntax", "too_deep", "too_many" or "number_too_big"; `pos` is a byte offset in the UTF-8
+    text, as reported by the automaton.
     """
 
     def __init__(self, reason: str, pos: int) -> None:
@@ -38,7 +37,7 @@ class JsonFault(ValueError):
 
 
 class BigInteger:
-    """An integer outside [-2^63, 2^64-1] in a payload, as text: of what is read only an id may be one."""
+    """An integer outside [-2^63, 2^64-1] in a payload, as text. Only ids may have such a value."""
 
     __slots__ = ("text",)
 
@@ -56,32 +55,32 @@ class BigInteger:
 
 
 class Walked(NamedTuple):
-    """The keys of lists whose entries are decoded one by one, and of the objects that hold such lists."""
+    """Keys of the lists whose entries are decoded one by one, and of the objects that contain such lists."""
 
     lists: frozenset[str]
     objects: frozenset[str]
 
 
 class Payload:
-    """One parsed payload. In `value`, strings keep surrogates that were escaped without their pair."""
+    """One parsed payload. Strings in `value` keep unpaired escaped surrogates."""
 
     __slots__ = ("_duplicates_of", "_spans", "duplicates", "overflow", "text", "value")
 
     def __init__(self, text: str, value: Any, overflow: bool = False, duplicates: tuple[Path, ...] = ()) -> None:
         self.text = text
         self.value = value
-        self.overflow = overflow  # there is a BigInteger in it
-        self.duplicates = duplicates  # the path of each repeated key, itself last; of its members the last one won
-        self._duplicates_of: dict[str | int, list[Path]] = {}  # by their first step, once they are asked for
-        self._spans: dict[Path, dict[str | int, Span]] = {}  # of the containers that were asked about
+        self.overflow = overflow  # the payload contains a BigInteger
+        self.duplicates = duplicates  # path of each repeated key, including the key; the last of its values counts
+        self._duplicates_of: dict[str | int, list[Path]] = {}  # by the first step of the path; filled on demand
+        self._spans: dict[Path, dict[str | int, Span]] = {}  # spans of the containers that were queried
 
     def raw(self, *path: str | int) -> str | None:
-        """The text of the member at `path` as sent, or None. Of a repeated key it is the last, as in `value`."""
+        """Return the text of the member at `path` as sent, or None. Of repeated keys, the last one counts."""
         span = self._span(path)
         return None if span is None else self.text[span[0] : span[1]]
 
     def duplicates_under(self, base: Path) -> Iterable[Path]:
-        """The paths of the repeated keys below `base`, or at it."""
+        """Return the paths of the repeated keys at or below `base`."""
         if not (base and self.duplicates):
             return self.duplicates
         if not self._duplicates_of:
@@ -90,15 +89,15 @@ class Payload:
         return [path for path in self._duplicates_of.get(base[0], ()) if path[: len(base)] == base]
 
     def members(self, *path: str | int) -> dict[str, str]:
-        """key -> text as sent, of every member of the object at `path` in wire order; {} if no object is there.
+        """Return key -> text as sent, for each member of the object at `path` in wire order; {} if it is not an object.
 
-        A repeated key stands where its last value stands.
+        A repeated key has the position of its last value.
         """
         text = self.text
         return {key: text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, str)}
 
     def elements(self, *path: str | int) -> list[str]:
-        """The text as sent of every element of the array at `path`; [] if no array is there."""
+        """Return the text as sent of each element of the array at `path`; [] if it is not an array."""
         text = self.text
         return [text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, int)]
 
@@ -109,7 +108,7 @@ class Payload:
         return start, value_end(self.text, start)
 
     def _inside(self, path: Path) -> dict[str | int, Span]:
-        """The spans of the members or elements at `path`, found once."""
+        """Return the spans of the members or elements at `path`, computed once."""
         known = self._spans.get(path)
         if known is None:
             span = self._span(path) if path else (_skip_space(self.text, 0), 0)
@@ -120,10 +119,11 @@ class Payload:
 def parse(
     data: bytes | str, max_depth: int | None = None, max_values: int | None = None, walked: Walked | None = None
 ) -> Payload:
-    """Parse one whole payload (in bytes, broken UTF-8 is replaced) or raise JsonFault.
+    """Parse one whole payload or raise JsonFault. Invalid UTF-8 in bytes is replaced.
 
-    `max_depth` can only lower the cap: what the other doors would not take does not come in here. `max_values` caps its
-    commas and opening brackets, before anything is built, and the entries of the lists of `walked`, by their weight.
+    `max_depth` can only lower the depth limit, so that all parsers of this backend accept the same texts. `max_values`
+    limits the commas and opening brackets before any value is built, and the weighted number of entries in the lists of
+    `walked`.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     if max_values is not None and len(text) > max_values and has_more_values(text, max_values):
@@ -131,7 +131,7 @@ def parse(
     payload = _parse_whole(data, text, max_depth)
     if max_values is not None and walked is not None:
         most = max_values // _WEIGHT
-        # An entry takes two characters at least.
+        # An entry takes at least two characters.
         if len(text) // 2 > most and (_repeats(payload, walked) or _entries(payload.value, walked) > most):
             raise JsonFault("too_many", 0)
     return payload
@@ -143,20 +143,20 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
         value = _parse_plain(text)
     except (_NotPlain, ValueError, RecursionError):
         return _parse_checked(data, text, depth)
-    # No text is deeper than it has brackets, so that the usual payload need not be walked for its depth.
+    # A text is at most as deep as it has brackets, so the usual payload need not be walked to find its depth.
     if text.count("{") + text.count("[") > depth:
         _check(data, depth)
     return Payload(text, value)
 
 
 def _repeats(payload: Payload, walked: Walked) -> bool:
-    """Whether such a list, or what holds it, stands twice: only the last one would be counted."""
+    """Return whether such a list, or an object that contains one, is repeated: only the last one would be counted."""
     keys = walked.lists | walked.objects
     return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
 
 
 def _entries(value: object, walked: Walked) -> int:
-    """How many entries the lists have that are decoded one by one. `value` itself may be such a list."""
+    """Count the entries of the lists that are decoded one by one. `value` itself may be such a list."""
     if is_array(value):
         return len(value) + sum([_entries(item, walked) for item in value if is_object(item)])
     if not is_object(value):
@@ -171,7 +171,7 @@ def _entries(value: object, walked: Walked) -> int:
 
 
 def has_more_values(text: str, most: int) -> bool:
-    """Whether more commas and opening brackets stand outside of strings; what is not JSON is counted too."""
+    """Return whether more than `most` commas and opening brackets are outside of strings, even in invalid JSON."""
     count = 0
     for token in _COUNTED.finditer(text):
         if token[0][0] != '"':
@@ -189,7 +189,7 @@ def _parse_checked(data: bytes | str, text: str, depth: int) -> Payload:
 
 
 def _check(data: bytes | str, depth: int) -> bool:
-    """Raise JsonFault unless the automaton finds one whole value; tells whether an integer is outside 64 bits."""
+    """Raise JsonFault unless the text is one complete value. Returns whether it has an integer outside 64 bits."""
     automaton = examine(data, depth)
     if automaton.verdict != "complete":
         raise JsonFault(automaton.reason or "incomplete", automaton.pos)
@@ -203,11 +203,11 @@ def _integer(digits: str) -> int | BigInteger:
     return value if -(1 << 63) <= value < 1 << 64 else BigInteger(digits)
 
 
-# The fast way: the C scanner, whose hooks give up wherever the rules above say more than it does.
+# The fast path: the C scanner, with hooks that give up where the rules above are stricter than it.
 
 
 class _NotPlain(Exception):
-    """No error: it sends a payload the careful way."""
+    """Signals that a payload needs the slow path."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -240,11 +240,11 @@ _parse_plain: Final[Callable[[str], Any]] = json.JSONDecoder(
 ).decode
 
 
-# The careful way, for a text that the automaton has found to be one value: no recursion, and it tells repeated keys.
+# The slow path, for a text that the automaton found to be one value: no recursion, and repeated keys are reported.
 
 
 class _Open:
-    """A container whose end is not reached; `members` of an object, `items` of an array."""
+    """An unfinished container: `members` of an object, `items` of an array."""
 
     __slots__ = ("items", "key", "members")
 
@@ -258,7 +258,7 @@ class _Open:
         return len(self.items) if self.members is None else self.key
 
     def put(self, value: Any) -> bool:
-        """Whether the key was there already."""
+        """Store the next value. Returns whether its key was there already."""
         if self.members is None:
             self.items.append(value)
             return False
@@ -268,7 +268,7 @@ class _Open:
 
 
 def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | None = None) -> Any:
-    """The value of a valid text. `integer` makes the value of an integer token."""
+    """Build the value of a valid text. `integer` converts an integer token."""
     at = _skip_space(text, 0)
     stack: list[_Open] = []
     while True:
@@ -291,7 +291,7 @@ def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | 
             token = _take(_NUMBER, text, at)
             value = integer(token) if _INTEGER.fullmatch(token) else float(token)
             at += len(token)
-        # A value is whole: put it where it belongs, and close what it closes.
+        # A value is complete: store it in its container, and close the containers that end here.
         while stack:
             if stack[-1].put(value) and duplicates is not None:
                 duplicates.append(tuple(container.place for container in stack))
@@ -307,28 +307,28 @@ def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | 
 
 
 def _next_key(text: str, at: int, container: _Open) -> int:
-    """Where the next value in the container starts, its key noted."""
+    """Return the offset of the next value in the container, and store its key."""
     if container.members is not None:
         container.key, at = _key(text, at)
     return at
 
 
 def _key(text: str, at: int) -> tuple[str, int]:
-    """The key that starts at `at`, and where its value starts."""
+    """Return the key that starts at `at`, and the offset of its value."""
     key, at = _scan(text, at)
     return key, _skip_space(text, _skip_space(text, at) + 1)
 
 
-# Spans of a valid text. The scanner builds what it skips: still much faster than walking here.
+# Spans of a valid text. The scanner builds the values it skips, which is still much faster than walking here.
 
 _scan: Final = json.JSONDecoder().raw_decode
 
 
 def value_end(text: str, at: int) -> int:
-    """Where the value ends that starts at `at`."""
+    """Return the end of the value that starts at `at`."""
     try:
         return _scan(text, at)[1]
-    except (ValueError, RecursionError):  # an integer that int() refuses; a stack that is nearly full
+    except (ValueError, RecursionError):  # an integer that int() rejects, or not enough stack left
         pass
     if text[at] not in "{[":
         return at + len(_take(_NUMBER, text, at))
@@ -347,7 +347,7 @@ def value_end(text: str, at: int) -> int:
 
 
 def _spans(text: str, at: int) -> dict[str | int, Span]:
-    """Where the members of the object at `at`, or the elements of the array, start and end; {} for another value."""
+    """Return the spans of the members or elements of the container at `at`; {} for another value."""
     if text[at] == "{":
         return _member_spans(text, at + 1)
     return _element_spans(text, at + 1) if text[at] == "[" else {}
@@ -369,7 +369,7 @@ def _member_spans(text: str, at: int) -> dict[str | int, Span]:
                 return found
             key, start = _key(text, at)
             end = value_end(text, start)
-        found.pop(key, None)  # a repeated key stands where its last value stands
+        found.pop(key, None)  # a repeated key has the position of its last value
         found[key] = start, end
         at = end
 
@@ -402,12 +402,12 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Whether a surrogate code point is in a str. A pair is never two of them: the scanner joins it."""
+    """Return whether a str contains an unpaired surrogate. The scanner joins pairs into one code point."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Halves that two pieces of text brought are joined; every other surrogate becomes U+FFFD."""
+    """Join surrogate halves that arrived in two pieces of text; every other surrogate becomes U+FFFD."""
     if not has_lone_surrogate(text):
         return text
     joined = _PAIR.sub(_join, text)
@@ -415,12 +415,12 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def between_halves(text: str) -> str:
-    """The text without a low surrogate at its start and a high one at its end, which other texts may complete."""
+    """Return the text without half a surrogate pair at its start or end, which adjacent text may complete."""
     return split_halves(text)[1]
 
 
 def split_halves(text: str) -> tuple[str, str, str]:
-    """The half at its start, what stands between the two, and the half at its end."""
+    """Return the low surrogate at the start, the text between, and the high surrogate at the end."""
     start = 1 if "\udc00" <= text[:1] <= "\udfff" else 0
     end = len(text) - 1 if "\ud800" <= text[-1:] <= "\udbff" else len(text)
     return text[:start], text[start:end], text[end:]
@@ -435,10 +435,10 @@ _BLANK: Final = frozenset(" \t\n\r")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
-# A member of a valid object, behind the one before it: its key, and its value unless it is a container or has escapes.
+# A member of a valid object, with the comma before it: its key, and its value unless it is a container or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
-_WEIGHT: Final = 32  # values that an entry of such a list counts for: decoded, it takes far more than its text
-_COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may have no end
+_WEIGHT: Final = 32  # values that an entry of such a list counts as: decoded, it takes far more memory than its text
+_COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may be unterminated
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")

@@ -1,1 +1,1 @@
-"""Plain data that every layer shares: deltas, events, faults, configuration, limits. No rule of any stream."""
+"""Data types that every layer shares: deltas, output, finish words. No stream rules."""

@@ -1,6 +1,6 @@
-"""What a decoder hands to the assembler beside plain texts: one tool-call fragment, one address, one usage object.
+"""Wire deltas that a decoder passes to the assembler: tool-call fragment, address, usage object.
 
-Plain data. It knows no dialect: a decoder has normalised what it puts in (absent, null and blank are None).
+Plain data for any dialect. The decoder normalizes the values: absent, null and blank members are None.
 """
 
 from __future__ import annotations
@@ -13,55 +13,55 @@ if TYPE_CHECKING:
 
 __all__ = ["Address", "Fragment", "ItemKind", "ListedPart", "Usage"]
 
-ItemKind = Literal["message", "reasoning", "call"]  # what an item of the wire holds
+ItemKind = Literal["message", "reasoning", "call"]  # kind of content that an item on the wire has
 
 
 @dataclass(slots=True)
 class Fragment:
     """One entry of a list of tool-call deltas."""
 
-    index: int | None = None  # if what was sent can be an index
-    index_raw: str | None = None  # what was sent instead of an index
-    has_index_key: bool = False  # an index was sent at all, null included
+    index: int | None = None  # None if the received index is not usable
+    index_raw: str | None = None  # the index as received, if it is not usable
+    has_index_key: bool = False  # an index member was sent, even with the value null
     id: str | None = None
     name: str | None = None
     arguments: str | None = None  # may begin or end with half of a surrogate pair
-    object_arguments: str | None = None  # the arguments as an object: its text on the wire
-    position: int = 0  # the place in its list, and the length of that list
+    object_arguments: str | None = None  # arguments sent as an object: its JSON text
+    position: int = 0  # position in the list of fragments; `array_len` is the length of that list
     array_len: int = 1
-    legacy: bool = False  # the one call of the `function_call` member
-    custom: bool = False  # a free-form tool: its input is text, not JSON
-    metadata: str | None = None  # unmodelled members of the entry: the text of a JSON object
+    legacy: bool = False  # the single call of the `function_call` member
+    custom: bool = False  # call of a free-form tool: its input is text, not JSON
+    metadata: str | None = None  # members of the entry that are not modeled, as the text of a JSON object
 
 
 @dataclass(slots=True, frozen=True)
 class Address:
-    """Whom a delta speaks of, where the wire itself opens and closes what it sends. Evidence, not proof."""
+    """Address of a delta, in dialects that open and close their items. Evidence, not proof."""
 
-    item_id: str | None = None  # of a Responses output item; of an AI SDK text or reasoning
-    call_id: str | None = None  # `call_id`, `tool_use` id, `toolCallId`
-    index: int | None = None  # `output_index`, the index of a content block
-    sub: int | None = None  # `content_index`, `summary_index` inside of the item
-    # No evidence: the id of the output item that is told to readers, where what pairs the deltas is another one (the
-    # AI SDK numbers its blocks, and says beside that which item of the provider's API a block is).
+    item_id: str | None = None  # id of a Responses output item, or of an AI SDK text or reasoning block
+    call_id: str | None = None  # `call_id`, `tool_use` id or `toolCallId`
+    index: int | None = None  # `output_index`, or the index of a content block
+    sub: int | None = None  # `content_index` or `summary_index` inside the item
+    # Id of the output item that events report, if the deltas are paired by another id. Not evidence. The AI SDK numbers
+    # its blocks and sends the provider's item id separately.
     public_id: str | None = None
 
 
 class ListedPart(NamedTuple):
-    """One entry of the list of parts that a whole item brings. `address.sub`: its place there."""
+    """One entry of an item's content list. `address.sub`: its position there."""
 
     item: ItemKind
     address: Address
     channel: Literal["text", "reasoning", "refusal"]
     kind: ReasoningKind
     text: str | None
-    annotations: str | None  # the text of a JSON array: those that did not come before
+    annotations: str | None  # the annotations that were not sent before, as the text of a JSON array
     metadata: str | None
 
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts; None where the gateway did not say. `raw` is its own object as sent."""
+    """Token counts; None if the gateway did not send them. `raw` is its own object as sent."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -72,7 +72,7 @@ class Usage:
     raw: str | None = None
 
     def is_blank(self) -> bool:
-        """No number, or nothing but zeros: a placeholder that says nothing."""
+        """Return whether this is a placeholder: no numbers, or only zeros."""
         return not (
             self.input_tokens
             or self.output_tokens

@@ -1,7 +1,7 @@
-"""What a finish reason means, in the word of any dialect and however it is written.
+"""Translate finish reasons of any dialect and spelling.
 
-Gateways pass on the words of the API behind them, in capitals or in camel case. A dialect's own table holds first, as
-it is written there; then the same without regard to case and separators; then the words of the other dialects.
+Gateways forward the words of their upstream API, sometimes in capitals or camel case. The lookup order is: the
+dialect's own table with exact spelling; the same table ignoring case and separators; the tables of the other dialects.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["meaning"]
 
-_LONGEST = 64  # bytes; no word is longer
+_LONGEST = 64  # maximum length in bytes of a word that is looked up in any spelling
 
 
 def meaning(dialect: str, raw: str) -> Meaning | None:
-    """What the reason means. None: no table has it. "natural": a word for every end that nobody forced."""
+    """Return the meaning of the reason, or None if unknown. "natural" stands for every end that was not forced."""
     known: Meaning | None = DIALECTS[dialect]["finish"].get(raw)
     if known is not None or len(raw) > _LONGEST or not raw.isascii():
         return known
@@ -31,7 +31,7 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
 
 @cache
 def _folded(dialect: str) -> dict[str, Meaning]:
-    """All words without case and separators. The dialect's own go first, then those of the others by name."""
+    """Return all words without case and separators. The dialect's own take precedence; the others follow by name."""
     tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if name != "detect"}
     out: dict[str, Meaning] = {}
     for table in (tables.pop(dialect), *tables.values()):

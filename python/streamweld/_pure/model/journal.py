@@ -1,6 +1,6 @@
-"""A set of numbers that only grows, and which of them are new since they were last collected.
+"""A growing set of numbers that also reports which numbers are new since the last query.
 
-Copying such a set once an event makes a stream of many items quadratic; collecting what is new does not.
+Copying the whole set for each event would take quadratic time in streams with many items.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Journal"]
 
 
 class Journal:
-    """Numbers in a set, and the new ones in order."""
+    """Numbers in a set, and the new ones in order of arrival."""
 
     __slots__ = ("_fresh", "_seen")
 
@@ -38,7 +38,7 @@ class Journal:
             self.add(number)
 
     def collected(self) -> list[int]:
-        """What is new since the last call."""
+        """Return the numbers added since the last call."""
         if not self._fresh:
             return []
         fresh, self._fresh = self._fresh, []

@@ -1,8 +1,8 @@
-"""The one place where events and diagnostics leave, and where a policy turns a diagnostic into an exception.
+"""Emit events and diagnostics, and turn diagnostics into exceptions as the policy requires.
 
-It knows the place (offset and ordinal of the payload at hand, set by the parser) and what the policy says of each code;
-it knows no dialect, no part and no call. Events go to the list of the current feed (or to a sink) and are not kept;
-diagnostics are kept up to a cap, and counted beyond it.
+Holds the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each code.
+Events go to the list of the current feed, or to a sink, and are not stored; diagnostics are stored up to a limit and
+counted beyond it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from streamweld.events import DiagnosticCode, Event
 
 RAW_HEAD = 256
-# Diagnostics and `Unknown` events that one payload may cause: its size does not bound what an event costs.
+# Maximum number of diagnostics and `Unknown` events per payload. The size of a payload does not bound their cost.
 MAX_NOTES = 1024
-_DETAIL = 256  # characters of a detail that are worth repeating: names and paths in it are the sender's
+_DETAIL = 256  # maximum length of a detail, in characters: it contains names and paths chosen by the sender
 
 
 @dataclass(slots=True)
 class AddedItem:
-    """An item of the output, as clients keep it from its opening."""
+    """An output item, with the members that clients store when it opens."""
 
     kind: str | None
     id: str | None
@@ -38,7 +38,7 @@ class AddedItem:
 
 
 class Output:
-    """The way out of one stream."""
+    """Destination of the events and diagnostics of one stream, and of facts about the wire that repair needs."""
 
     __slots__ = (
         "_actions",
@@ -82,46 +82,45 @@ class Output:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._actions: Mapping[str, Action] = config["actions"]
         self._max_kept: int | None = config["limits"]["max_diagnostics"]
-        # The payload at hand, set by the parser: everything said about it carries its place.
+        # The current payload, set by the parser. Its events and diagnostics carry its place.
         self.offset = 0
         self.ordinal = 0
         self.event_type: str | None = None
         self.payload: bytes = b""
-        self.faulted = False  # an exception is certain already: repairs on the way to it are recorded, not raised
-        self.silent = False  # no event objects are wanted; diagnostics are kept all the same
-        self.sink: Callable[[Event], None] | None = None  # takes the events, one by one, instead of the list
-        self.on_element: Callable[[], None] | None = (
-            None  # the same is told of each element of an array, when it is read
-        )
-        # Why the sink wants no more, if it has a reason: raised behind the payload at hand.
+        self.faulted = False  # an exception is certain: later diagnostics are recorded, not raised
+        self.silent = False  # create no event objects; diagnostics are stored nevertheless
+        self.sink: Callable[[Event], None] | None = None  # receives the events one by one instead of the list
+        # Called after each element of an array was read.
+        self.on_element: Callable[[], None] | None = None
+        # Exception to raise after the current payload, if the sink rejects further input.
         self.refusal: errors.StreamError | None = None
-        # The same is given each item that the wire ends, with its index: as it was sent.
+        # Called with the index and the raw item when the wire ends an item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
-        # What a ToolCallStarted does not say, and a sink has to know: is it free-form, does the provider run it.
+        # Members that a ToolCallStarted event lacks and encoders need: (custom, provider_executed).
         self.opening: tuple[bool, bool] = (False, False)
-        # Of the part that a Started at hand opens: its index on the wire, that inside of its item, and its item's id.
+        # Wire address of the part that the current Started event opens: item index, index inside the item, item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
-        # What a sink cannot see in events, and has to know if it passes on payloads as they were sent.
-        self.touched = False  # readers of the dialect would not take a payload as it was taken here
-        self.emptied = False  # such a payload brought nothing
-        self.mended = False  # a code says so
-        self.name = ""  # the one that the event of a payload should have, if it is wrong
-        self.unopened = False  # readers would take a payload, if the opening of the answer stood before it
-        self.why = ""  # the first reason for which one was touched that has no code
-        self.choices = Journal()  # that were spoken of
+        # Facts about the wire that no event contains. Repair needs them to pass payloads through unchanged.
+        self.touched = False  # clients of the dialect would misread a payload
+        self.emptied = False  # such a payload produced no events
+        self.mended = False  # a diagnostic reports it
+        self.name = ""  # name that the event of a payload should have, if it is wrong
+        self.unopened = False  # clients would read a payload correctly after an opening event that is missing
+        self.why = ""  # first reason why a payload was touched, if no diagnostic reports it
+        self.choices = Journal()  # choices that payloads addressed
         self.announced = Journal()  # indexes of items that were opened without a part
-        self.closed = Journal()  # parts that the wire has closed
-        self.ended = Journal()  # parts whose item it has closed
-        self.sequence: int | None = None  # the last number of an event
-        self.added: dict[int, AddedItem] = {}  # by index: items that were opened, as clients keep them
-        self.created: tuple[str | None] | None = None  # the id of the response that the answer opened with
-        self.standing: int | None = None  # the index of a block that is open and no part
-        self.reasons = Journal()  # choices that said why they end
-        self.counted = 0  # how often token counts were said
+        self.closed = Journal()  # parts that the wire closed
+        self.ended = Journal()  # parts whose item the wire closed
+        self.sequence: int | None = None  # sequence number of the last event
+        self.added: dict[int, AddedItem] = {}  # opened items by index, as clients store them
+        self.created: tuple[str | None] | None = None  # id of the response that the opening event announced
+        self.standing: int | None = None  # index of the open block, if that block has no part
+        self.reasons = Journal()  # choices that received a finish reason
+        self.counted = 0  # number of times that token counts were received
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
         self.diagnostics_dropped = 0
-        self._noted_at = 0  # the payload that caused so many notes:
+        self._noted_at = 0  # ordinal of the payload that `_noted` counts for
         self._noted = 0
         self.left_out = 0  # notes beyond MAX_NOTES
 
@@ -132,8 +131,8 @@ class Output:
             self.events.append(event)
 
     def end_payload(self) -> None:
-        """Report how many notes of a payload were left out, and end the reading where the sink wants no more."""
-        self._noted = 0  # what a repair says of the payload does not count
+        """Report how many notes of a payload were left out, and raise the sink's refusal, if any."""
+        self._noted = 0  # diagnostics of repair for this payload do not count
         if self.left_out:
             count, self.left_out = self.left_out, 0
             self.diagnose("notes_left_out", detail=str(count))
@@ -141,7 +140,7 @@ class Output:
             raise self.refusal
 
     def take(self) -> list[Event]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         events, self.events = self.events, []
         return events
 
@@ -149,48 +148,48 @@ class Output:
         return self._actions[code]
 
     def touch(self, why: str) -> None:
-        """The payload at hand means something else to readers of its dialect, and no code says so.
+        """Mark the current payload as misread by clients of its dialect, without a diagnostic.
 
-        `why` is a word of the code `rewritten`.
+        `why` is a reason of the code `rewritten`.
         """
         self.touched = True
         self.why = self.why or why
 
     def leave_out(self, why: str) -> None:
-        """Readers of its dialect would refuse the payload at hand, which brings nothing. `why`: as of `touch`."""
+        """Mark the current payload as rejected by clients and without events. `why`: as for `touch`."""
         self.emptied = True
         self.why = self.why or why
 
     def mend(self) -> None:
-        """Readers of its dialect do not expect the payload at hand, which a code says of it or of the whole body."""
+        """Mark the current payload as unexpected for clients, as reported by a diagnostic for it or the whole body."""
         self.touched = self.mended = True
 
     def element(self) -> None:
-        """An element of an array was read. Others may follow before anything is passed on."""
+        """Record that an array element was read. More elements may follow before anything is passed through."""
         self.mend()
         if self.on_element is not None:
             self.on_element()
 
     def rename(self, name: str) -> None:
-        """Readers of its dialect would take the payload at hand as it was taken, if its event had that name.
+        """Record that clients would read the current payload correctly if its event had this name.
 
-        For payloads that tell their dialect: none that waited for another one.
+        Only for payloads that were not buffered during detection.
         """
         self.name = name
 
     def miss_opening(self) -> None:
-        """Readers of its dialect would take the payload at hand as it was taken, behind the opening of an answer."""
+        """Record that clients would read the current payload correctly after an opening event that is missing."""
         self.unopened = True
         self.why = self.why or "start_missing"
 
     def announce(self, index: int) -> None:
-        """An item opens without a part. Readers keep one at an index."""
+        """Record that an item opened without a part. Clients keep one item per index."""
         if index in self.announced:
             self.touch("index_taken")
         self.announced.add(index)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
-        """Record an anomaly, or raise where the policy says so."""
+        """Record a diagnostic, or raise it if the policy requires that."""
         known = CODES[code]
         detail = detail[:_DETAIL]
         self.touched = self.touched or known.mends == "stream"
@@ -209,12 +208,12 @@ class Output:
             self.diagnostics_dropped += 1
 
     def unknown(self, event: str | None, raw: bytes) -> None:
-        """Emit what nobody could read."""
+        """Emit an `Unknown` event for a payload that could not be decoded."""
         if self._notes():
             self.emit(Unknown(event, raw))
 
     def _notes(self) -> bool:
-        """Count a diagnostic or an `Unknown` event. False: the payload has caused too many."""
+        """Count a diagnostic or an `Unknown` event. Returns False if the payload has caused too many."""
         if self._noted_at != self.ordinal:
             self._noted_at, self._noted = self.ordinal, 0
         fits = self._noted < MAX_NOTES
@@ -225,7 +224,7 @@ class Output:
         return fits
 
     def fault(self, name: str, rule: str, detail: str = "", **own: Any) -> errors.StreamError:
-        """The exception of that class of `streamweld.errors`, with the place. `own` are the fields of that class."""
+        """Create an exception of `streamweld.errors` with the current place. `own`: the fields of its class."""
         made: errors.StreamError = getattr(errors, name)(
             rule=rule,
             detail=detail,
@@ -237,5 +236,5 @@ class Output:
         return made
 
     def limit(self, name: str, limit: int) -> errors.StreamError:
-        """A cap was passed. `observed` is always one more than the cap, so that it does not depend on the chunking."""
+        """Create the exception for an exceeded limit. `observed` is limit + 1, whatever the chunking."""
         return self.fault("LimitExceeded", f"limit_{name}", limit_name=name, limit=limit, observed=limit + 1)

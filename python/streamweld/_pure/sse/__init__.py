@@ -1,1 +1,1 @@
-"""Bytes to server-sent events, as the WHATWG HTML Standard 9.2.6 says, in pieces of any size."""
+"""Parse bytes into server-sent events (WHATWG HTML Standard 9.2.6), in pieces of any size."""

@@ -1,8 +1,8 @@
-"""Cuts an event stream into blocks: the bytes up to and with a blank line, whether an event came of them or not.
+"""Split an event stream into blocks: the bytes up to and including a blank line, with or without an event.
 
-A comment before any other line of a block is a block of its own. Knows line ends (LF, CR, CRLF), comments and how an
-event gets its name, and nothing else of the format. What it gives does not depend on how the bytes came: the LF of a
-CRLF that ends a block belongs to that block, also where it comes later.
+A comment before any other line of a block is a block of its own. Handles line ends (LF, CR, CRLF), comments and the
+field names that a block needs, but no other SSE rules. The result does not depend on how the bytes were cut: the LF of
+a CRLF that ends a block belongs to that block, even if it arrives later.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ __all__ = ["ARRAY_WINDOW", "Place", "Splitter", "behind_opening", "has_fields", 
 
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
-ARRAY_WINDOW: Final = 4096  # bytes within which it has to become clear whether a body is an array
-_OPENING: Final = frozenset(b"{[<")  # a document outside of any field begins so, and ends so
+ARRAY_WINDOW: Final = 4096  # number of bytes within which an array body must be recognized
+_OPENING: Final = frozenset(b"{[<")  # first bytes of a document outside of any field; its last byte is in _CLOSING
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE = b"\n\r: "
 _FIELDS: Final = frozenset({b"data", b"retry"})
 _WORDS: Final = frozenset({b"event", b"id"})
-_LINES: Final = 4096  # so many bytes of them at once, and the rest of the last
+_LINES: Final = 4096  # number of bytes split into lines at once; the last line may exceed it
 
-# Of a piece: inside of a block; inside of one, at the end of a payload that does not wait for the end of its block; at
-# the end of a block; or the LF that belongs to the end of the block before.
+# Where a piece ends: inside a block; inside a block, after a payload that can be passed through before its block ends;
+# at the end of a block; or the piece is the LF of the line end before it.
 Place: TypeAlias = Literal["inside", "ready", "end", "behind"]
 
 
 class Splitter:
-    """One stream."""
+    """Splits one stream."""
 
     __slots__ = (
         "_after_cr",
@@ -48,19 +48,19 @@ class Splitter:
 
     def __init__(self) -> None:
         self._in_line = False  # the last line has bytes and no end
-        self._begun = False  # the block has a line
+        self._begun = False  # the block has at least one line
         self._comment = False  # the last line is a comment and has no end
-        self._document: bool | None = False  # it may be one outside of any field; None: it has only blanks so far
-        self._last = 0  # the last byte of that line
-        self._waits = False  # the block has a line that waits for its end, as all lines after that do
+        self._document: bool | None = False  # the line may be a document outside of any field; None: only blanks so far
+        self._last = 0  # last byte of the current line
+        self._waits = False  # the block has a line that must wait for the end of the block; so must later lines
         self._after_cr = False
         self._ended = False  # the last byte ended a block
-        self._head: bytes | None = b""  # of the stream, while it may be an array
-        self._array = False  # it is one, of objects
-        self.merges = True  # blank lines and comments between two blocks come in one piece: nothing waits for a block
+        self._head: bytes | None = b""  # beginning of the stream, while it may be an array
+        self._array = False  # the stream is an array of objects
+        self.merges = True  # emit blank lines and comments between two blocks in one piece
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, Place]]:
-        """The bytes in pieces, none of which goes beyond the end of a block."""
+        """Split the bytes into pieces that never extend past the end of a block."""
         start = 0
         if self._after_cr and data.startswith(b"\n"):
             start = 1
@@ -72,7 +72,7 @@ class Splitter:
         if self._head is not None:
             self._look_for_array(self._head + data[:ARRAY_WINDOW])
         at = start
-        idle = start  # so far there is nothing but whole comments and blank lines between two blocks
+        idle = start  # end of the whole comments and blank lines between two blocks
         for line in _lines(data, start):
             ends = line[-1] == _LF or line[-1] == _CR
             blank = not self._in_line and ends and not line.rstrip(b"\r\n")
@@ -116,13 +116,13 @@ class Splitter:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
 
     def _look_for_array(self, head: bytes) -> None:
-        """Whether the stream is an array, as far as its beginning shows that."""
+        """Check whether the stream is an array, as far as its beginning shows."""
         inside = inside_of_array(head[:ARRAY_WINDOW])
         self._array = bool(inside)
         self._head = head if inside is None and len(head) < ARRAY_WINDOW else None
 
     def _look(self, line: bytes, *, ends: bool) -> None:
-        """Whether the line, of which this is more, may be a document outside of any field."""
+        """Check, with this piece of the line, whether the line may be a document outside of any field."""
         if self._document is None:
             first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
             self._document = first[0] in _OPENING if first else None
@@ -132,17 +132,17 @@ class Splitter:
 
 
 def _lines(data: bytes, start: int) -> Iterator[bytes]:
-    """The lines from there on with their ends, not all of a long read at once: short ones take many times its size."""
+    """Yield the lines from `start` on, with their ends. Works in steps to bound the memory for short lines."""
     while start < len(data):
         end = data.find(b"\n", start + _LINES) + 1 or len(data)
-        yield from data[start:end].splitlines(keepends=True)  # of bytes it splits at LF, CR and CRLF alone
+        yield from data[start:end].splitlines(keepends=True)  # for bytes, splits only at LF, CR and CRLF
         start = end
 
 
 def inside_of_array(head: bytes) -> int | None:
-    """Where the first element begins to be read, if a body that begins so is an array of objects.
+    """Return the offset of the first element if a body with this beginning is an array of objects.
 
-    0: it is not one. None: more bytes have to show it.
+    Returns 0 if it is not one, None if more bytes are needed.
     """
     text = head.removeprefix(_BOM).lstrip(_WHITE)
     if not text or (len(head) < len(_BOM) and _BOM.startswith(head)):
@@ -156,19 +156,19 @@ def inside_of_array(head: bytes) -> int | None:
 
 
 def behind_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
-    """The block behind others. A byte order mark is one at the very beginning of a stream alone, and stays there."""
+    """Insert `opening` before the block. A byte order mark at the beginning of the stream stays first."""
     rest = block.removeprefix(_BOM) if is_first else block
     return block[: len(block) - len(rest)] + opening + rest
 
 
 def has_fields(block: bytes) -> bool:
-    """Whether the block has data, a retry time, or a name or an id that is not blank."""
+    """Return whether the block has data, a retry time, or a nonblank event name or id."""
     lines = (line.partition(b":") for line in block.removeprefix(_BOM).splitlines())
     return any(name in _FIELDS or (name in _WORDS and value.strip(_WHITE)) for name, _, value in lines)
 
 
 def named(block: bytes, name: str) -> bytes:
-    """The block, which ends in a blank line and has others, with that name for its event and with no other."""
+    """Replace the event name of a block that ends in a blank line and has other lines."""
     *lines, blank = block.splitlines(keepends=True)
     end = lines[-1][len(lines[-1].rstrip(b"\r\n")) :]
     others = [line for line in lines if line.partition(b":")[0].rstrip(b"\r\n") != b"event"]

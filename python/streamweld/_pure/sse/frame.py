@@ -1,4 +1,4 @@
-"""What the framer takes and hands out. No rule of the format stands here."""
+"""Data types of the SSE framer: frames, stray lines, unfinished input, and limit errors."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 
 class Frame:
-    """One dispatched event. `offset` is that of the first byte of its first data line in the stream, a BOM counted."""
+    """One dispatched event. `offset`: stream offset of its first data line, counting a byte order mark."""
 
     __slots__ = ("data", "event", "id", "offset", "retry")
 
     def __init__(self, event: str, data: bytes, id: str, retry: int | None, offset: int) -> None:  # noqa: A002
-        self.event = event  # "message" if the block named none
+        self.event = event  # "message" if the block has no event name
         self.data = data
-        self.id = id  # the last event id when it was dispatched
-        self.retry = retry  # the last valid one of this block
+        self.id = id  # last event id at dispatch
+        self.retry = retry  # last valid retry time of this block
         self.offset = offset
 
     def __repr__(self) -> str:
@@ -22,14 +22,14 @@ class Frame:
 
 
 class Stray:
-    """Lines outside of any field that look like a payload, joined by LF. `offset` is that of the first of them."""
+    """Lines outside of any field that look like a payload, joined by LF. `offset`: stream offset of the first one."""
 
     __slots__ = ("beside_data", "data", "offset")
 
     def __init__(self, data: bytes, offset: int, *, beside_data: bool = False) -> None:
         self.data = data
         self.offset = offset
-        self.beside_data = beside_data  # its block had a data line, too
+        self.beside_data = beside_data  # the block also had a data line
 
     def __repr__(self) -> str:
         return f"Stray({self.data!r}, {self.offset})"
@@ -37,39 +37,39 @@ class Stray:
 
 @dataclass(slots=True)
 class Pending:
-    """What the end of the input left unfinished."""
+    """Unfinished input at the end of the stream."""
 
-    data: bytes | None  # the data lines, with as much of the last one as there is; None without any
-    offset: int  # of the first data line; without one of the first stray line, else of the first unfinished line
+    data: bytes | None  # the data lines, including an incomplete last one; None if there are none
+    offset: int  # of the first data line; without one, of the first stray line, else of the first unfinished line
     event: str
     id: str
     retry: int | None
-    stray: bytes | None  # the stray lines, as `data`
+    stray: bytes | None  # the stray lines, including an incomplete last one; None if there are none
     stray_offset: int
-    partial: bool  # the last line, of whatever kind, had no line end
+    partial: bool  # the last line, of any kind, had no line end
     mid_utf8: bool  # the input ends inside a UTF-8 sequence
-    open: bool  # an event or a line of one was begun; a comment or an unknown line is none
+    open: bool  # an event or a line of one was begun; comments and unknown lines do not count
 
 
 class FramerLimit(Exception):
-    """A cap was hit. `items` are those of the same feed() before it; `offset` is that of the event's first line."""
+    """A limit was exceeded. `items`: results of the same feed() before it; `offset`: that of the event's first line."""
 
     def __init__(self, limit_name: str, limit: int, offset: int) -> None:
         super().__init__(limit_name, limit, offset)
         self.limit_name = limit_name
         self.limit = limit
-        self.observed = limit + 1  # never more than that is kept
+        self.observed = limit + 1  # no more than that is ever stored
         self.offset = offset
         self.items: list[Frame | Stray] = []
 
 
 def as_bytes(data: object) -> bytes:
-    """bytes as they are, another contiguous buffer copied; everything else is a TypeError."""
+    """Return bytes unchanged and copy other contiguous buffers. Raises TypeError for everything else."""
     if isinstance(data, bytes):
         return data
     try:
         view = memoryview(data)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):  # a memoryview that was released is a ValueError
+    except (TypeError, ValueError):  # a released memoryview raises ValueError
         raise TypeError(f"a stream is read from bytes, not from {type(data).__name__}") from None
     if not view.c_contiguous:
         raise TypeError("a stream is read from a contiguous buffer")
@@ -77,7 +77,7 @@ def as_bytes(data: object) -> bytes:
 
 
 def ends_inside_character(tail: bytes) -> bool:
-    """Whether the input ends inside a UTF-8 sequence; ED A0 is none: nothing that follows makes it one."""
+    """Return whether the input ends inside a UTF-8 sequence. ED A0 does not count: no continuation makes it valid."""
     for start in range(len(tail)):
         try:
             tail[start:].decode()

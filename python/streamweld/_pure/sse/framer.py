@@ -1,14 +1,14 @@
-"""Bytes to server-sent-event frames, as WHATWG HTML section 9.2.6 says, plus what gateways send outside of any field.
+"""Parse bytes into server-sent-event frames (WHATWG HTML section 9.2.6), plus payloads outside of any field.
 
-Sans-I/O. It knows no JSON and no dialect; data stays bytes. A line is decided as soon as its field name is: what
-belongs to nothing is dropped as it arrives, what belongs to an event is kept once and never looked at again.
+Does no I/O. Data stays bytes. A line is classified as soon as its field name is complete: bytes of ignored lines are
+dropped on arrival, bytes of an event are stored once and never scanned again.
 
-Stray lines, only with `keep_stray`: a line that is no known field and no comment, whose first byte behind spaces and
-tabs is `{`, `[` or `<`, and every such line up to the next blank one.
- - They go out joined at the blank line or at the end: after the frame of that block, or instead of it if its data is
-   empty.
- - The first of them goes out at once if it ends in `}` or `]` and no data of the same block waits: a document on one
-   line, `[DONE]` and newline-delimited JSON have no blank line to wait for. The next one is then a first one again.
+Stray lines (only with `keep_stray`) are lines without a known field that are not comments and whose first byte after
+spaces and tabs is `{`, `[` or `<`, and all further lines without a known field up to the next blank line.
+ - They are emitted joined, at the blank line or at the end: after the frame of the block, or instead of it if its data
+   is empty.
+ - The first of them is emitted at once if it ends in `}` or `]` and the block has no data so far: a document on one
+   line, `[DONE]` and newline-delimited JSON have no blank line to wait for. The next stray line then counts as first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Frame", "Framer", "FramerLimit", "Pending", "Stray", "as_bytes"]
 
 
 class Framer:
-    """Feed it reads of any size; what comes out, and with which offsets, does not depend on how the bytes were cut."""
+    """Parse reads of any size into frames. Frames and offsets do not depend on how the bytes were cut."""
 
     __slots__ = (
         "_after_cr",
@@ -61,33 +61,33 @@ class Framer:
         self._max_field: Final = _cap(limits.get("max_field_bytes"))
         self._keep_stray: Final = keep_stray
         self.last_event_id: str = last_event_id
-        self.reconnection_time: int | None = None  # the last valid `retry`, which applies at once
-        self.total: int = 0  # bytes taken
+        self.reconnection_time: int | None = None  # last valid `retry`, which applies at once
+        self.total: int = 0  # number of bytes received
         self._fault: FramerLimit | None = None
-        self._bom: bytes | None = b""  # the bytes of a BOM so far; None when the beginning is over
-        self._tail: bytes = b""  # the last bytes taken, as many as a cut UTF-8 sequence can have
-        self._after_cr: bool = False  # the last byte was a CR, which ended a line: an LF now belongs to it
-        # The line that is not at its end.
+        self._bom: bytes | None = b""  # bytes of a byte order mark so far; None after the beginning
+        self._tail: bytes = b""  # last bytes received, as many as an incomplete UTF-8 sequence can have
+        self._after_cr: bool = False  # the last byte was a CR that ended a line: an LF that follows belongs to it
+        # State of the unfinished line.
         self._kind: int = _LINE_START
         self._line_offset: int = 0
-        self._head: bytes = b""  # of a line whose field is not decided yet
-        self._space: bool = False  # one space may stand before the value
-        self._value = _Pieces()  # of an event, id or retry line, or blanks before what may become a stray line
+        self._head: bytes = b""  # beginning of a line whose field is not known yet
+        self._space: bool = False  # one space may precede the value
+        self._value = _Pieces()  # value of an event, id or retry line, or blanks before a possible stray line
         self._pending: int = 0  # bytes of a data or stray value so far
-        # The block up to the next blank line.
+        # State of the block up to the next blank line.
         self._block_offset: int = -1
-        self._size: int = 0  # of its whole data and stray lines, each with its line end
+        self._size: int = 0  # total length of its complete data and stray lines, each with its line end
         self._data = _Pieces()
-        self._data_offset: int = -1  # -1 without a data line
+        self._data_offset: int = -1  # -1 if the block has no data line
         self._stray = _Pieces()
         self._stray_offset: int = -1
-        self._stray_given: bool = False  # one went out before the blank line
+        self._stray_given: bool = False  # a stray line was emitted before the blank line
         self._event: bytes = b""
         self._id: str = last_event_id
         self._retry: int | None = None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Frame | Stray]:
-        """The frames (and stray payloads) that these bytes complete, or FramerLimit: then it is over."""
+        """Return the frames (and stray payloads) that these bytes complete. Raises FramerLimit if a limit is hit."""
         piece = as_bytes(data)
         if self._fault is not None:
             raise FramerLimit(*self._fault.args)
@@ -95,7 +95,7 @@ class Framer:
         try:
             if len(piece) <= _WINDOW:
                 self._take(piece, items)
-            else:  # no read makes more than a window's worth of short-lived copies
+            else:  # bounds the short-lived copies per read
                 for start in range(0, len(piece), _WINDOW):
                     self._take(piece[start : start + _WINDOW], items)
         except FramerLimit as fault:
@@ -107,7 +107,7 @@ class Framer:
         return items
 
     def finish(self) -> Pending | None:
-        """The end of the input: what is unfinished, or None if nothing is."""
+        """End the input. Returns the unfinished input, or None if there is none."""
         partial = self._kind != _LINE_START or bool(self._bom)
         if self._fault is not None or (not partial and self._block_offset < 0):
             return None
@@ -149,7 +149,7 @@ class Framer:
         if self._after_cr and piece.startswith(b"\n"):
             piece = piece[1:]
             offset += 1
-        for line in piece.splitlines(keepends=True):  # of bytes it splits at LF, CR and CRLF alone
+        for line in piece.splitlines(keepends=True):  # for bytes, splits only at LF, CR and CRLF
             last = line[-1]
             if self._kind == _LINE_START and (last == _LF or last == _CR):  # noqa: SIM109 (the hottest line)
                 end = -2 if last == _LF and line[-2:-1] == b"\r" else -1
@@ -168,7 +168,7 @@ class Framer:
             offset += len(line)
         self._after_cr = piece.endswith(b"\r")
 
-    # A line, in as many pieces as it comes.
+    # The following methods handle a line that may arrive in several pieces.
 
     def _line(self, piece: bytes, offset: int) -> None:
         if self._kind == _LINE_START:
@@ -186,7 +186,7 @@ class Framer:
             self._more(piece)
 
     def _decide(self, head: bytes) -> None:
-        """By the first bytes of a line: which field it is, if any."""
+        """Determine the field from the first bytes of a line."""
         if head.startswith(b":"):
             self._kind = _SKIP
             return
@@ -231,13 +231,13 @@ class Framer:
             self._stray.add(b"\n")
 
     def _blanks(self, piece: bytes) -> None:
-        """In an unknown line that has only spaces and tabs so far: the first other byte says if it is a payload."""
+        """Classify an unknown line that has only spaces and tabs so far by its first other byte."""
         first = piece.lstrip(b" \t")[:1]
         if first and first not in b"{[<":
             self._kind = _SKIP
             self._value.clear()
             return
-        # Beyond the cap blanks need not be kept: should they become a payload, they are too long.
+        # Blanks beyond the limit need not be stored: a payload after them would be too long anyway.
         if self._value.length <= self._max_event:
             self._value.add(piece)
         if first:
@@ -245,7 +245,7 @@ class Framer:
             self._more(self._value.take())
 
     def _more(self, piece: bytes) -> None:
-        """More of a line whose kind is known."""
+        """Add a piece of a line whose kind is known."""
         if self._space and piece:
             self._space = False
             if piece.startswith(b" "):
@@ -264,7 +264,7 @@ class Framer:
             self._more_retry(piece)
 
     def _more_retry(self, piece: bytes) -> None:
-        """Digits of any number; as many are kept as a valid time has, behind a 0 that says there was one."""
+        """Add digits of a retry time: as many as a valid time has, after a 0 that marks the value as present."""
         if not piece:
             return
         if self._value.length == 0:
@@ -277,7 +277,7 @@ class Framer:
             self._value.clear()
 
     def _whole_data(self, value: bytes, offset: int) -> None:
-        """A data line that lies whole in one read: the usual case of `_line` and `_end_line`."""
+        """Add a data line that lies whole in one read. Fast path of `_line` and `_end_line`."""
         self._size += len(value) + 1
         if self._block_offset < 0:
             self._block_offset = offset
@@ -319,8 +319,8 @@ class Framer:
         self._space = False
 
     def _give_stray(self, items: list[Frame | Stray]) -> None:
-        """The first stray line of its block, and it ends like a document."""
-        if self._data.length:  # that frame goes first, at the blank line
+        """Emit the first stray line of its block at once, as it ends like a document."""
+        if self._data.length:  # the frame is emitted first, at the blank line
             return
         if self._block_offset == self._stray_offset:
             self._block_offset = -1
@@ -331,7 +331,7 @@ class Framer:
         self._stray_given = True
 
     def _dispatch(self, items: list[Frame | Stray]) -> None:
-        """A blank line."""
+        """Process a blank line: dispatch the frame of the block."""
         self.last_event_id = self._id
         beside = self._data_offset >= 0
         if beside:
@@ -354,7 +354,7 @@ class Framer:
 
 
 class _Pieces:
-    """Bytes as they arrive. Small pieces are merged, large ones are not: a byte costs a byte however it comes."""
+    """Byte buffer that merges only small pieces, so that the cost per byte does not depend on their size."""
 
     __slots__ = ("_blocks", "_recent", "last", "length")
 
@@ -380,7 +380,7 @@ class _Pieces:
         return b"".join((*self._blocks, *self._recent))
 
     def take(self) -> bytes:
-        """All of it, and nothing is left."""
+        """Return all bytes and empty the buffer."""
         whole = self.join()
         self.clear()
         return whole

@@ -1,32 +1,30 @@
-//! Everything a caller may decide about one stream, resolved before it starts.
-//!
-//! Plain data; knows no stage.
+//! Configuration of one stream, resolved before the stream starts. Plain data.
 
 use crate::model::limits::Limits;
 use crate::model::policy::Policy;
 
-/// A tool of the request: its name, and the parameters it cannot do without where a schema was given.
+/// A tool of the request: its name, and its required parameters if a schema was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
     pub required: Option<Vec<String>>,
 }
 
-/// What one parser was made with.
+/// The options of one parser.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     pub policy: Policy,
     pub limits: Limits,
-    /// The tools of the request; `None` where the caller did not say.
+    /// The tools of the request; `None` if the caller did not pass them.
     pub tools: Option<Vec<Tool>>,
     /// Call ids of earlier turns, which must not be used again.
     pub known_call_ids: Vec<String>,
-    /// The content type of the HTTP response, for the message of `NotAnEventStream` only.
+    /// Content type of the HTTP response; only for the message of `NotAnEventStream`.
     pub content_type: Option<String>,
-    /// Makes minted ids recognisable.
+    /// Seed of minted ids, which makes them recognizable.
     pub seed: Option<String>,
-    /// What the policy says about text-form tool calls, as JSON text; `None` is off.
+    /// The policy's settings for tool calls in text, as JSON text; `None` turns them off.
     pub text_calls: Option<String>,
-    /// For those, the tools and the JSON text of the schema of their parameters; `None` where the caller did not say.
+    /// Tools for these settings: name, and JSON text of the parameters' schema. `None` if the caller did not pass them.
     pub text_call_tools: Option<Vec<(String, Option<String>)>>,
 }

@@ -1,46 +1,46 @@
-//! What a decoder hands to the assembler, beside plain texts and numbers.
+//! Wire deltas: the values that a decoder passes to the assembler, for any dialect.
 //!
-//! Borrowed for the length of one call. Knows no dialect.
+//! Borrowed for the length of one call.
 
 use crate::json::Text;
 use std::borrow::Cow;
 
-/// One entry of a list of tool-call deltas, normalised: what is absent, null or blank is `None`.
+/// One entry of a list of tool-call deltas, normalized: absent, null and blank members are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// The index, if it can be one.
+    /// The index, if it is usable.
     pub index: Option<u32>,
-    /// The index as sent, if it cannot be one.
+    /// The index as received, if it is not usable.
     pub index_raw: Option<&'a str>,
-    /// Whether an index member was sent at all, null included.
+    /// True if an index member was sent, even with the value null.
     pub has_index_key: bool,
     pub id: Option<Cow<'a, str>>,
     pub name: Option<Cow<'a, str>>,
     pub arguments: Option<Text<'a>>,
-    /// The arguments as an object: its text on the wire.
+    /// Arguments sent as an object: its JSON text.
     pub object_arguments: Option<&'a str>,
-    /// The place in its list, and the length of that list.
+    /// Position in the list of fragments; `array_len` is the length of that list.
     pub position: u32,
     pub array_len: u32,
-    /// The one call of the legacy `function_call` member.
+    /// The fragment is the single call of the legacy `function_call` member.
     pub legacy: bool,
-    /// A free-form tool: its input is text, not JSON.
+    /// Call of a free-form tool: its input is text, not JSON.
     pub custom: bool,
-    /// Unmodelled members of the entry: the text of a JSON object.
+    /// Members of the entry that are not modeled, as the text of a JSON object.
     pub metadata: Option<Cow<'a, str>>,
 }
 
-/// The next piece of a call, where nothing is said of it but plain text and who it is.
+/// A piece of a call that contains only plain text and identifiers.
 #[derive(Clone, Copy, Debug)]
 pub struct CallPiece<'a> {
     pub index: u32,
     pub id: Option<&'a str>,
     pub name: Option<&'a str>,
-    /// Not escaped, no half of a character at its ends.
+    /// Text without escapes and without half a surrogate pair at either end.
     pub text: &'a str,
 }
 
-/// A whole message at the end of a stream, or the only thing in it.
+/// A complete message: at the end of a stream, or as the whole response.
 #[derive(Clone, Debug, Default)]
 pub struct Message<'a> {
     pub content: Option<Text<'a>>,
@@ -67,7 +67,7 @@ impl Channel {
     }
 }
 
-/// What an item of the wire holds.
+/// Kind of content that an item on the wire has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemKind {
     Message,
@@ -75,35 +75,35 @@ pub enum ItemKind {
     Call,
 }
 
-/// Whom a delta speaks of, where the wire itself opens and closes what it sends. Evidence, not proof; blank is `None`.
+/// Address of a delta, in dialects that open and close their items. Evidence, not proof; blank members are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address<'a> {
-    /// Of a Responses output item; of an AI SDK text or reasoning.
+    /// Id of a Responses output item, or of an AI SDK text or reasoning block.
     pub item_id: Option<&'a str>,
-    /// `call_id`, `tool_use` id, `toolCallId`.
+    /// `call_id`, `tool_use` id or `toolCallId`.
     pub call_id: Option<&'a str>,
-    /// `output_index`, the index of a content block.
+    /// `output_index`, or the index of a content block.
     pub index: Option<i64>,
-    /// `content_index`, `summary_index` inside of the item.
+    /// `content_index` or `summary_index` inside the item.
     pub sub: Option<i64>,
-    /// No evidence: the id of the output item that is told to readers, where what pairs the deltas is another one (the
-    /// AI SDK numbers its blocks, and says beside that which item of the provider's API a block is).
+    /// Id of the output item that events report, if the deltas are paired by another id. Not evidence. The AI SDK
+    /// numbers its blocks and sends the provider's item id separately.
     pub public_id: Option<&'a str>,
 }
 
-/// The part that a delta speaks of.
+/// The part that a delta addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct PartAt<'a> {
     pub choice: i32,
-    /// Of its item.
+    /// Kind of the part's item.
     pub kind: ItemKind,
     pub address: Address<'a>,
     pub channel: Channel,
-    /// Of reasoning: `summary`, `raw`, `thinking`, `redacted`.
+    /// Kind of reasoning: `summary`, `raw`, `thinking` or `redacted`.
     pub reasoning_kind: &'static str,
 }
 
-/// What hangs on a part. `annotations` is the text of a JSON array, `metadata` of an object.
+/// Attributes of a part. `annotations` is the text of a JSON array, `metadata` of an object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PartAttributes<'a> {
     pub annotations: Option<&'a str>,
@@ -112,28 +112,28 @@ pub struct PartAttributes<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// One entry of the list of an item. `at.address.sub`: its place there.
+/// One entry of an item's content list. `at.address.sub`: its position there.
 #[derive(Clone, Debug)]
 pub struct ListedPart<'a> {
     pub at: PartAt<'a>,
     pub text: Option<Text<'a>>,
-    /// The text of a JSON array: those that did not come before.
+    /// The annotations that were not sent before, as the text of a JSON array.
     pub annotations: Option<String>,
     pub metadata: Option<String>,
 }
 
-/// What an opening, a close or a terminal list says of a call.
+/// The call members of an opening event, a closing event or a terminal list.
 #[derive(Clone, Debug, Default)]
 pub struct CallSaid<'a> {
     pub choice: i32,
     pub address: Address<'a>,
     pub name: Option<&'a str>,
-    /// JSON text; of a free-form tool its input.
+    /// JSON text, or the input of a free-form tool.
     pub arguments: Option<Text<'a>>,
     pub provider_executed: bool,
-    /// A free-form tool: its input is text, not JSON.
+    /// Call of a free-form tool: its input is text, not JSON.
     pub custom: bool,
-    /// The sender says that no tool takes the arguments.
+    /// The sender reports that no tool accepts the arguments.
     pub refused: bool,
     pub metadata: Option<&'a str>,
 }
@@ -144,7 +144,7 @@ pub enum InputEnd {
     /// The transport reported a regular end.
     #[default]
     Clean,
-    /// The transport failed: bytes may be missing after the last ones that came.
+    /// The transport failed: bytes may be missing at the end.
     Broken,
 }
 
@@ -158,21 +158,21 @@ impl InputEnd {
     }
 }
 
-/// What was left over when the input ended.
+/// Unfinished input that was left when the input ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
-    /// Nothing: the last event was whole.
+    /// None: the last event was complete.
     #[default]
     Nothing,
     /// There was no payload at all.
     Empty,
     /// An unfinished event or line.
     MidEvent,
-    /// Unfinished, and inside a UTF-8 sequence.
+    /// An unfinished event or line that ends inside a UTF-8 sequence.
     MidUtf8,
 }
 
-/// How far the answer can be trusted to be all of it.
+/// Whether the response is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completeness {
     #[default]

@@ -1,13 +1,13 @@
-//! The events of a stream as borrowed values, and where they go.
+//! The events of a stream as borrowed values, and the `Sink` trait that receives them.
 //!
-//! Names, fields and order are those of `_spec/events.json`. An event lives only while it is handed to its sink:
-//! what keeps it (a Python object, a test's record) copies what it needs. Knows no dialect and no JSON parser:
-//! `metadata`, `raw` and the like are texts that were checked before they came here.
+//! Names, fields and order are those of `_spec/events.json`. An event is valid only during the call to its sink; a
+//! receiver that keeps it (as a Python object, or as a test's record) copies it. `metadata`, `raw` and similar fields
+//! are texts that were validated before.
 
 use crate::model::delta::Channel;
 use crate::model::fault::Fault;
 
-/// One event. `metadata` is the text of a JSON object: what the wire said beside the modelled members.
+/// One event. `metadata` is the text of a JSON object with the wire members that are not modeled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
     ResponseStarted {
@@ -52,14 +52,14 @@ pub enum Event<'a> {
         call_id: Option<&'a str>,
         item_id: Option<&'a str>,
         name: &'a str,
-        /// As of now; the call says it for good. Not shown to readers of events, only to writers.
+        /// Value known so far; `ToolCall` has the final one. Used by encoders, not part of the public event.
         provider_executed: bool,
-        /// As of now, likewise.
+        /// Value known so far, as for `provider_executed`.
         custom: bool,
         choice: i32,
         metadata: Option<&'a str>,
     },
-    /// `text` is the piece of the arguments.
+    /// `text` is a piece of the arguments.
     ToolCallDelta(Delta<'a>),
     ToolCall {
         part: u32,
@@ -72,9 +72,9 @@ pub enum Event<'a> {
         raw_arguments: Option<&'a str>,
         provider_executed: bool,
         aliases: &'a [String],
-        /// The arguments are text, not JSON.
+        /// The arguments are free-form text, not JSON.
         custom: bool,
-        /// The call was promoted from text: the block as the model wrote it.
+        /// For a call promoted from text: the block as the model wrote it.
         raw_text: Option<&'a str>,
         choice: i32,
         metadata: Option<&'a str>,
@@ -135,7 +135,7 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The choice that it speaks of.
+    /// Returns the choice of the event.
     #[inline]
     pub fn choice(&self) -> Option<i32> {
         Some(match *self {
@@ -161,7 +161,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// What the wire said beside the modelled members.
+    /// Returns the wire members that are not modeled.
     #[inline]
     pub fn metadata(&self) -> Option<&'a str> {
         match *self {
@@ -189,7 +189,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A part that carries nothing but its place.
+/// A part without any content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark<'a> {
     pub part: u32,
@@ -206,7 +206,7 @@ pub struct Opened<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// A piece of a part's text, or (`…Done`) the whole of it.
+/// A piece of a part's text or, in `…Done` events, the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delta<'a> {
     pub part: u32,
@@ -215,7 +215,7 @@ pub struct Delta<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// Which event a piece of a text is.
+/// The event type of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeltaKind {
     Text,
@@ -247,22 +247,22 @@ impl DeltaKind {
     }
 }
 
-/// Whose several deltas are.
+/// The parts of several deltas.
 #[derive(Debug, Clone, Copy)]
 pub enum Parts<'a> {
-    /// All of them.
+    /// All deltas belong to this part.
     One(u32),
-    /// Each its own.
+    /// Each delta has its own part.
     Each(&'a [u32]),
 }
 
-/// Several deltas in a row that are of one kind and one choice, without metadata.
+/// Several consecutive deltas of one kind and one choice, without metadata.
 #[derive(Debug, Clone, Copy)]
 pub struct Deltas<'a> {
     pub kind: DeltaKind,
     pub choice: i32,
     pub parts: Parts<'a>,
-    /// Their texts one after the other, nothing behind them, and where each ends.
+    /// The concatenated texts; `ends` holds the end offset of each.
     pub texts: &'a str,
     pub ends: &'a [usize],
 }
@@ -278,7 +278,7 @@ impl<'a> Deltas<'a> {
         })
     }
 
-    /// One by one.
+    /// Passes each delta as an event.
     pub fn each(&self, mut give: impl FnMut(&Event<'_>)) {
         for (place, text) in self.texts().enumerate() {
             give(&self.kind.event(Delta {
@@ -300,7 +300,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Whether one of them is such a part.
+    /// Returns true if the predicate holds for at least one of the parts.
     pub fn any(&self, mut such: impl FnMut(u32) -> bool) -> bool {
         match self {
             Parts::One(part) => such(*part),
@@ -309,7 +309,7 @@ impl Parts<'_> {
     }
 }
 
-/// Token counts, and the wire's own object as text.
+/// Token counts, and the wire's own usage object as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage<'a> {
     pub input_tokens: Option<i64>,
@@ -322,7 +322,7 @@ pub struct Usage<'a> {
 }
 
 impl Usage<'_> {
-    /// No number, or nothing but zeros: a placeholder that says nothing.
+    /// Returns true for a placeholder: no numbers, or only zeros.
     pub fn is_blank(&self) -> bool {
         let numbers = [
             self.input_tokens,
@@ -336,96 +336,100 @@ impl Usage<'_> {
     }
 }
 
-/// What no event says of the wire, and has to be known by who passes payloads on as they were sent.
+/// Facts about the wire that no event contains. Repair needs them to pass payloads through unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireFact<'a> {
-    /// What is at hand, and the name of its event.
+    /// The current payload and the name of its event.
     Payload { event: &'a [u8], data: &'a [u8] },
-    /// Readers of the dialect would not take the payload as it was taken here: a word of the code `rewritten` for it.
+    /// Clients of the dialect would misread the payload. Holds a reason of the code `rewritten`.
     Touched(&'static str),
-    /// They would, if its event had that name. Said of payloads that tell their dialect: none that waited for another one.
+    /// Clients would read the payload correctly if its event had this name. Reported only for payloads that were not
+    /// buffered during detection.
     Named(&'static str),
-    /// They would, if the opening of an answer stood before it: a word of the code `rewritten` for that.
+    /// Clients would read the payload correctly after an opening event that is missing. Holds a reason of the code
+    /// `rewritten`.
     Unopened(&'static str),
-    /// The payload is none that they expect, and brought nothing.
+    /// Clients do not expect the payload, and it produced no events.
     Emptied,
-    /// Likewise, and readers would refuse it, for that reason; no code says so.
+    /// As `Emptied`, but clients would reject the payload, for this reason. No diagnostic reports it.
     LeftOut(&'static str),
-    /// A code says that they do not expect it; whether it brought nothing.
+    /// A diagnostic reports that clients do not expect the payload. `emptied`: it produced no events.
     Mended { emptied: bool },
-    /// An element of an array was taken, which they do not expect. Others may follow before anything is passed on.
+    /// The payload is an element of an array, which clients do not expect. Further elements may follow before anything
+    /// is passed through.
     Element,
-    /// Of the part that opens next: its index, that inside of its item, and its item's id.
+    /// Wire address of the part that opens next: index of the item, index inside the item, and item id.
     Address {
         index: Option<i64>,
         sub: Option<i64>,
         item_id: Option<&'a str>,
     },
-    /// The choice was spoken of.
+    /// A payload addressed this choice.
     Choice(i32),
-    /// The item of that index was opened without a part.
+    /// The item with this index was opened without a part.
     Announced(i64),
-    /// An item of the output was opened, as clients keep it: its index, type and id.
+    /// An output item was opened, with the index, type and id that clients store.
     ItemAdded {
         index: i64,
         kind: Option<&'a str>,
         id: Option<&'a str>,
     },
-    /// The wire ends an item of the output: its index, and the item as it was sent.
+    /// An output item ended: its index, and the item as received.
     ItemEnded { index: i64, item: &'a str },
-    /// The answer opened with a response of that id.
+    /// The response opened with this id.
     Created(Option<&'a str>),
-    /// The part was closed, or announced to have no more pieces.
+    /// The part was closed, or the wire announced that no more pieces follow.
     Closed(u32),
-    /// Its item was closed.
+    /// The item of the part was closed.
     Ended(u32),
-    /// The index of the block that is open, and no part; none is where another one is, or it was stopped.
+    /// Index of the open block, if that block has no part. `None` if another block is open, or none.
     Standing(Option<i64>),
-    /// The number of the event.
+    /// The sequence number of the event.
     Sequence(i128),
-    /// The choice said why it ends.
+    /// The finish reason of this choice was received.
     Reason(i32),
-    /// Token counts were said.
+    /// Token counts were received.
     Counted,
 }
 
-/// Where events go: one call an event, in order.
+/// Receiver of events: one call per event, in order.
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
 
-    /// Why no more is to be read, where the sink has a reason; it says so once. Asked behind every payload that is more than
-    /// one text like those before it.
+    /// Returns a fault, once, if the sink rejects further input. Called after each payload, except for rows of payloads
+    /// that differ only in their text.
     fn refusal(&mut self) -> Option<Fault> {
         None
     }
 
-    /// What comes next is of the payload at that place. Not said of payloads that are alike but for one text.
+    /// Sets the place of the payload that the next events belong to. Not called within rows of payloads that differ
+    /// only in one text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
-    /// What closes from here on closes only because nothing more comes.
+    /// Reports that everything that closes from now on closes because the input was cut.
     fn cut(&mut self) {}
 
-    /// A fault is certain: what is found wrong from here on is recorded, not raised.
+    /// Reports that a fault is certain: later diagnostics are recorded, not raised.
     fn doomed(&mut self) {}
 
-    /// What no event says of the wire.
+    /// Receives a fact that no event contains.
     fn sign(&mut self, _sign: WireFact<'_>) {}
 
-    /// What readers of the dialect would misread matters.
+    /// Returns true if the sink needs to know what clients of the dialect would misread.
     fn judges(&self) -> bool {
         false
     }
 
-    /// The dialect was found out. Not said of one that was given.
+    /// Reports the detected dialect. Not called if the dialect was given.
     fn speaks(&mut self, _dialect: &'static str) {}
 
-    /// Several deltas in a row.
+    /// Receives several consecutive deltas.
     fn deltas(&mut self, deltas: &Deltas<'_>) {
         deltas.each(|event| self.event(event));
     }
 }
 
-/// For those who want the result only.
+/// Sink that discards all events, for callers that need only the result.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Silent;
 

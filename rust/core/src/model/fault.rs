@@ -1,18 +1,18 @@
-//! Why a stream ended: the fields of one exception, without its sentence.
+//! Faults: the data of the exception that ends a stream, without its message.
 //!
-//! The text of an exception is made in `streamweld.errors` alone; here are only facts.
+//! The message is written in `streamweld.errors`.
 
 use crate::model::limits::LimitName;
 use crate::model::spec::Code;
 use std::ops::Deref;
 use std::ops::DerefMut;
 
-/// How much of a payload a fault keeps.
+/// Maximum number of payload bytes that a fault keeps.
 pub const RAW_HEAD: usize = 256;
 
 macro_rules! classes {
     ($($variant:ident = $name:literal,)+) => {
-        /// The exception class of `streamweld.errors`.
+        /// The exception class in `streamweld.errors`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Class { $($variant),+ }
 
@@ -72,7 +72,7 @@ impl Where {
     }
 }
 
-/// The fields that only one class has.
+/// Fields that only one exception class has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Extra {
     #[default]
@@ -104,7 +104,7 @@ pub enum Extra {
     },
 }
 
-/// The facts of a fault; reached through `Fault`.
+/// The fields of a fault; accessed through `Fault`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub class: Class,
@@ -113,19 +113,19 @@ pub struct Facts {
     pub byte_offset: u64,
     pub event_ordinal: u64,
     pub event_type: Option<String>,
-    /// The first bytes of the payload, `RAW_HEAD` at most.
+    /// The first bytes of the payload, at most `RAW_HEAD`.
     pub raw: Vec<u8>,
-    /// It knows where it belongs.
+    /// True once `at` has set the place.
     pub placed: bool,
     pub extra: Extra,
 }
 
-/// What ends a stream. Boxed, so that a `Result` of the hot path stays one word wide.
+/// The fault that ends a stream. Boxed, so that a `Result` on the hot path is only one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(Box<Facts>);
 
 impl Fault {
-    /// A fault without a place and without fields of its own.
+    /// Creates a fault without a place and extra fields.
     pub fn new(class: Class, rule: &'static str) -> Fault {
         Fault(Box::new(Facts {
             class,
@@ -140,7 +140,7 @@ impl Fault {
         }))
     }
 
-    /// The fault of a diagnostic whose action is raise: its class is the one the file names.
+    /// Creates the fault of a diagnostic that the policy raises. The class is the one in `_spec/diagnostics.json`.
     pub fn of_code(code: Code, detail: impl Into<String>) -> Fault {
         let class = Class::from_name(code.raises()).unwrap_or(Class::Stream);
         let mut fault = Fault::new(class, code.name());
@@ -148,7 +148,8 @@ impl Fault {
         fault
     }
 
-    /// A cap was passed. `observed` is always one more than the cap, so that it does not depend on the chunking.
+    /// Creates the fault of an exceeded limit. `observed` is always the limit plus one, so that it does not depend on
+    /// the chunking.
     pub fn limit(name: LimitName, limit: u64) -> Fault {
         let mut fault = Fault::new(Class::Limit, name.rule());
         fault.extra = Extra::Limit {
@@ -159,14 +160,14 @@ impl Fault {
         fault
     }
 
-    /// An event's data is not JSON; `pos` is a byte position in the data.
+    /// Creates the fault of an event whose data is not JSON. `pos` is a byte offset in the data.
     pub fn chunk(pos: usize) -> Fault {
         let mut fault = Fault::new(Class::ChunkDecode, Code::MALFORMED_JSON.name());
         fault.extra = Extra::Chunk { pos };
         fault
     }
 
-    /// An error that the gateway sent.
+    /// Creates the fault of an error that the gateway sent.
     pub fn upstream(
         code: Option<String>,
         kind: Option<String>,
@@ -183,7 +184,7 @@ impl Fault {
         fault
     }
 
-    /// The input ended too early. `code` is the one whose action raises it.
+    /// Creates the fault of input that ended too early. `code` is the diagnostic that raises it.
     pub fn truncated(code: Code, place: Where, open_items: Vec<u32>) -> Fault {
         let mut fault = Fault::new(Class::Truncated, code.name());
         fault.detail = place.name().to_owned();
@@ -206,7 +207,7 @@ impl Fault {
         fault
     }
 
-    /// Sets the place.
+    /// Sets byte offset and ordinal of the payload.
     #[must_use]
     pub fn at(mut self, byte_offset: u64, event_ordinal: u64) -> Fault {
         self.byte_offset = byte_offset;
@@ -215,7 +216,7 @@ impl Fault {
         self
     }
 
-    /// Keeps the head of the payload.
+    /// Stores the first bytes of the payload.
     #[must_use]
     pub fn with_raw(mut self, payload: &[u8]) -> Fault {
         self.raw = payload.iter().take(RAW_HEAD).copied().collect();

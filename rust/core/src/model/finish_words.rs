@@ -1,7 +1,8 @@
-//! What a finish reason means, in the word of any dialect and however it is written.
+//! Translates finish reasons of any dialect and spelling.
 //!
-//! Gateways pass on the words of the API behind them, in capitals or in camel case. A dialect's own table holds first, as it
-//! is written there; then the same without regard to case and separators; then the words of the other dialects.
+//! Gateways forward the words of their upstream API, sometimes in capitals or camel case. The lookup order is: the
+//! dialect's own table with exact spelling; the same table ignoring case and separators; the tables of the other
+//! dialects.
 
 use crate::model::spec;
 use serde_json::Map;
@@ -10,12 +11,12 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// No word has more bytes.
+/// Maximum length in bytes of a word that is looked up in any spelling.
 const LONGEST: usize = 64;
 
 type Table = &'static Map<String, Value>;
 
-/// By dialect.
+/// Tables by dialect.
 static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     let dialects = spec::dialects().as_object().into_iter().flatten();
     let tables = dialects.filter_map(|(name, facts)| {
@@ -25,7 +26,8 @@ static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     tables.collect()
 });
 
-/// By dialect: all words without case and separators. The dialect's own go first, then those of the others by name.
+/// By dialect: all words without case and separators. The dialect's own words take precedence; the others follow by
+/// name.
 static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
     LazyLock::new(|| {
         let folded = TABLES.iter().map(|(dialect, own)| {
@@ -42,7 +44,7 @@ static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
         folded.collect()
     });
 
-/// What the reason means. `None`: no table has it. "natural": a word for every end that nobody forced.
+/// Returns the meaning of the reason, or `None` if no table has it. "natural" stands for every end that was not forced.
 pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
     if known.is_some() || raw.len() > LONGEST || !raw.is_ascii() {

@@ -1,17 +1,17 @@
-//! State that few streams need: one word and no allocation as long as nobody writes to it.
+//! `LazyBox`: one word of state, allocated lazily on first mutable borrow.
 //!
-//! Read it and it is as new; borrow it to write and it is there. So ask before you write what would change nothing. It
-//! knows nothing of what it holds.
+//! For state that few streams need. Reading an unallocated box returns a default value. Check before a mutable borrow
+//! that would change nothing, because it allocates.
 
 use std::ops::Deref;
 use std::ops::DerefMut;
 
-/// What can be lent before it was made.
+/// Types with a shared default value that can be borrowed.
 pub trait Blank: Default + 'static {
     fn blank() -> &'static Self;
 }
 
-/// `Blank` for types: one that is new and stays so, shared by all.
+/// Implements `Blank` with a static default value.
 macro_rules! blank {
     ($($kind:ty),+ $(,)?) => {$(
         impl $crate::model::lazy_box::Blank for $kind {
@@ -31,7 +31,7 @@ impl<T: 'static> Blank for Vec<T> {
     }
 }
 
-/// A value that is only made when somebody writes to it.
+/// A value that is allocated on the first write.
 #[derive(Clone, Debug)]
 pub struct LazyBox<T>(Option<Box<T>>);
 
@@ -42,12 +42,12 @@ impl<T> Default for LazyBox<T> {
 }
 
 impl<T: Default> LazyBox<T> {
-    /// It is as new, for all that was written.
+    /// Returns true if the box is not allocated.
     pub fn is_blank(&self) -> bool {
         self.0.is_none()
     }
 
-    /// What was there; from here on it is as new.
+    /// Takes the value and resets the box.
     pub fn take(&mut self) -> T {
         self.0.take().map(|value| *value).unwrap_or_default()
     }

@@ -1,18 +1,16 @@
-//! Every cap of one stream in one place; the defaults stand in `_spec/limits.json`.
-//!
-//! Knows no stage: each stage reads the caps that are its own.
+//! The limits of one stream. Defaults are in `_spec/limits.json`; each stage enforces its own.
 
 use crate::model::spec;
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $field:ident,)+) => {
-        /// The caps; `None` is off.
+        /// The limits; `None` turns a limit off.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
             $($(#[$doc])* pub $field: Option<u64>,)+
         }
 
-        /// The name of one cap.
+        /// Name of a limit.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum LimitName { $($field),+ }
@@ -20,7 +18,7 @@ macro_rules! limits {
         impl LimitName {
             pub const ALL: &'static [LimitName] = &[$(LimitName::$field),+];
 
-            /// The name as in the file and on `Limits`.
+            /// Returns the name used in `_spec/limits.json` and in `Limits`.
             pub fn name(self) -> &'static str {
                 match self { $(LimitName::$field => stringify!($field)),+ }
             }
@@ -29,14 +27,14 @@ macro_rules! limits {
                 match name { $(stringify!($field) => Some(LimitName::$field),)+ _ => None }
             }
 
-            /// The rule that a `LimitExceeded` of this cap carries.
+            /// Returns the rule of the `LimitExceeded` exception for this limit.
             pub fn rule(self) -> &'static str {
                 match self { $(LimitName::$field => concat!("limit_", stringify!($field))),+ }
             }
         }
 
         impl Limits {
-            /// No cap at all.
+            /// No limits.
             pub const OFF: Limits = Limits { $($field: None),+ };
 
             pub fn value(&self, name: LimitName) -> Option<u64> {
@@ -54,16 +52,16 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Data of one event: the values of its data lines, one byte more for each line. And what a conversion keeps of the
-    /// input as it came: before the dialect is known, and of a block that a repair has not passed.
+    /// Data of one event: the values of its data lines, plus one byte per line. Also bounds what a conversion buffers
+    /// of the input: before the dialect is detected, and in a block that repair has not passed through yet.
     max_event_bytes,
     /// The value of an `event` or `id` line.
     max_field_bytes,
     max_json_depth,
-    /// Commas and opening brackets of one payload, outside of its strings.
+    /// Commas and opening brackets of one payload, outside of strings.
     max_json_values,
     max_choices,
-    /// Parts of one stream; and as many items that the wire opens.
+    /// Parts of one stream, and separately items that the wire opens.
     max_parts,
     max_tool_calls,
     max_tool_index,
@@ -80,7 +78,7 @@ limits! {
 }
 
 impl Limits {
-    /// Sets one cap by name; false where no cap has that name.
+    /// Sets one limit by name; returns false for an unknown name.
     pub fn set(&mut self, name: &str, value: Option<u64>) -> bool {
         match self.slot(name) {
             Some(slot) => {
@@ -102,7 +100,7 @@ impl Default for Limits {
     }
 }
 
-/// A cap as a length to compare with; off is the largest length there is.
+/// Returns a limit as a length to compare with; without a limit, the largest length.
 pub(crate) fn as_len(limit: Option<u64>) -> usize {
     limit
         .and_then(|limit| usize::try_from(limit).ok())

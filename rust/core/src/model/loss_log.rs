@@ -1,17 +1,17 @@
-//! What is said of what was written, in order with what the parser says: the diagnostics of a stream that is written again.
+//! Conversion losses of a rewritten stream, in order with the diagnostics of the parser.
 
 use crate::model::output::Diagnostic;
 use crate::model::spec::Code;
 
-/// What was said of one stream beside the parser.
+/// The losses and rewrites of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct LossLog {
-    /// How many diagnostics the parser said so far.
+    /// Number of diagnostics that the parser reported so far.
     pub(crate) said: u64,
     all: Vec<Word>,
 }
 
-/// Behind so many diagnostics of the parser.
+/// One loss; `behind` is the number of parser diagnostics reported before it.
 #[derive(Debug)]
 struct Word {
     code: Code,
@@ -30,7 +30,7 @@ impl LossLog {
         });
     }
 
-    /// The diagnostics that are kept, `most` of them: the parser's, and these where they were said.
+    /// Returns at most `most` diagnostics: those of the parser with the losses inserted in order.
     pub(crate) fn among(&self, parsed: &[Diagnostic], most: usize) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         let mut words = self.all.iter().peekable();
@@ -45,7 +45,7 @@ impl LossLog {
         all
     }
 
-    /// How many there were, kept or not.
+    /// Returns the number of diagnostics and losses, including those that were not stored.
     pub(crate) fn count(&self) -> u64 {
         self.said + self.all.len() as u64
     }

@@ -1,4 +1,4 @@
-//! Plain data that every layer shares: deltas, events, faults, configuration, limits. No rule of any stream.
+//! Data types that every layer shares: deltas, events, faults, configuration, limits. No stream rules.
 
 pub mod config;
 pub mod delta;

@@ -1,7 +1,7 @@
-//! The one place where events and diagnostics leave, and where a policy turns a diagnostic into a fault.
+//! Emits events and diagnostics, and turns diagnostics into faults as the policy requires.
 //!
-//! `Ledger` is what stays between two reads (the kept diagnostics); `Out` is lent to the stages for one read. Faults made
-//! here carry no place: the parser, which knows the place, puts it on.
+//! `Ledger` is the state between two reads (the stored diagnostics); `Output` borrows it for one read. Faults created
+//! here have no place: the parser adds it.
 
 use crate::model::config::Config;
 use crate::model::event::DeltaKind;
@@ -16,9 +16,9 @@ use crate::model::policy::Action;
 use crate::model::spec::Code;
 use std::mem;
 
-/// Characters of a detail that are worth repeating: names and paths in it are the sender's.
+/// Maximum length of a diagnostic's detail, in characters, because it contains names and paths chosen by the sender.
 const DETAIL: usize = 256;
-/// Diagnostics and `Unknown` events that one payload may cause: its size does not bound what an event costs.
+/// Maximum number of diagnostics and `Unknown` events per payload. The size of a payload does not bound their cost.
 pub(crate) const MAX_NOTES: usize = 1024;
 
 fn head(detail: &str) -> &str {
@@ -26,7 +26,7 @@ fn head(detail: &str) -> &str {
     end.and_then(|end| detail.get(..end)).unwrap_or(detail)
 }
 
-/// A diagnostic that is kept.
+/// A stored diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub code: Code,
@@ -49,23 +49,23 @@ impl Diagnostic {
     }
 }
 
-/// What of the way out outlives one read.
+/// State of the output between two reads.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Where the payload at hand stands: everything said about it carries this.
+    /// Byte offset of the current payload. Its events and diagnostics carry this place.
     pub offset: u64,
     pub ordinal: u64,
-    /// A fault is certain already: repairs on the way to it are recorded, not raised.
+    /// A fault is certain: later diagnostics are recorded, not raised.
     faulted: bool,
     said: u64,
     kept: Vec<Diagnostic>,
     dropped: u64,
-    /// The payload that caused the notes below.
+    /// Ordinal of the payload that `noted` counts for.
     noted_at: u64,
     noted: usize,
-    /// Notes beyond `MAX_NOTES`.
+    /// Number of notes beyond `MAX_NOTES`.
     left_out: usize,
-    /// How many parts were numbered.
+    /// Number of parts created.
     parts: u32,
 }
 
@@ -74,34 +74,35 @@ impl Ledger {
         &self.kept
     }
 
-    /// How many were not kept, because the list was full.
+    /// Returns how many diagnostics were not stored because the list was full.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// What stands between the stages and the sink, where a policy asks for it: each event goes on through it.
+/// Stage between the assembler and the sink that can hold back and change events (tool calls in text). Present only if
+/// the policy enables it.
 pub trait EventFilter {
-    /// An event that is about to leave. What the filter emits goes to the sink.
+    /// Filters one event. Events that the filter emits go to the sink.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Several deltas in a row, of which `passes` was true.
+    /// Filters several consecutive deltas for which `passes` returned true.
     fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>);
 
-    /// The next pieces of a text can leave as they are, all at once.
+    /// Returns true if the next pieces of a text can be emitted unchanged and all at once.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool;
 
-    /// Rows of pieces are worth to be put together.
+    /// Returns true if consecutive pieces should be combined into rows.
     fn takes_rows(&self) -> bool;
 }
 
-/// The way out, for one read.
+/// Destination of events and diagnostics during one read.
 pub struct Output<'a> {
     pub config: &'a Config,
     ledger: &'a mut Ledger,
     sink: &'a mut dyn Sink,
     filter: Option<&'a mut dyn EventFilter>,
-    /// Of the filter, until it is asked for.
+    /// First fault of the filter, until `taken` returns it.
     fault: Option<Fault>,
 }
 
@@ -124,7 +125,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The same, where events go through a filter first.
+    /// Returns the same output with a filter for events.
     pub fn filtered(self, filter: Option<&'a mut dyn EventFilter>) -> Output<'a> {
         Output { filter, ..self }
     }
@@ -142,7 +143,7 @@ impl<'a> Output<'a> {
         self.filter = Some(filter);
     }
 
-    /// Several deltas in a row, which may pass.
+    /// Emits several consecutive deltas, which the filter passes.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
         match self.filter.take() {
             None => self.sink.deltas(deltas),
@@ -153,7 +154,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Rows of pieces are worth to be put together.
+    /// Returns true if consecutive pieces should be combined into rows.
     #[inline]
     pub fn takes_rows(&self) -> bool {
         self.filter
@@ -161,24 +162,24 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Pieces that follow each other may leave at once.
+    /// Returns true if consecutive pieces may be emitted at once.
     #[inline]
     pub fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool {
         let filter = self.filter.as_mut();
         filter.is_none_or(|filter| filter.passes(kind, choice, texts))
     }
 
-    /// What a filter found that a policy raises. The first one counts.
+    /// Stores a fault of the filter. The first one counts.
     pub fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
     }
 
-    /// How many parts were numbered.
+    /// Returns the number of parts created.
     pub fn parts(&self) -> u32 {
         self.ledger.parts
     }
 
-    /// The number of one more part.
+    /// Returns the number for a new part.
     pub fn next_part(&mut self) -> Result<u32, Fault> {
         let part = self.ledger.parts;
         match self.config.limits.max_parts {
@@ -192,13 +193,13 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether that many more parts may be numbered.
+    /// Returns true if that many more parts may be created.
     pub fn has_room(&self, parts: usize) -> bool {
         let limit = self.config.limits.max_parts;
         limit.is_none_or(|limit| u64::from(self.ledger.parts) + parts as u64 <= limit)
     }
 
-    /// Moves on to the payload at that place.
+    /// Sets the place of the current payload.
     #[inline]
     pub fn at(&mut self, offset: u64, ordinal: u64) {
         self.ledger.offset = offset;
@@ -206,67 +207,67 @@ impl<'a> Output<'a> {
         self.sink.at(offset, ordinal);
     }
 
-    /// What came of a payload, unless the sink wants no more.
+    /// Returns the result of a payload, or the fault of the filter or the sink.
     #[inline]
     pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         let fault = self.fault.take().or_else(|| self.sink.refusal());
         fault.map_or(result, Err)
     }
 
-    /// The answer was cut: what closes now closes only because of that.
+    /// Reports that the response was cut: everything that closes now closes because of that.
     pub fn cut(&mut self) {
         self.sink.cut();
     }
 
-    /// What no event says of the wire.
+    /// Passes a fact to the sink that no event contains.
     #[inline]
     pub fn sign(&mut self, sign: WireFact<'_>) {
         self.sink.sign(sign);
     }
 
-    /// The payload at hand means something else to readers of its dialect, and no code says so.
-    /// `why` is a word of the code `rewritten`.
+    /// Marks the current payload as misread by clients of its dialect, without a diagnostic. `why` is a reason of the
+    /// code `rewritten`.
     #[cold]
     pub fn touch(&mut self, why: &'static str) {
         self.sink.sign(WireFact::Touched(why));
     }
 
-    /// Readers of its dialect would refuse the payload at hand, which brings nothing. `why`: as of `touch`.
+    /// Marks the current payload as one that clients would reject and that produced no events. `why`: as for `touch`.
     #[cold]
     pub fn leave_out(&mut self, why: &'static str) {
         self.sink.sign(WireFact::LeftOut(why));
     }
 
-    /// Readers of its dialect would take the payload at hand as it was taken, if its event had that name.
+    /// Reports that clients would read the current payload correctly if its event had this name.
     #[cold]
     pub fn rename(&mut self, name: &'static str) {
         self.sink.sign(WireFact::Named(name));
     }
 
-    /// Readers of its dialect would take the payload at hand as it was taken, behind the opening of an answer.
+    /// Reports that clients would read the current payload correctly after an opening event that is missing.
     #[cold]
     pub fn miss_opening(&mut self) {
         self.sink.sign(WireFact::Unopened("start_missing"));
     }
 
-    /// The dialect was found out.
+    /// Reports the detected dialect.
     pub fn speak(&mut self, dialect: &'static str) {
         self.sink.speaks(dialect);
     }
 
-    /// The payload is that much further on than was said.
+    /// Advances the place of the current payload by that many bytes.
     #[inline]
     pub fn further(&mut self, bytes: usize) {
         self.ledger.offset += bytes as u64;
         self.sink.at(self.ledger.offset, self.ledger.ordinal);
     }
 
-    /// Where the payload at hand stands.
+    /// Returns byte offset and ordinal of the current payload.
     pub fn place(&self) -> (u64, u64) {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
-    /// Whether that code is raised; if so, nothing else is from here on.
+    /// Returns true if the policy raises that code; then no other diagnostic is raised from here on.
     pub fn dooms(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {
@@ -275,17 +276,17 @@ impl<'a> Output<'a> {
         self.ledger.faulted
     }
 
-    /// What readers of the dialect would misread matters.
+    /// Returns true if the sink needs to know what clients of the dialect would misread.
     pub fn is_judged(&self) -> bool {
         self.sink.judges()
     }
 
-    /// How many diagnostics there were.
+    /// Returns the number of diagnostics reported.
     pub fn said(&self) -> u64 {
         self.ledger.said
     }
 
-    /// Records an anomaly, or raises it where the policy says so.
+    /// Records a diagnostic, or raises it if the policy requires that.
     #[cold]
     pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
         let detail = head(detail);
@@ -319,14 +320,14 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Emits what nobody could read.
+    /// Emits an `Unknown` event for a payload that could not be decoded.
     pub(crate) fn unknown(&mut self, event: Option<&str>, raw: &[u8]) {
         if self.notes() {
             self.emit(&Event::Unknown { event, raw });
         }
     }
 
-    /// Counts a diagnostic or an `Unknown` event. False: the payload has caused too many.
+    /// Counts a diagnostic or an `Unknown` event. Returns false if the payload has caused too many.
     fn notes(&mut self) -> bool {
         let ledger = &mut *self.ledger;
         if ledger.noted_at != ledger.ordinal {
@@ -341,12 +342,12 @@ impl<'a> Output<'a> {
         fits
     }
 
-    /// Counts notes that were not even collected.
+    /// Counts notes that the caller dropped before reporting them.
     pub(crate) fn skip_notes(&mut self, notes: usize) {
         self.ledger.left_out += notes;
     }
 
-    /// A payload, or the input, was read to its end: reports how many notes were left out.
+    /// Reports, after a payload or the input was read, how many notes were left out.
     #[inline]
     pub(crate) fn tell_left_out(&mut self) -> Result<(), Fault> {
         if self.ledger.left_out == 0 {
@@ -357,7 +358,7 @@ impl<'a> Output<'a> {
         self.diagnose(Code::NOTES_LEFT_OUT, None, &count.to_string())
     }
 
-    /// Likewise, of another payload than the one at hand, at its place.
+    /// Records a diagnostic at the place of a payload other than the current one.
     #[cold]
     pub(crate) fn diagnose_at(
         &mut self,

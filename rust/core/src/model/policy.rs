@@ -1,18 +1,16 @@
-//! What to do about each repair, and the switches of the named ambiguities.
-//!
-//! A policy is plain data, resolved before a stream starts; it knows no stage.
+//! Policies: the action for each diagnostic, and the switches of the named ambiguities. Plain data.
 
 use crate::model::spec::Code;
 use crate::model::spec::Severity;
 
-/// What a policy says of one diagnostic code.
+/// Action of a policy for one diagnostic code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// End the stream with the exception of that code.
     Raise,
-    /// Record it and go on.
+    /// Record it and continue.
     Diagnose,
-    /// Leave the piece out, and record that.
+    /// Drop the piece and record that.
     Skip,
 }
 
@@ -35,7 +33,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The base a policy starts from.
+    /// The base that a policy starts from.
     Base {
         Standard = "standard",
         Strict = "strict",
@@ -51,14 +49,14 @@ words! {
         New = "new",
         Merge = "merge",
     }
-    /// AM2: arguments on an index that no call opened, while several wait.
+    /// AM2: arguments on an index that no call opened, while several calls have no arguments yet.
     OrphanIndex {
         Fifo = "fifo",
         Latest = "latest",
     }
     /// AM3: one id announced on two indexes.
     ParallelHeaders {
-        /// Split only where the joined text breaks JSON while each index's own text is valid.
+        /// Split only if the joined text breaks JSON while the text of each index is valid.
         Auto = "auto",
         Join = "join",
         Split = "split",
@@ -89,22 +87,22 @@ words! {
         Keep = "keep",
         Drop = "drop",
     }
-    /// AM8: what a text delta holds.
+    /// AM8: whether a text delta holds new text or the whole text so far.
     ContentMode {
         Delta = "delta",
         Auto = "auto",
         Cumulative = "cumulative",
     }
-    /// AM12: which id of a call that changes its id is kept.
+    /// AM12: which id to keep for a call whose id changes.
     UnstableId {
         First = "first",
         Last = "last",
     }
     /// A stream that ends with nothing open, but without any end signal.
     MissingTerminal {
-        /// It was cut.
+        /// The stream was cut.
         Truncate = "truncate",
-        /// The gateway is known to omit the end: the stream is read as ended.
+        /// The gateway is known to omit the end: the stream counts as ended.
         Assume = "assume",
     }
 }
@@ -120,11 +118,11 @@ pub struct Switches {
     pub on_overflow: Overflow,
     pub duplicate_payload: DuplicatePayload,
     pub content_mode: ContentMode,
-    /// AM9: the closing chunk restates the text.
+    /// AM9: the closing chunk repeats the text.
     pub drop_restated_content: bool,
     /// AM10: a new chunk id and role in mid-stream.
     pub restart_on_new_stream_id: bool,
-    /// AM11: tool calls in another choice.
+    /// AM11: tool calls arrive in another choice than the text. True merges all choices into choice 0.
     pub merge_choices: bool,
     pub unstable_id: UnstableId,
     pub empty_call_without_reason: EmptyCall,
@@ -152,7 +150,7 @@ impl Default for Switches {
     }
 }
 
-/// The value of a switch as it comes from a caller.
+/// The value of a switch as passed by a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchValue<'a> {
     Word(&'a str),
@@ -183,7 +181,7 @@ fn flag(slot: &mut bool, value: SwitchValue<'_>) -> bool {
 }
 
 impl Switches {
-    /// The defaults of a base policy.
+    /// Returns the defaults of a base policy.
     fn of(base: Base) -> Switches {
         let mut switches = Switches::default();
         if base == Base::Salvage {
@@ -192,7 +190,7 @@ impl Switches {
         switches
     }
 
-    /// Sets one switch by name; false where the name or the value is unknown.
+    /// Sets one switch by name; returns false if the name or the value is unknown.
     pub fn set(&mut self, name: &str, value: SwitchValue<'_>) -> bool {
         match name {
             "same_index_new_id_same_name_empty" => word(
@@ -251,7 +249,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy of that base, with every default.
+    /// Creates the policy of that base with all defaults.
     pub fn new(base: Base) -> Policy {
         let mut actions = [Action::Diagnose; Code::COUNT];
         for (slot, code) in actions.iter_mut().zip(Code::all()) {
@@ -277,7 +275,7 @@ impl Policy {
         self.action(code) == Action::Raise
     }
 
-    /// Sets the action of one code; false where the code cannot be skipped.
+    /// Sets the action of one code; returns false if the code cannot be skipped.
     pub fn set_action(&mut self, code: Code, action: Action) -> bool {
         if action == Action::Skip && !code.skippable() {
             return false;

@@ -1,7 +1,7 @@
-//! Maps, sets and lists that mostly hold nothing or a handful: looked through, and hashed once they are long.
+//! Small maps, sets and lists: searched linearly while they are short, hashed once they are long.
 //!
-//! An empty one is three words and no allocation, where a hash table is six and begins with room for three. It knows
-//! nothing of what it holds, and keeps no order.
+//! An empty one takes three words and no allocation; a hash table takes six and first allocates room for three. Maps
+//! and sets have no order.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -9,13 +9,13 @@ use std::hash::Hash;
 use std::mem;
 use std::ops::Deref;
 
-/// Up to so many entries are looked through one by one.
+/// Maximum number of entries that are searched linearly.
 const FEW: usize = 8;
 
 #[derive(Clone, Debug)]
 enum Store<K, V> {
     Few(Vec<(K, V)>),
-    #[allow(clippy::box_collection)] // so that what is nearly always a list is no larger than one
+    #[allow(clippy::box_collection)] // boxed: a bare table would enlarge every map
     Many(Box<HashMap<K, V>>),
 }
 
@@ -69,7 +69,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         }
     }
 
-    /// The key that is held.
+    /// Returns the stored key that equals `key`.
     pub fn key<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&K>
     where
         K: Borrow<Q>,
@@ -100,7 +100,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         self.get(key).is_some()
     }
 
-    /// Of equal keys the last one holds. True where there was none.
+    /// Inserts or replaces a value. Returns true if the key is new.
     pub fn insert(&mut self, key: K, value: V) -> bool {
         if let Some(known) = self.get_mut(&key) {
             *known = value;
@@ -114,7 +114,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         true
     }
 
-    /// For one more.
+    /// Makes room for one more entry.
     fn make_room(&mut self) {
         let Store::Few(list) = &mut self.0 else {
             return;
@@ -122,12 +122,12 @@ impl<K: Eq + Hash, V> Map<K, V> {
         if list.len() == FEW {
             self.0 = Store::Many(Box::new(mem::take(list).into_iter().collect()));
         } else if list.len() == list.capacity() {
-            // 1, 2, 4, 8: a list that grows by itself begins with four.
+            // 1, 2, 4, 8: a Vec that grows on demand starts with room for four.
             list.reserve_exact(list.len().max(1));
         }
     }
 
-    /// The value of a key, made where there is none.
+    /// Returns the value of a key, inserting a default if there is none.
     pub fn slot(&mut self, key: K) -> &mut V
     where
         V: Default,
@@ -146,7 +146,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
                 if place == list.len() {
                     list.push((key, V::default()));
                 }
-                // Unreachable panic: the place was just found or filled.
+                // Cannot panic: the place was just found or filled.
                 #[allow(clippy::indexing_slicing)]
                 &mut list[place].1
             }
@@ -170,7 +170,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         *self = Map::default();
     }
 
-    /// Moves all of them to another map.
+    /// Moves all entries to another map.
     pub fn pour(&mut self, into: &mut Map<K, V>) {
         match mem::take(self).0 {
             Store::Few(list) => list.into_iter().for_each(|(key, value)| {
@@ -183,7 +183,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
     }
 }
 
-/// Things that are there or not.
+/// A set of keys.
 #[derive(Clone, Debug)]
 pub struct Set<K>(Map<K, ()>);
 
@@ -213,7 +213,7 @@ impl<K: Eq + Hash> Set<K> {
         self.0.keys()
     }
 
-    /// True where it was not there.
+    /// Inserts a key. Returns true if it is new.
     pub fn insert(&mut self, key: K) -> bool {
         self.0.insert(key, ())
     }
@@ -240,19 +240,19 @@ impl<K: Eq + Hash> FromIterator<K> for Set<K> {
     }
 }
 
-/// Something that is found by a number of its own.
+/// A value that is identified by a number of its own.
 pub trait Numbered {
     type Number: Copy + Eq + Hash;
 
     fn number(&self) -> Self::Number;
 }
 
-/// Things in a row, no two of one number: looked through while they are few, hashed once they are many.
+/// A list of values with unique numbers: searched linearly while it is short, hashed once it is long.
 #[derive(Clone, Debug)]
 pub struct List<T: Numbered> {
     all: Vec<T>,
-    /// Where each stands, once there are too many to look through.
-    #[allow(clippy::box_collection)] // so that a short list is no larger than it was
+    /// Position by number, once there are too many to search linearly.
+    #[allow(clippy::box_collection)] // boxed: a bare table would enlarge every list
     places: Option<Box<HashMap<T::Number, usize>>>,
 }
 
@@ -279,7 +279,7 @@ impl<T: Numbered> List<T> {
         self.all.get(self.place(number)?)
     }
 
-    /// Adds one whose number is not there; its place.
+    /// Appends a value whose number is not in the list; returns its position.
     pub fn push(&mut self, one: T) -> usize {
         let place = self.all.len();
         if place == FEW {
@@ -288,17 +288,17 @@ impl<T: Numbered> List<T> {
         if let Some(places) = &mut self.places {
             places.insert(one.number(), place);
         }
-        // Nearly always there is one, and a list that grows by itself begins with four.
+        // Usually there is only one, and a Vec that grows on demand starts with room for four.
         self.all.reserve_exact(usize::from(place == 0));
         self.all.push(one);
         place
     }
 
-    /// The thing of a number, made where there is none.
+    /// Returns the value with that number, created if there is none.
     pub fn slot(&mut self, number: T::Number, make: impl FnOnce() -> T) -> &mut T {
         let place = self.place(number);
         let place = place.unwrap_or_else(|| self.push(make()));
-        // Unreachable panic: the place was just found or filled.
+        // Cannot panic: the place was just found or filled.
         #[allow(clippy::indexing_slicing)]
         &mut self.all[place]
     }

@@ -1,6 +1,4 @@
-//! The shared facts of `_spec/*.json`, compiled in and read once; both backends read the same files.
-//!
-//! Knows the shape of those files and nothing of what is done with them.
+//! Reads the shared data files `_spec/*.json`, which are compiled in. Both backends use the same files.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -13,7 +11,7 @@ macro_rules! file {
     ($name:literal) => {
         LazyLock::new(|| {
             let text = include_str!(concat!("../../../../python/streamweld/_spec/", $name));
-            // A file that does not parse is caught by the tests below, never by a user.
+            // A file that does not parse would fail the tests below, so users never see this default.
             serde_json::from_str(text).unwrap_or_default()
         })
     };
@@ -29,43 +27,43 @@ fn object(value: &'static Value, key: &str) -> &'static Map<String, Value> {
     value.get(key).and_then(Value::as_object).unwrap_or(&EMPTY)
 }
 
-/// The default caps by name; `null` is off.
+/// Returns the default limits by name; `null` turns a limit off.
 pub fn limits() -> &'static Map<String, Value> {
     object(&LIMITS, "limits")
 }
 
-/// The fields of each event class by class name.
+/// Returns the fields of each event class, by class name.
 pub fn events() -> &'static Map<String, Value> {
     object(&EVENTS, "events")
 }
 
-/// Everything that is known of the dialects: `detect`, and one member a dialect.
+/// Returns the facts about the dialects: `detect`, and one member per dialect.
 pub fn dialects() -> &'static Value {
     &DIALECTS
 }
 
-/// What a dialect has under a key.
+/// Returns the value of a dialect under a key.
 pub(crate) fn fact(dialect: &str, key: &str) -> Option<&'static Value> {
     DIALECTS.get(dialect)?.get(key)
 }
 
-/// The words of a list.
+/// Returns the strings of a JSON list.
 pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str).collect()
 }
 
-/// What the file says of each diagnostic code, in the file's order.
+/// Returns the entry of each diagnostic code, in the order of the file.
 pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")
 }
 
-/// What the file says of writing a dialect, under a key: finish words, usage conventions, faults, losses.
+/// Returns the facts about writing a dialect under a key: finish words, usage conventions, faults, losses.
 pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
     CONVERSIONS.get(key)
 }
 
-/// How much a diagnostic matters.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Info,
@@ -180,7 +178,7 @@ codes! {
     TEXT_CALL_REFUSED = "text_call_refused",
 }
 
-/// What the file says of one code.
+/// The entry of one code in the file.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     severity: Severity,
@@ -217,7 +215,7 @@ fn row(name: &str) -> Row {
     }
 }
 
-/// For a code that the table does not hold; cannot happen, since a `Code` is only made from `NAMES`.
+/// Fallback for a code that the table does not contain. Unreachable, because a `Code` is only made from `NAMES`.
 const UNLISTED: Row = Row {
     severity: Severity::Error,
     raises: None,
@@ -228,20 +226,20 @@ const UNLISTED: Row = Row {
 };
 
 impl Code {
-    /// How many codes there are: the length of a table by code.
+    /// Number of codes: the length of a table by code.
     pub const COUNT: usize = NAMES.len();
 
-    /// Every code, in order.
+    /// Returns every code, in order.
     pub fn all() -> impl Iterator<Item = Code> {
         (0..=u8::MAX).take(Code::COUNT).map(Code)
     }
 
-    /// The code of that name.
+    /// Returns the code of that name.
     pub fn from_name(name: &str) -> Option<Code> {
         Code::all().find(|code| code.name() == name)
     }
 
-    /// The place of this code in a table by code; below `COUNT`.
+    /// Returns the position of this code in a table by code; less than `COUNT`.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -254,29 +252,29 @@ impl Code {
         self.row().severity
     }
 
-    /// The Python name of the exception that carries this code when a policy says raise.
-    /// Codes of severity info name none; where a caller's policy raises them all the same it is the base class.
+    /// Returns the Python name of the exception that is raised for this code. Codes of severity info name none; if a
+    /// caller's policy raises them nevertheless, the base class is used.
     pub fn raises(self) -> &'static str {
         self.row().raises.unwrap_or("StreamError")
     }
 
-    /// Whether a policy may leave the piece out.
+    /// Returns true if a policy may drop the piece.
     pub fn skippable(self) -> bool {
         self.row().skippable
     }
 
-    /// What a repaired stream of the same dialect does about it: leaves out the `payload`, or writes the `stream` anew from
-    /// there on. `None`: it passes.
+    /// Returns how repair handles the code: drops the `payload`, or rewrites the `stream` from there on. `None`: the
+    /// payload passes through.
     pub(crate) fn mends(self) -> Option<&'static str> {
         self.row().mends
     }
 
-    /// The sentence of the file.
+    /// Returns the message in the file.
     pub fn text(self) -> &'static str {
         self.row().text
     }
 
-    /// The action the file names for a base policy; `None` is the default of that base.
+    /// Returns the action in the file for a base policy; `None` means the default of that base.
     pub(crate) fn action_of(self, base: &str) -> Option<&'static str> {
         self.row().entry?.get("actions")?.get(base)?.as_str()
     }

@@ -1,6 +1,7 @@
-//! Argument text into a call: append, repair, show; and where it belongs if not there (R1g, AM3, A8).
+//! Appends argument text to a tool call, repairs it and emits the events (R1g, AM3, A8).
 //!
-//! The repairs themselves are `arguments`; which call is meant was decided before. It knows what only the text can tell.
+//! `arguments` holds the repairs; which call a fragment belongs to was decided before. This module decides only what
+//! needs the text itself: R1g, AM3 and an overflow (A8).
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -18,7 +19,7 @@ use crate::model::policy::Overflow;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// What the fragment said beside its text.
+/// The identity members that came with the text of a fragment.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentIdentity {
     pub index: Option<i64>,
@@ -26,7 +27,7 @@ pub struct FragmentIdentity {
     pub identified: bool,
 }
 
-/// A piece of argument text for a call.
+/// Appends one piece of argument text to a call.
 #[inline]
 pub fn push_text(
     desk: &mut RuleContext<'_, '_>,
@@ -55,7 +56,7 @@ pub fn push_text(
     pour(desk, choice, slot, piece.as_bytes(), told)
 }
 
-/// Bytes for a call: append, repair, or settle where they belong instead.
+/// Appends argument bytes that carry a header. An overflow goes to another call.
 pub fn give(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -71,7 +72,7 @@ pub fn give(
     pour(desk, choice, slot, piece, told)
 }
 
-/// The same for the half of a character that the end of the stream left over.
+/// Appends the replacement for half a surrogate pair that was still pending at the end of the stream.
 pub fn give_tail(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -95,7 +96,7 @@ fn pour(
 ) -> Step {
     let mut siblings = Vec::new();
     let mut spill = pour_one(desk, choice, slot, piece, told)?;
-    // Each call may leave bytes for another one, as many times as there are values in the piece.
+    // Each call may pass bytes on to another one, once per value in the piece.
     while let Some(first) = spill.take() {
         let owned = first.piece.into_owned();
         let (mut piece, mut slot, mut is_sibling) =
@@ -134,7 +135,7 @@ fn pour(
 struct Spill<'p> {
     slot: usize,
     piece: Cow<'p, [u8]>,
-    /// The call was made for them.
+    /// The call was created for these bytes.
     is_sibling: bool,
 }
 
@@ -188,7 +189,7 @@ fn pour_one<'p>(
     Ok(None)
 }
 
-/// AM3 is settled: they were several calls, one for each index that announced the id.
+/// Splits the call (AM3): one call for each index that announced the id.
 pub fn divide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
     let Some(fork) = choice.get_mut(slot).and_then(|call| call.fork.take()) else {
         return Ok(());
@@ -231,7 +232,7 @@ pub fn divide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) 
     Ok(())
 }
 
-/// The end of AM3: an unfinished text whose pieces, each by itself, are whole objects was several calls.
+/// Decides AM3 at the end: splits an unfinished text if the text of each index is a whole object.
 pub fn close_fork(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
     let divides = choice.get(slot).is_some_and(|call| {
         !call.is_complete() && call.fork.as_ref().is_some_and(|fork| fork.divides_whole())
@@ -245,7 +246,7 @@ pub fn close_fork(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usi
     Ok(())
 }
 
-/// Arguments as an object: the first is the text, further ones merge into it.
+/// Appends arguments that arrived as an object. The first object becomes the text; later ones are merged into it.
 pub fn push_object(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -280,7 +281,7 @@ pub fn push_object(
     Ok(())
 }
 
-/// A8: text behind a whole value, without a header of its own.
+/// Handles an overflow (A8): text after a complete value, without a header of its own.
 fn overflow<'p>(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -294,7 +295,7 @@ fn overflow<'p>(
     let index = told.index;
     if call.text.overflow.is_empty() {
         if call.announced_again.contains(&index) || call.text.shadow_has_header {
-            // R1g, R1e: it was announced a second time, and these are the second call's arguments.
+            // R1g, R1e: the call was announced a second time, and this text is the arguments of the second call.
             call.text.shadow_has_header = false;
             let slot = new_sibling(desk, choice, slot, index, true)?;
             let is_sibling = true;

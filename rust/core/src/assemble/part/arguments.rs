@@ -1,25 +1,25 @@
-//! One call's argument text: appends what keeps it JSON, and repairs, only where a plain append would break it.
+//! Argument text of one tool call: appends each fragment that keeps it valid JSON, and repairs it otherwise.
 //!
-//! The rules A1 to A8. The text is bytes (UTF-8) beside an incremental automaton; nothing is ever scanned again. Every
-//! comparison with the text so far costs at most the size of the fragment at hand, except the canonical form of a
-//! finished value, which is made once. It knows one call's text and nothing of ids, names, indexes or events.
+//! Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never
+//! scanned twice. A comparison with the text so far costs at most the length of the fragment, except for the canonical
+//! form of a finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
 //!
-//! A1   text + fragment is a prefix of JSON, or JSON            append            (conformant streams: only this)
-//! A2   the fragment says what the finished text says           keep
-//! A3   the text is a placeholder, the fragment an object       replace           (not for a header, nor after a second
-//!                                                                                one; {} only where it came whole, in
-//!                                                                                one fragment)
-//! A4   the fragment begins with the text                       extend, and expect it from now on
-//! A4'  every fragment so far began with the one before         replace by the last one     (also at the end)
-//! A5   the fragment is the one before                          keep
-//! A5'  every fragment so far came exactly twice                replace by one of each      (also at the end)
-//! A6   the text begins with the fragment                       hold: a replay or a restart, the next fragments tell
-//! A7   the text is broken, the fragment is a whole object      replace           (not by {}, which says nothing)
-//! A8   the text is whole, and none of the above                overflow: the caller decides
-//!      (also of the rest of a fragment in which the text became whole)
+//! A1   text + fragment is JSON, or the beginning of JSON      append            (conformant streams: only this)
+//! A2   the fragment repeats the finished text                 keep
+//! A3   the text is a placeholder, the fragment is an object   replace           (not if it has a header or follows a
+//!                                                                               repeated header; `{}` counts only
+//!                                                                               if one fragment brought it whole)
+//! A4   the fragment begins with the text so far               extend, and expect the same from later fragments
+//! A4'  every fragment so far began with the one before        replace by the last one      (also at the end)
+//! A5   the fragment equals the one before                     keep
+//! A5'  every fragment so far came exactly twice               replace by one of each       (also at the end)
+//! A6   the text begins with the fragment                      hold it back until later fragments decide
+//! A7   the text is broken, the fragment is a whole object     replace           (not if the fragment is `{}`)
+//! A8   the text is whole, and none of the above applies       overflow: the caller decides
+//!      (also for the rest of a fragment in which the text became whole)
 //!
-//! While several of these may still come true, only what all of them have in common is settled and may be shown: a text
-//! that may be a placeholder or double-encoded is not the arguments yet.
+//! While several of these rules may still apply, only the text that they have in common is settled and may be emitted.
+//! A text that may be a placeholder or double-encoded is not settled.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::fragment::Change;
@@ -42,38 +42,38 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 
 const PLACEHOLDERS: [&[u8]; 4] = [b"{}", b"null", b"\"\"", b"\"{}\""];
-/// With white space around it.
+/// Length limit of a placeholder, including the white space around it.
 const LONGEST_PLACEHOLDER: usize = 16;
 
-/// The text of one call.
+/// The argument text of one call.
 #[derive(Clone, Debug, Default)]
 pub struct ArgumentText {
     pub data: Vec<u8>,
     pub automaton: Automaton,
-    /// Not JSON and never will be: only appended to.
+    /// The text is not JSON and cannot become JSON: fragments are only appended.
     pub plain: bool,
-    /// What came behind a whole value and belongs nowhere.
+    /// Text after a complete value that belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
-    /// Length of the beginning of the text that is arriving again.
+    /// Length of the beginning of the text that was received again and is held back (A6). 0: nothing is held back.
     pub shadow: usize,
-    /// It began with a fragment that carried the call's name.
+    /// The repetition began with a fragment that carried the call's name.
     pub shadow_has_header: bool,
-    /// So many bytes of it were shown.
+    /// Number of bytes of the text that were emitted.
     pub shown: usize,
-    /// What was shown is not the beginning of the text any more.
+    /// The emitted text is no longer a prefix of the text, so a reset event is due.
     pub taken_back: bool,
-    /// Fragments seen.
+    /// Number of fragments received.
     pub(crate) count: usize,
-    /// Length of the first one.
+    /// Length of the first fragment.
     first: usize,
-    /// Where the last one begins in the text.
+    /// Byte offset at which the last fragment begins.
     pub(crate) last: usize,
     pub(crate) cumulative: Cumulative,
     pub(crate) doubling: Doubling,
     canonical: Option<Box<str>>,
 }
 
-/// With U+FFFD for what is no UTF-8. Checking a long text is quicker than looking for what may be wrong in it.
+/// Decodes UTF-8, with U+FFFD for invalid bytes. Validates first because that is faster for long valid texts.
 pub(crate) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -93,12 +93,13 @@ impl ArgumentText {
         self.data.is_empty()
     }
 
-    /// One whole JSON value (a number that stands alone never is: more digits may come).
+    /// Returns true if the text is one complete JSON value. A bare number is never complete, because more digits may
+    /// follow.
     pub fn is_complete(&self) -> bool {
         !self.plain && self.automaton.status() == Status::Complete
     }
 
-    /// A prefix of JSON, the empty text included.
+    /// Returns true if the text is the incomplete beginning of a JSON value. The empty text counts.
     pub fn is_unfinished(&self) -> bool {
         !self.plain && self.automaton.status() == Status::Prefix
     }
@@ -111,7 +112,7 @@ impl ArgumentText {
         text_of(&self.data)
     }
 
-    /// How many bytes of a JSON text hold in every reading that is still possible.
+    /// Returns the number of bytes that are final under every rule that may still apply.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.automaton.root() != Some(Root::Object) || self.gives_way() {
@@ -124,7 +125,7 @@ impl ArgumentText {
         self.data.len()
     }
 
-    /// With that piece it may be a placeholder.
+    /// Returns true if the text plus this piece is short enough to be a placeholder.
     #[inline]
     pub fn may_end_empty(&self, piece: &str) -> bool {
         self.data.len() + piece.len() <= LONGEST_PLACEHOLDER
@@ -134,7 +135,7 @@ impl ArgumentText {
         self.data.len() <= LONGEST_PLACEHOLDER && PLACEHOLDERS.contains(&trim(&self.data))
     }
 
-    /// A placeholder that an object may replace: `{}` is one only where it came whole, in one fragment.
+    /// Returns true if an object may replace the text (A3). `{}` counts only if one fragment brought it whole.
     pub fn gives_way(&self) -> bool {
         if !self.is_placeholder() {
             return false;
@@ -148,7 +149,7 @@ impl ArgumentText {
             || (self.automaton.root().is_none() && !self.plain && self.is_unfinished())
     }
 
-    /// Whether a plain append keeps it JSON.
+    /// Returns true if the text remains a prefix of JSON, or JSON, after appending the piece.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         !self.plain
             && self.overflow.is_empty()
@@ -162,7 +163,7 @@ impl ArgumentText {
         after
     }
 
-    /// A2: a whole fragment that says what the finished text says.
+    /// Returns true if the piece repeats the finished text (A2): both are complete and have the same canonical form.
     pub fn repeats(&mut self, piece: &[u8]) -> bool {
         if !self.is_complete() {
             return false;
@@ -173,24 +174,24 @@ impl ArgumentText {
         alone(piece).status() == Status::Complete && self.says(piece)
     }
 
-    /// Of a complete text and a complete fragment.
+    /// Compares the canonical forms. Both the text and the piece must be complete.
     fn says(&mut self, piece: &[u8]) -> bool {
         self.canonical() == canonical(&text_of(piece))
     }
 
-    /// A6: the finished or unfinished text begins with the fragment, and goes on.
+    /// Returns true if the text begins with the fragment and is longer (A6).
     pub fn begins_with(&self, piece: &[u8]) -> bool {
         !piece.is_empty() && piece.len() < self.data.len() && self.data.starts_with(piece)
     }
 
-    /// Of a complete text; made once.
+    /// Returns the canonical form of the complete text. Computed once.
     pub fn canonical(&mut self) -> &str {
         let data = &self.data;
         self.canonical
             .get_or_insert_with(|| canonical(&text_of(data)).into_boxed_str())
     }
 
-    /// One non-empty fragment. `header`: it came with a name.
+    /// Applies one non-empty fragment. `header`: the fragment carried a name.
     #[inline]
     pub fn push<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.plain {
@@ -225,12 +226,12 @@ impl ArgumentText {
         self.repair(piece, header)
     }
 
-    /// R1e: a header came again with the beginning of the finished text.
+    /// Holds back a repeated header that came with the beginning of the finished text (R1e).
     pub fn begin_shadow(&mut self, piece: &[u8]) {
         self.hold(piece.len(), true);
     }
 
-    /// Another text, from outside: the close of a call, or a decision about two calls.
+    /// Replaces the text from outside: by the closing value of a call, or after calls were split or joined.
     pub fn replace(&mut self, data: Vec<u8>) {
         self.become_text(data);
         self.overflow = Default::default();
@@ -239,21 +240,23 @@ impl ArgumentText {
         self.doubling.alive = false;
     }
 
-    /// A cap was passed: drop what is beyond `size`. The stream is over; only the text counts from here on.
+    /// Drops everything beyond `size` after a limit was exceeded. Other fields are not updated, because the stream is
+    /// over.
     pub fn undo(&mut self, size: usize) {
         self.overflow.truncate(size.saturating_sub(self.data.len()));
         self.data.truncate(size);
         self.shown = self.shown.min(self.data.len());
     }
 
-    /// No more fragments: what the hypotheses still say about an unfinished text, and about one that was held.
+    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to an unfinished text, and decides about
+    /// held-back text.
     pub fn end(&mut self) -> Push<'static> {
         let doubled = self.doubling.whole_at_the_end(self.count);
         let settled =
             self.plain || self.is_complete() || !self.overflow.is_empty() || self.data.is_empty();
         if settled {
             if doubled.is_some() {
-                // As sent it is JSON too: kept, but said.
+                // The text is also valid JSON as sent: keep it, but report the doubling.
                 return repaired(Change::Kept, Some(Code::ARGS_DOUBLED));
             }
             if self.shadow > 0 {
@@ -284,12 +287,12 @@ impl ArgumentText {
         plainly(Change::Kept)
     }
 
-    /// A5: the fragment is the one before.
+    /// Returns true if the fragment equals the one before (A5).
     pub fn is_last(&self, piece: &[u8]) -> bool {
         self.data.get(self.last..) == Some(piece)
     }
 
-    /// Keep the two hypotheses up to date. A conformant stream drops both at its second fragment.
+    /// Updates the cumulative and doubled hypotheses. A conformant stream refutes both with its second fragment.
     #[inline]
     fn observe(&mut self, piece: &[u8]) {
         if self.count > 0 && (self.cumulative.alive || self.doubling.alive) {
@@ -302,7 +305,7 @@ impl ArgumentText {
         self.count += 1;
     }
 
-    /// A4: the fragment is the text so far and more.
+    /// Extends the text by a fragment that begins with the text so far (A4).
     fn grow(&mut self, piece: &[u8]) -> Push<'static> {
         let more = piece.get(self.data.len()..).unwrap_or_default();
         if more.is_empty() {
@@ -316,7 +319,7 @@ impl ArgumentText {
         repaired(Change::Grew, self.cumulative.say())
     }
 
-    /// A2 to A8: a plain append would break the text.
+    /// Applies A2 to A8 to a fragment that would break the text.
     #[cold]
     fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> Push<'a> {
         if self.automaton.is_broken() {
@@ -328,7 +331,7 @@ impl ArgumentText {
             if head > 0 {
                 return self.split(piece, head);
             }
-            // Not JSON from the first byte on: nothing to repair, ever.
+            // The text is not JSON from its first byte, so no repair can apply.
             self.data.extend_from_slice(piece);
             self.automaton = after;
             self.plain = after.root().is_none();
@@ -388,7 +391,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// How many bytes of the fragment end the object or array, if it broke only behind that.
+    /// Returns how many bytes of the fragment complete the object or array, if the text breaks only after that; 0
+    /// otherwise.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;
@@ -402,7 +406,8 @@ impl ArgumentText {
             .saturating_sub(self.data.len())
     }
 
-    /// The fragment ends the value and goes on: never is the first of two values just taken.
+    /// Completes the value with the head of the fragment and returns the rest as overflow. Drops both hypotheses,
+    /// so that the value just completed is never replaced.
     fn split<'a>(&mut self, piece: &'a [u8], head: usize) -> Push<'a> {
         let (own, rest) = piece.split_at_checked(head).unwrap_or((piece, &[]));
         self.last = self.data.len();
@@ -413,7 +418,7 @@ impl ArgumentText {
         overflow(Cow::Borrowed(rest))
     }
 
-    /// A7: only a whole object helps a text that is broken.
+    /// Handles a broken text (A7): only a whole, non-empty object replaces it.
     fn broken(&mut self, piece: &[u8]) -> Push<'static> {
         if is_object(piece) && !is_empty_object(piece) {
             self.become_text(piece.to_vec());
@@ -431,7 +436,7 @@ impl ArgumentText {
         self.doubling.drop_it();
     }
 
-    /// A6: the text so far is arriving a second time.
+    /// Compares a fragment with the rest of the text while the text is being repeated (A6).
     #[cold]
     fn shadowed<'a>(&mut self, piece: &[u8]) -> Push<'a> {
         let at = self.shadow;
@@ -469,7 +474,7 @@ impl ArgumentText {
             return overflow(Cow::Owned(again));
         }
         if alone(&again).is_broken() {
-            // Not even that: all of it, as it came.
+            // The repeated text is not valid by itself either: append all of it as received.
             self.automaton.feed(&again);
             self.last = self.data.len();
             self.data.extend_from_slice(&again);

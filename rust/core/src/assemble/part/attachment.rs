@@ -1,20 +1,20 @@
-//! TODO
+//! Files, sources, tool results and unknown payloads of a response, stored so that their events can be emitted again.
 
 use crate::model::event::Event;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
 use std::collections::BTreeMap;
-/// Attachment was attached so far, by part.
+/// All attachments received so far, by part number.
 #[derive(Clone, Debug, Default)]
 pub struct Attachments {
     pub records: BTreeMap<u32, Record>,
-    /// The part of the results of a call.
+    /// Part number of a tool result, by choice and call id.
     pub(crate) results: Map<(i32, String), u32>,
-    /// The part of what is kept under a key.
+    /// Part number of an attachment, by choice and the key it was stored under.
     pub(crate) keyed: Map<(i32, String), u32>,
 }
 blank!(Attachments);
-/// One of them, with its choice and metadata.
+/// One attachment with its choice and metadata.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub(crate) what: Attachment,

@@ -1,7 +1,7 @@
-//! One tool call in progress: its identity, its arguments, and how much of it was emitted.
+//! State of one tool call in progress: identity, arguments, and what was emitted.
 //!
-//! Holds state and queries. The rules that change it are in `identity`, `route_fragment` and `close_calls`; its events
-//! are in `call_events`.
+//! Contains state and queries only. `apply_identity`, `route_fragment` and `close_calls` change it; `call_events` emits
+//! its events.
 
 use crate::assemble::part::arguments::ArgumentText;
 use crate::assemble::part::canonical_json::canonical;
@@ -18,13 +18,14 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An id on the wire: what it addresses and every way there hold the same one.
+/// An id from the wire, shared between the object it addresses and the indexes that find it.
 pub type Id = Arc<str>;
 
-/// A new id in every delta must not fill the memory; the index or the order still finds the call.
+/// Maximum number of aliases of a call. Bounds the memory of a stream with a new id in every delta; the index or the
+/// order still finds the call.
 pub const MAX_ALIASES: usize = 64;
 
-/// What a closed call came to.
+/// Final result of a closed call.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub call_id: String,
@@ -35,72 +36,72 @@ pub struct Verdict {
     pub aliases: Vec<String>,
 }
 
-/// One call of one choice.
+/// One tool call of one choice.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// Its number among the calls of the choice.
+    /// Index among the calls of the choice.
     pub slot: usize,
     pub part: u32,
-    /// The first one on the wire.
+    /// First id received.
     pub id: Option<Id>,
-    /// Further ids, in order.
+    /// Further ids, in order of arrival.
     pub aliases: LazyBox<Vec<String>>,
-    /// The last one, if that is another.
+    /// Last id received, if it differs from the first.
     pub last_id: Option<Id>,
-    /// The call that had its id before.
+    /// Slot of an earlier call that had the same id.
     pub first: Option<usize>,
-    /// A later call with its id was told before it: the id is nobody else's.
+    /// The id is reserved for this call, because a later call with the same id was closed first.
     pub keeps_id: bool,
     pub id_changed: bool,
-    /// What the wire calls its item.
+    /// Item id on the wire.
     pub item_id: Option<Id>,
-    /// The provider runs it, not the client.
+    /// The provider executes the call, not the client.
     pub provider_executed: bool,
     pub name: String,
-    /// The first index that it was addressed by.
+    /// First index that addressed the call.
     pub index: Option<i64>,
-    /// It was addressed by another index as well.
+    /// Other indexes addressed the call as well.
     pub several_indexes: bool,
     pub custom: bool,
     pub text: ArgumentText,
     pub joiner: Surrogates,
-    /// The text is that of an object payload.
+    /// The arguments were sent as an object, and the text is its JSON.
     pub object_arguments: bool,
-    /// Several object payloads: this is the text.
+    /// Result of merging several object payloads. Takes the place of the text.
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
-    /// AM3 is open.
+    /// Texts per index while AM3 is undecided.
     pub fork: Option<Box<SharedId>>,
-    /// Dropped unless arguments come (R1c).
+    /// The call is dropped unless arguments arrive (R1c).
     pub tentative: bool,
     /// Displaced from its index while still empty (AM1).
     pub suspect: bool,
-    /// Its result came in the same stream, so the client must not run it.
+    /// The stream contains the result of the call, so the client must not execute it.
     pub answered: bool,
-    /// R1g: indexes under which a header came again.
+    /// Indexes under which a header was repeated (R1g).
     pub announced_again: LazyBox<Set<Option<i64>>>,
     pub name_conflict_said: bool,
-    /// Named ambiguities that were said of it.
+    /// Named ambiguities (AM…) already reported for this call.
     pub guess_said: LazyBox<Vec<Code>>,
-    /// A terminal message left it out.
+    /// A conflict with the terminal message was already reported.
     pub conflict_said: bool,
-    /// The named ambiguity that the next piece without an id stands in.
+    /// Named ambiguity to report if the next piece without an id goes to this call.
     pub contested: Option<Code>,
     /// The sender itself marked the input as invalid for the tool.
     pub refused: bool,
-    /// Part of it arrived after the finish reason.
+    /// Part of the call arrived after the finish reason.
     pub late: bool,
     pub index_said: bool,
     pub dropped: bool,
-    /// The wire closed it.
+    /// The wire closed the call.
     pub ended: bool,
-    /// Its close was the first that was seen of it.
+    /// The first event of the call was its closing event.
     pub unopened: bool,
-    /// It was shown; how much of its text was, the text keeps.
+    /// `ToolCallStarted` was emitted. `text.shown` counts the emitted text.
     pub started: bool,
-    /// Show none of the text before the close: object payloads may yet be merged.
+    /// Emit no text before the close, because further object payloads may be merged into it.
     pub held_back: bool,
-    /// The text on the wire, where the close replaced it by what it stands for.
+    /// Text as received, if the close replaced it (null, "" or double-encoded JSON).
     pub raw: Option<Box<str>>,
     pub verdict: Option<Box<Verdict>>,
 }
@@ -118,7 +119,7 @@ impl Call {
         }
     }
 
-    /// Its arguments are one whole JSON value.
+    /// Returns true if the arguments are one complete JSON value.
     pub fn is_complete(&self) -> bool {
         self.merge.is_some() || self.text.is_complete()
     }
@@ -127,7 +128,8 @@ impl Call {
         self.text.is_empty()
     }
 
-    /// How many bytes of its text may be shown: nothing that comes can make them another call's, or other arguments.
+    /// Returns how many bytes of the text may be emitted. Later fragments can neither change them nor move them to
+    /// another call.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.custom {
@@ -140,7 +142,7 @@ impl Call {
         self.text.settled()
     }
 
-    /// How far the arguments are for a name that arrives with that payload.
+    /// Returns the progress of the arguments, to judge a name that arrives with this payload.
     pub fn progress(&self, piece: &[u8]) -> Progress {
         if self.is_complete() {
             return Progress::Over;
@@ -158,7 +160,7 @@ impl Call {
         self.id.as_deref() == Some(identity) || self.aliases.iter().any(|alias| alias == identity)
     }
 
-    /// The payload says what the finished call says.
+    /// Returns true if the payload repeats the arguments of the finished call.
     pub fn repeats(&mut self, piece: &[u8]) -> bool {
         match &self.merge {
             Some(merge) => merge.says(&String::from_utf8_lossy(piece)),
@@ -166,18 +168,20 @@ impl Call {
         }
     }
 
-    /// The payload, appended, keeps the arguments JSON (or it has nothing to break).
+    /// Returns true if the arguments remain valid JSON, or a prefix of it, after appending the payload. True for an
+    /// empty payload.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
     }
 
-    /// Free-form text and JSON share no call; one without text yet can be of either type.
+    /// Returns true if the piece may belong to the call by type. Free-form text and JSON never mix; a call without text
+    /// accepts either.
     pub fn suits(&self, piece: &[u8], custom: bool) -> bool {
         let open = self.is_empty() && !self.joiner.is_pending();
         piece.is_empty() || self.custom == custom || open
     }
 
-    /// The first piece of its text says of which type it is.
+    /// Sets the type of the call, JSON or free-form, from the first piece of its text.
     pub fn settle_type(&mut self, custom: bool) {
         if self.custom != custom && self.is_empty() {
             self.custom = custom;
@@ -186,12 +190,12 @@ impl Call {
         }
     }
 
-    /// A piece of that type can be the call's next one. Free-form text has nothing that could break.
+    /// Returns true if a piece of that type can be the next one of this call. Any free-form text can be.
     pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
         piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))
     }
 
-    /// Of a complete call.
+    /// Returns the canonical form of the arguments of a complete call.
     pub fn canonical(&mut self) -> Cow<'_, str> {
         match &self.merge {
             Some(merge) => Cow::Owned(canonical(&merge.text())),
@@ -199,7 +203,7 @@ impl Call {
         }
     }
 
-    /// Make the merged objects the text.
+    /// Replaces the text by the merged objects.
     pub fn settle_merge(&mut self) {
         if let Some(merge) = self.merge.take() {
             self.text.replace(merge.text().into_bytes());
@@ -207,7 +211,7 @@ impl Call {
         }
     }
 
-    /// The text as it stands.
+    /// Returns the current argument text.
     pub fn words(&self) -> Cow<'_, str> {
         match &self.merge {
             Some(merge) => Cow::Owned(merge.text()),
@@ -215,7 +219,7 @@ impl Call {
         }
     }
 
-    /// The id on the wire that counts: the first, or where a caller wants it, the last.
+    /// Returns the id received: the first one, or the last one if `last` is set.
     pub fn wire_id(&self, last: bool) -> Option<&str> {
         let last = self.last_id.as_deref().filter(|_| last);
         last.or(self.id.as_deref())

@@ -1,9 +1,9 @@
-//! The events of a tool call: started, delta, reset, retracted, and the final one.
+//! Emits the events of a tool call: started, delta, reset, retracted, and the final event.
 //!
-//! The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. Of
-//! a text that may yet turn out to be another one, only what is settled is shown before the close, so that a reset is rare.
-//! A call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
-//! close. It knows no rule of identity; it looks at the call's text and at how much of it was shown.
+//! The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to it. While the
+//! text may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A call is
+//! emitted only when it has a name and something shows that the name is final: an argument byte, another part, or the
+//! close. Contains no identity rules.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::text_of;
@@ -17,14 +17,14 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::policy::UnstableId;
 
-/// The call has got a name and waits to be shown. A tentative call waits for its arguments instead.
+/// Queues a call that received its name. A tentative call is emitted when its arguments arrive.
 pub fn named(choice: &mut Choice, slot: usize) {
     if choice.get(slot).is_some_and(|call| !call.started) {
         choice.unstarted.push(slot);
     }
 }
 
-/// Another part of the choice moves: names that were waiting are settled.
+/// Emits the queued calls, whose names are final now that another part of the choice receives data.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
@@ -45,7 +45,7 @@ fn flush(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     }
 }
 
-/// Show what of the call's text is settled; white space alone may yet be no arguments.
+/// Emits the settled part of the call's text. White space alone may still mean "no arguments", so it is held back.
 #[inline]
 pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let Some(call) = choice.get(slot).filter(|call| !call.dropped) else {
@@ -53,7 +53,7 @@ pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     };
     if !(call.tentative || call.name.is_empty() || call.text.is_blank()) {
         flush_unstarted(out, choice, Some(slot));
-        choice.unstarted = Vec::new(); // what is left is this call
+        choice.unstarted = Vec::new(); // the only call that can remain is this one
         let index = choice.index;
         if let Some(call) = choice.get_mut(slot) {
             start(out, call, index);
@@ -63,7 +63,7 @@ pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.keep_account(slot);
 }
 
-/// The text is another one: take back what was shown, if it is not the beginning of that one.
+/// Emits a reset if the text emitted so far is no longer a prefix of the text.
 pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| call.text.taken_back) {
@@ -72,7 +72,7 @@ pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// The call never was.
+/// Drops the call, and retracts it if it was emitted.
 pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.set_dropped(slot, true);
     choice.track(slot);
@@ -83,7 +83,7 @@ pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Whatever was not shown yet, then the call.
+/// Emits the rest of the text and then the final event.
 pub fn show_final(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     let Some(call) = choice.get_mut(slot) else {
@@ -95,7 +95,7 @@ pub fn show_final(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usi
     choice.keep_account(slot);
 }
 
-/// The call as it closed; before that, as it stands.
+/// Passes the final event of a closed call to `give`; for an open call, an event with its current state.
 pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(&Event<'_>)) {
     let metadata = call.metadata.as_ref().and_then(|members| members.text());
     let metadata = metadata.as_deref();
@@ -145,7 +145,7 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
-/// The name is known, and the wire sends it whole: nothing has to settle it.
+/// Emits the start of a call whose name the wire sends whole, so the name is final at once.
 pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {
@@ -159,7 +159,7 @@ fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
         return;
     }
     call.started = true;
-    // An id that another call had before is not this call's in the end, nor is the first one where the last one counts.
+    // Omit an id that may change: another call had it before, or the policy prefers the last id.
     let last = out.config.policy.switches.unstable_id == UnstableId::Last;
     let keeps = call.first.is_none() && !last;
     out.sign(WireFact::Address {
@@ -179,7 +179,7 @@ fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
     });
 }
 
-/// Shows the text up to there.
+/// Emits the text up to `end`.
 #[inline]
 fn show(out: &mut Output<'_>, call: &mut Call, choice: i32, end: usize) {
     if end <= call.text.shown {

@@ -1,8 +1,8 @@
-//! One text for every spelling of a JSON value, so that "says the same" is a comparison of two strings.
+//! Canonical form of a JSON value: one text for every spelling, so that equal values compare as equal strings.
 //!
-//! White space, escapes and the order of keys do not count; a number counts as it is written. A JSON string that holds a
-//! JSON document stands for that document, because some gateways send a summary encoded twice. It is only asked about
-//! texts that the automaton found to be one whole value. It knows no calls.
+//! Ignores white space, escapes and the order of keys; numbers are compared as written. A JSON string that contains a
+//! JSON document has the canonical form of that document, because some gateways encode a summary twice. Meant for texts
+//! that the automaton found to be one complete value.
 
 use crate::json::Kind;
 use crate::json::MAX_DEPTH;
@@ -12,12 +12,12 @@ use crate::json::Status;
 use crate::json::automaton::check;
 use crate::json::write_string;
 
-/// Whether the text is one whole JSON value.
+/// Returns true if the text is one complete JSON value.
 pub fn is_whole(text: &[u8]) -> bool {
     check(text, MAX_DEPTH) == Status::Complete
 }
 
-/// The one spelling of a whole JSON value; of another text, the text itself.
+/// Returns the canonical form of a complete JSON value, or the text itself if it is not one.
 pub fn canonical(text: &str) -> String {
     if let Some(inner) = unwrap(text) {
         return spell(&inner).unwrap_or(inner);
@@ -25,7 +25,7 @@ pub fn canonical(text: &str) -> String {
     spell(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// The document inside a JSON string, if it is one.
+/// Returns the document inside a JSON string, if the string contains one.
 pub fn unwrap(text: &str) -> Option<String> {
     let mut scanner = Scanner::new(text, None);
     if scanner.kind().ok()? != Kind::String {
@@ -41,7 +41,7 @@ fn spell(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// As deep as the automaton lets a value be, and no deeper.
+/// Writes the canonical form of the next value. The automaton limits the depth of the recursion.
 fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Scan<()> {
     match scanner.kind()? {
         Kind::Object => {
@@ -53,7 +53,7 @@ fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Scan<()> {
                 write(scanner, &mut value)?;
                 members.push((key, value));
             }
-            // The sort is stable: among equal keys the last one stays last, and wins.
+            // The sort is stable: the last of equal keys stays last, and wins.
             members.sort_by(|a, b| a.0.cmp(&b.0));
             out.push('{');
             let mut members = members.into_iter().peekable();

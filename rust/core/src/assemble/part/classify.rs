@@ -1,4 +1,4 @@
-//! What a closed call came to: complete, empty, incomplete or invalid, and why. It changes nothing.
+//! Classifies a closed tool call as complete, empty, incomplete or invalid, with a reason. Changes nothing.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::finish_reason::CallsEnd;
@@ -13,7 +13,7 @@ use crate::model::policy::UnstableId;
 use crate::model::spec::Code;
 use std::ops::RangeInclusive;
 
-/// In characters.
+/// Maximum length of a tool name, in characters.
 const NAME_LENGTH: usize = 128;
 /// Blanks, controls, formatting, private use and the replacement character, outside ASCII.
 const UNPRINTED: [RangeInclusive<char>; 12] = [
@@ -31,7 +31,8 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
     '\u{f0000}'..='\u{10ffff}',
 ];
 
-/// An alias that became another call's id is none. `unclosed`: the wire closes its calls, and did not close this one.
+/// Returns the final state of a call. Drops aliases that are another call's id. `unclosed`: the wire closed other calls
+/// but not this one.
 pub fn judge(
     desk: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -93,7 +94,7 @@ pub fn judge(
     })
 }
 
-/// Why a closed call is invalid, or `None`. An unfinished text is no fault here.
+/// Returns why a closed call is invalid, or `None`. An unfinished text is not invalid here.
 fn fault(
     desk: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -128,7 +129,7 @@ fn fault(
     Ok(reason)
 }
 
-/// Why a whole text is no argument object.
+/// Returns why a complete text is not an argument object.
 fn fault_of_text(call: &Call) -> Option<&'static str> {
     let text = &call.text;
     if call.custom || text.is_blank() {
@@ -141,7 +142,7 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
     other.then_some("not_object")
 }
 
-/// Whether the text can be a tool's name: outside ASCII, all but blanks, controls and formatting.
+/// Returns true if the text can be a tool name. Outside ASCII, blanks, controls and formatting are rejected.
 fn is_name(name: &str) -> bool {
     let fits = |one: char| match one {
         '\0'..='\x7f' => one.is_ascii_alphanumeric() || "_.:/-".contains(one),
@@ -152,7 +153,7 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(fits)
 }
 
-/// The text, ended here, is one whole value.
+/// Returns true if the text is one complete value when it ends here.
 pub fn ends_whole(call: &Call) -> bool {
     call.text.automaton.finish() == Status::Complete
 }

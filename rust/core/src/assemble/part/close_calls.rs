@@ -1,18 +1,19 @@
-//! The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
+//! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, classifies, orders and emits.
 //!
-//! stitch     neighbours that are JSON only together are one call: `stitch`
-//! echo       a nameless call that only repeats the arguments of a named one is dropped
-//! pair       one nameless call with arguments belongs to the only named call without
-//! drop       tentative calls without arguments, nameless calls without anything
-//! unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
-//! dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
-//! opening    a call that was opened under one id and closed under another one is one call
-//! set aside  a placeholder says nothing where the answer ended without a reason
-//! identify   ids are made unique, missing ones are minted
-//! judge      complete, empty, incomplete or invalid, and why: `judge`
-//! order      by index where every call has one of its own that never changed hands, else by arrival
+//! stitch     join neighbors that are JSON only together: `join_fragments`
+//! echo       drop a nameless call that only repeats the arguments of a named one
+//! pair       give the arguments of the only nameless call to the only named call without arguments
+//! drop       drop tentative calls without arguments, and nameless calls without any text
+//! unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
+//! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
+//! opening    drop the duplicate of a call that was opened under one id and closed under another
+//! set aside  ignore a placeholder if the response ended without a reason
+//! identify   make ids unique, mint missing ones
+//! judge      complete, empty, incomplete or invalid, with a reason: `classify`
+//! order      by index if every call has its own index and never changed it, else by arrival
 //!
-//! Every step is linear in the calls and their text. It knows calls, and nothing of finish reasons but what it is told.
+//! Every step is linear in the number of calls and the length of their text. `CallsEnd` carries what the finish reason
+//! means for the calls.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -37,10 +38,10 @@ use crate::model::spec::Code;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// Close every call of the choice.
+/// Closes every open call of the choice.
 ///
-/// `broken_off`: the input ended too early, so that a call which went on behind the finish reason was cut all the same,
-/// unless its JSON is whole.
+/// `broken_off`: the input ended too early. A call that received text after the finish reason then counts as cut,
+/// unless its JSON is complete.
 pub fn close_calls(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -83,7 +84,7 @@ pub fn close_calls(
             desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
     }
-    // All are judged before one is shown: a policy that raises at one of them leaves none to be run.
+    // Classify all calls before emitting any, so that no call is executed if the policy raises for one of them.
     choice.list_owners();
     let closes = choice.calls.iter().any(|call| call.ended);
     let mut verdicts = Vec::with_capacity(ids.len());
@@ -105,11 +106,10 @@ pub fn close_calls(
     Ok(())
 }
 
-/// The wire closed that call by itself: what concerns it alone. A call of the client's without text waits for the end of
-/// its choice, whose reason says whether it is whole.
+/// Closes one call that the wire closed by itself. A client-side call without text stays open until its choice ends,
+/// because the finish reason decides whether it is complete.
 pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
-    // Do not wait for the arguments of a call that the provider runs: only the provider needs them, and often there
-    // are none.
+    // Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
@@ -136,7 +136,7 @@ pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usi
     Ok(())
 }
 
-/// No more fragments: what was held or undecided is decided.
+/// Decides about held-back text and open ambiguities of a call, because no more fragments can arrive.
 fn settle(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, ended: bool) -> Step {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
@@ -185,7 +185,7 @@ fn drop_empty(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) 
     Ok(())
 }
 
-/// Whole arguments that came again where no call had begun: no header is another call's.
+/// Drops calls without a name and id whose complete arguments repeat those of a named call.
 fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
     let is_echo = |call: &&Call| {
         let is_undecided = !call.dropped && call.verdict.is_none();
@@ -217,8 +217,8 @@ fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
     Ok(())
 }
 
-/// A call that the wire did not close, where it closed one that it never opened, of the same name and with the same
-/// arguments: it was the opening of that one, under another id.
+/// Drops a call that the wire opened but never closed, if a call that it closed but never opened has the same name and
+/// arguments: the same call under another id.
 fn drop_openings(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
     let is_json = |call: &Call| call.is_complete() && !call.custom;
     let said = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
@@ -272,7 +272,8 @@ fn pair(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it.
+/// Replaces a text that represents another one: white space, null and "" by no arguments, a JSON string by the JSON in
+/// it.
 fn unwrap(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
@@ -304,8 +305,8 @@ fn unwrap(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> S
     desk.say(code, part)
 }
 
-/// Nothing says why the answer ended: a placeholder may stand where arguments would have come, and says nothing. Token
-/// counts show that the answer was whole.
+/// Ignores a placeholder if the response has no finish reason, because the arguments may have been cut off after it.
+/// Token counts show that the response was complete, so then the placeholder is kept.
 fn set_aside(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = desk.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || desk.shared.is_counted() {
@@ -319,7 +320,7 @@ fn set_aside(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// The later one of two calls that say the same under the same id, or without id on the same index.
+/// Drops the later one of two calls with the same content and the same id, or without an id and with the same index.
 fn dedupe(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
     let drops_twins = desk.switches().identical_idless_same_index == IdenticalCall::Drop;
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -344,7 +345,7 @@ fn dedupe(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // What was told is final, so that of the others the later one goes, whichever came first.
+        // A closed call is final, so of the other calls the later one is dropped, whichever came first.
         let told = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
         let (told, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(told);
         let mut said: HashSet<String> = HashSet::new();
@@ -378,12 +379,12 @@ fn identify(
 ) -> Result<String, Fault> {
     let last = desk.switches().unstable_id == UnstableId::Last;
     let keeper = reuse_of(choice, slot, last).map(|(first, wire)| {
-        // The first call may be told later (it is still open): its own id waits for it.
+        // The first call may close later because it is still open: its own id is reserved for it.
         let own = choice.get(first).is_some_and(|first| {
             first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !desk.shared.is_taken(&wire);
-        // A reused id, also where it is no more than an alias of the first call.
+        // A reused id, even if it is only an alias of the first call.
         desk.shared.ids_given.insert(wire);
         (first, own && free)
     });
@@ -416,7 +417,7 @@ fn identify(
     Ok(given)
 }
 
-/// The call that had the id of this one before, and the id.
+/// Returns the earlier call that had the id of this one, and the id.
 fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
     let call = choice.get(slot)?;
     let wire = call.wire_id(last)?;

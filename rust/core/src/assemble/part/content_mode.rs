@@ -1,27 +1,28 @@
-//! AM8: what a piece of content means where deltas may repeat the text so far. Off (`delta`) unless a caller asks.
+//! Removes repeated text from content deltas of gateways that resend the whole text so far (AM8). Off (`delta`) by
+//! default.
 //!
-//! `cumulative`: a piece that begins with the text so far is that text. `auto`: the same from the first piece on that has
-//! more than all of a text of some length. Plain text has no grammar that could tell, so neither is the default. It
-//! knows text only.
+//! `cumulative`: a piece that begins with the text so far replaces it. `auto`: the same, starting with the first piece
+//! that extends a text of at least `AUTO_FROM` characters. Neither is the default because plain text has no grammar
+//! that could confirm a repetition.
 
 use crate::json::Text;
 use crate::model::policy::ContentMode as Mode;
 use std::borrow::Cow;
 
-/// Characters: "a" before "and" is real.
+/// Minimum length in characters for `auto`: "a" before "and" may be real text.
 const AUTO_FROM: usize = 4;
 
 const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
 
-/// Reads the content of one choice. Linear: a comparison costs at most what the piece costs.
+/// Removes repetitions from the content of one choice. Linear: a comparison costs at most the length of the piece.
 #[derive(Clone, Debug)]
 pub struct ContentMode {
     cumulative: bool,
-    /// The caller was told that this stream repeats.
+    /// The repetition was already reported.
     pub said: bool,
-    /// The same of a piece that may have repeated.
+    /// AM13 was already reported.
     doubted: bool,
-    /// Code points; the halves of a surrogate pair are two.
+    /// Code points of the text so far. The halves of a surrogate pair count as two.
     so_far: Vec<u32>,
 }
 
@@ -35,7 +36,7 @@ impl ContentMode {
         })
     }
 
-    /// AM13: whether the piece begins with all of a text that is too short to tell. True once.
+    /// Returns true, once, if the piece begins with the text so far and that text is too short to decide (AM13).
     pub fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let length = self.so_far.len();
         if self.doubted || self.cumulative || length == 0 || length >= AUTO_FROM {
@@ -49,7 +50,7 @@ impl ContentMode {
         self.doubted
     }
 
-    /// What the piece adds, and whether that is less than the piece.
+    /// Returns the new text in the piece, and whether a repetition was removed.
     pub fn read<'a>(&mut self, text: Text<'a>) -> (Text<'a>, bool) {
         let points = code_points(&text);
         let length = self.so_far.len();

@@ -1,30 +1,30 @@
-//! What became of one fragment of argument text, and the questions about a fragment alone.
+//! Results of applying one argument fragment, and helpers that examine a fragment by itself.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// What became of a fragment.
+/// Effect of a fragment on the argument text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The text has more at its end.
+    /// The fragment extended the text.
     Grew,
-    /// The text is another one.
+    /// The text was replaced.
     Replaced,
-    /// Nothing to add.
+    /// The text is unchanged.
     Kept,
-    /// Not decided yet.
+    /// Undecided: the fragment is held back.
     Held,
-    /// It does not belong to a finished text.
+    /// The fragment does not belong to the text, which is complete.
     Overflow,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Push<'a> {
     pub change: Change,
-    /// The diagnostic of the repair.
+    /// Diagnostic of the repair, if any.
     pub code: Option<Code>,
-    /// Of `Overflow`: the text that does not belong here.
+    /// Text that does not belong to this call (`Overflow` only).
     pub spill: Cow<'a, [u8]>,
 }
 
@@ -75,16 +75,16 @@ pub fn trim(data: &[u8]) -> &[u8] {
     data.get(start..end).unwrap_or_default()
 }
 
-/// `{}`, which says nothing.
+/// Returns true for `{}`, with any white space.
 pub fn is_empty_object(piece: &[u8]) -> bool {
     let inside = trim(piece).strip_prefix(b"{");
     inside.is_some_and(|inside| trim(inside) == b"}")
 }
 
-/// The room that a text is first given beyond what it needs.
+/// Minimum spare capacity of a text, in bytes.
 const ROOM: usize = 32;
 
-/// Appends a fragment. A text grows by a quarter, not to twice its size: many streams wait with half a text.
+/// Appends a fragment. Capacity grows by a quarter instead of doubling, because many streams are open at once.
 #[inline]
 pub fn extend(text: &mut Vec<u8>, piece: &[u8]) {
     if text.capacity() - text.len() < piece.len() {

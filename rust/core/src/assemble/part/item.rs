@@ -1,6 +1,6 @@
-//! What the wire addresses: an item with its parts or its one call. Holds state and queries.
+//! State of an output item: its text parts or its one call. Contains state and queries only.
 //!
-//! `item_index` finds the item of an address; `item_text` and `item_call` change it.
+//! `item_index` finds the item for an address; `item_text` and `item_call` change it.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;
@@ -12,35 +12,35 @@ use crate::model::small_map::Map;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 
-/// Up to so many parts are looked through one by one.
+/// Maximum number of parts that are searched linearly.
 const FEW: usize = 8;
 
-/// A text-like part that the wire opens and closes.
+/// A text-like part of an item, which the wire opens and closes.
 #[derive(Clone, Debug)]
 pub struct ItemPart {
-    /// Its place among the textual parts of the choice.
+    /// Position among the text parts of the choice.
     pub place: usize,
     pub sub: Option<i64>,
     pub joiner: Surrogates,
-    /// Text of the opening, as long as the deltas may yet repeat it.
+    /// Text of the opening event, as long as the deltas may still repeat it.
     pub snapshot: Option<String>,
-    /// How many bytes of it they did repeat.
+    /// Number of bytes of the snapshot that the deltas have repeated.
     pub again: usize,
-    /// Of the last delta.
+    /// Sub-index of the last delta.
     pub last_sub: Option<i64>,
-    /// Under which its whole text was last told.
+    /// Sub-index under which the whole text was last sent.
     pub told_sub: Option<i64>,
-    /// Two deltas in a row had the same one: it means something.
+    /// Two consecutive deltas had the same sub-index, so it is meaningful.
     pub steady: bool,
-    /// Text of it was shown.
+    /// Text of the part was emitted.
     pub begun: bool,
-    /// Its whole text was told.
+    /// The whole text was received.
     pub valued: bool,
-    /// Under which its deltas came.
+    /// Sub-indexes of the deltas.
     pub labels: Labels,
-    /// The wire closed it (its Done may wait for that of the item).
+    /// The wire closed the part. The event that closes the part may be emitted only when the item ends.
     pub closed: bool,
-    /// A terminal list told it again.
+    /// A terminal list repeated the part.
     pub restated: bool,
     pub late_said: bool,
     pub conflict_said: bool,
@@ -67,19 +67,19 @@ impl ItemPart {
         }
     }
 
-    /// Whether its opening, a delta of it or its whole text had the label.
+    /// Returns true if the opening, a delta or the whole text of the part had this sub-index.
     pub fn is_called(&self, sub: Option<i64>) -> bool {
         [self.sub, self.last_sub, self.told_sub].contains(&sub) || self.labels.has(sub)
     }
 }
 
-/// The sort of a part: its channel, and of reasoning its kind.
+/// Channel of a part and, for reasoning, its kind.
 pub type Sort = (Channel, &'static str);
 
-/// The parts of one item by what an address says of them.
+/// Index of an item's parts by sort and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
-    /// By the number that each was opened with, or that its last delta had.
+    /// Parts by each sub-index that they were opened with or that a delta had.
     by_sub: HashMap<(Sort, Option<i64>), BTreeSet<usize>>,
     last: Map<Sort, usize>,
 }
@@ -90,7 +90,7 @@ impl Ways {
         self.last.insert(sort, part);
     }
 
-    /// The last delta of the part has another number than the one before.
+    /// Updates the index after the sub-index of a part's last delta changed.
     pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
         if before != one.sub
             && before != one.told_sub
@@ -102,24 +102,24 @@ impl Ways {
         self.call(part, sort, one.last_sub);
     }
 
-    /// The part has that number, too.
+    /// Adds another sub-index for the part.
     pub fn call(&mut self, part: usize, sort: Sort, sub: Option<i64>) {
         self.by_sub.entry((sort, sub)).or_default().insert(part);
     }
 
-    /// The last part of that number, of one kind or of any.
+    /// Returns the last part with that sub-index, of one kind or of any.
     pub fn named(&self, channel: Channel, kind: Option<&str>, sub: Option<i64>) -> Option<usize> {
         let named = |sort: Sort| self.by_sub.get(&(sort, sub))?.last().copied();
         self.sorts(channel, kind).filter_map(named).max()
     }
 
-    /// The last part of one kind or of any.
+    /// Returns the last part of one kind or of any.
     pub fn last(&self, channel: Channel, kind: Option<&str>) -> Option<usize> {
         let last = |sort: Sort| self.last.get(&sort).copied();
         self.sorts(channel, kind).filter_map(last).max()
     }
 
-    /// The sorts that there are: no more than there are kinds of reasoning, and two.
+    /// Returns the sorts in use that match. There are at most two more than kinds of reasoning.
     fn sorts(&self, channel: Channel, kind: Option<&str>) -> impl Iterator<Item = Sort> {
         let fits = move |(other, known): &&Sort| {
             *other == channel && kind.is_none_or(|kind| kind == *known)
@@ -128,44 +128,44 @@ impl Ways {
     }
 }
 
-/// One item.
+/// One output item.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub kind: ItemKind,
-    /// The first one.
+    /// First item id received.
     pub item_id: Option<Id>,
-    /// Likewise, of its places on the wire.
+    /// First index received.
     pub index: Option<i64>,
-    /// What readers are told, if that is another one.
+    /// Item id that is emitted, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// The wire opened it; else it is there because something addressed it.
+    /// The wire opened the item. Otherwise it was created because something addressed it.
     pub announced: bool,
-    /// ... without a part: its close brings more than those of its parts.
+    /// The wire opened the item without a part: its close carries more than the closes of its parts.
     pub opened_bare: bool,
     pub open: bool,
     pub parts: Vec<ItemPart>,
-    /// How many of them are open.
+    /// Number of open parts.
     pub open_parts: usize,
-    /// Where they are found, once they are too many to look through.
+    /// Index of the parts, once they are too many to search linearly.
     pub ways: Option<Box<Ways>>,
-    /// Its place among the calls of the choice.
+    /// Slot of the item's call.
     pub call: Option<usize>,
-    /// Arguments that the opening of the call carried.
+    /// Arguments in the event that opened the call.
     pub snapshot: Option<Box<str>>,
-    /// The deltas stand by themselves: the snapshot is only what to fall back on.
+    /// The deltas are complete by themselves; the snapshot is only a fallback.
     pub own_text: bool,
-    /// Its whole arguments were told.
+    /// The whole arguments were received.
     pub valued: bool,
-    /// A closed call that this one announces again: not decided yet what it is.
+    /// Earlier item whose closed call this one announces again; set until `decide`.
     pub first: Option<usize>,
-    /// It was only another name of that item.
+    /// The earlier item, if this one turned out to announce the same call.
     pub heir: Option<usize>,
     pub restated: bool,
     pub again_said: bool,
     pub alias_said: bool,
     pub late_said: bool,
     pub conflict_said: bool,
-    /// How many lists told its parts.
+    /// Number of lists that repeated its parts.
     pub lists: u8,
     aliases: u8,
 }
@@ -222,19 +222,20 @@ impl Item {
             ways.add(place, sort, one.sub);
         }
         self.open_parts += 1;
-        // A list that grows by itself begins with four.
+        // A Vec that grows on demand starts with room for four.
         self.parts.reserve_exact(usize::from(place == 0));
         self.parts.push(one);
     }
 
-    /// One more id for it; false if it has too many: a new id in every delta must not fill the memory.
+    /// Counts one more id for the item; returns false if there are too many. Bounds the memory of a stream with a new
+    /// id in every delta.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);
         usize::from(self.aliases) <= MAX_ALIASES
     }
 }
 
-/// One part of one item, by their places.
+/// Position of a part: its item, and its index in that item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spot {
     pub item: usize,

@@ -1,12 +1,13 @@
-//! Calls that the wire opens and closes: how their text comes together, and their close.
+//! Tool calls that the wire opens and closes: combines snapshot, deltas and final value, and closes the call.
 //!
-//! opening   its arguments are a snapshot: what the deltas repeat, or begin with (the first delta goes on
-//!           with it), or leave out
-//! deltas    the argument rules of `arguments`, as in Chat
-//! value     replaces what was streamed, unless it is empty, or {} over real arguments, or no object over one
-//! close     with text, or where the provider runs it, the call is told; else it waits for the end or for text
+//! opening   its arguments are a snapshot: the deltas repeat it, continue it, or do not mention it
+//! deltas    go through the argument rules of `arguments`, as in Chat
+//! value     replaces the streamed text, unless it is empty, or the streamed arguments are complete and the value is a
+//!           placeholder or not an object
+//! close     a call with text, or one that the provider executes, is final; other calls stay open until the end
+//!           of the choice, or until text arrives
 //!
-//! A call that is announced again is `reannounced`'s business until that is decided. It knows no address.
+//! `reannounced` handles a call that is announced again. Addresses are resolved by the callers.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::ArgumentText;
@@ -32,12 +33,12 @@ use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Bytes of an empty object with white space in it.
+/// Length limit in bytes for an empty object with white space in it.
 const SHORT: usize = 64;
-/// What a gateway drops when it eats the first fragment.
+/// Bytes that a gateway loses when it drops the first fragment.
 const LOST: &[u8] = b"{\"";
 
-/// What the wire says about a call beside its name and text.
+/// Properties of a call other than its name and text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traits<'a> {
     pub custom: bool,
@@ -46,12 +47,12 @@ pub struct Traits<'a> {
 }
 
 impl Choice {
-    /// The call of an item.
+    /// Returns the call of an item.
     pub fn call_of(&self, item: usize) -> Option<&Call> {
         self.calls.get(self.book.get(item)?.call?)
     }
 
-    /// The item and its call.
+    /// Returns the item and its call.
     pub fn item_call_mut(&mut self, item: usize) -> Option<(&mut Item, &mut Call)> {
         let item = self.book.get_mut(item)?;
         let call = self.calls.get_mut(item.call?)?;
@@ -63,7 +64,7 @@ impl Choice {
     }
 }
 
-/// The call of an item. `hidden`: it may turn out to be none.
+/// Creates the call of an item. `hidden`: not emitted yet, because it may turn out to be a duplicate.
 pub fn begin_call(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -105,7 +106,7 @@ pub fn begin_call(
     Ok(slot)
 }
 
-/// What the wire says about a call beside its name and text, until the call is told.
+/// Stores properties of a call until the call is final.
 pub fn describe(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -127,7 +128,7 @@ pub fn describe(
     Ok(())
 }
 
-/// The protocol sends a name whole: the first holds, and shows the call.
+/// Sets the name of a call and emits its start: the protocol sends a name whole. The first name is kept.
 pub fn name_call(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -154,7 +155,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Ids that led to the item: the first ones are its own, the others aliases. `other` is news worth telling.
+/// Stores the ids that addressed the item: the first ones become its own, the others aliases. `other`: an unexpected
+/// id to report.
 pub fn note_ids(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -198,7 +200,7 @@ pub fn note_ids(
     }
 }
 
-/// Arguments that the opening carries.
+/// Stores the arguments of the opening event as a snapshot.
 pub fn hold(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -224,7 +226,7 @@ pub fn hold(
     Ok(())
 }
 
-/// One delta of the arguments.
+/// Adds one delta of the arguments.
 pub fn add_arguments(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -259,13 +261,13 @@ pub fn add_arguments(
     push_item(desk, choice, item, text, index)
 }
 
-/// The text, behind what the opening carried, keeps it JSON.
+/// Returns true if the text continues the snapshot as JSON.
 fn goes_on(held: &[u8], text: &[u8]) -> bool {
     let mut automaton = alone(held);
     automaton.status() == Status::Prefix && !matches!(automaton.feed(text), Status::Broken { .. })
 }
 
-/// The whole arguments, with authority.
+/// Sets the whole arguments from an authoritative event.
 pub fn tell_arguments(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -289,7 +291,7 @@ pub fn tell_arguments(
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
-            // a conflict with what the opening carried
+            // It conflicts with the arguments of the opening event.
             return say_conflict(desk, choice, item);
         }
         record.snapshot = None;
@@ -312,7 +314,7 @@ pub fn tell_arguments(
     let same = says_the_same(call, payload);
     desk.count_arguments(size, payload.len())?;
     call.text.replace(payload.to_vec());
-    call.text.plain = call.custom; // whatever was streamed
+    call.text.plain = call.custom; // depends only on the type of the call, not on the streamed text
     if !goes_on {
         call_events::reset(desk.out, choice, slot);
         if !same {
@@ -354,13 +356,13 @@ pub fn say_conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: u
     desk.say(Code::CONFLICT, part)
 }
 
-/// The arguments are the call's own, or say nothing beside them.
+/// Returns true if the arguments equal the call's own, or are empty or a placeholder.
 pub fn says(call: &mut Call, arguments: &str) -> bool {
     let payload = arguments.as_bytes();
     payload.is_empty() || says_the_same(call, payload) || (!call.custom && is_placeholder(payload))
 }
 
-/// No more text: what the opening carried counts where the deltas came to nothing, and what was lost is put back.
+/// Ends the text: falls back to the snapshot if the deltas are worse, and restores a lost beginning.
 pub fn settle_text(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -392,7 +394,7 @@ pub fn settle_text(
     Ok(())
 }
 
-/// The opening's arguments, or what they are together with the deltas, where the deltas alone are worth less.
+/// Returns the snapshot, or the snapshot joined with the deltas, if that is better than the deltas alone.
 fn better(call: &Call, held: &[u8], ended: bool) -> Option<Vec<u8>> {
     let text = &call.text;
     if call.is_empty() || text.is_blank() {
@@ -432,7 +434,7 @@ fn replace(
     Ok(())
 }
 
-/// The wire closes the call: it is told, if there is anything to tell.
+/// Closes a call that the wire closed. It becomes final if it has text or the provider executes it.
 pub fn end_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
     let told = |call: &&Call| call.verdict.is_none() && !call.dropped;
     if choice.call_of(item).filter(told).is_none() {

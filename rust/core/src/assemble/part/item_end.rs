@@ -1,6 +1,6 @@
-//! Where items end: by a close of the wire, or because the choice is over.
+//! Ends items: when the wire closes one, or when the choice is over.
 //!
-//! It knows items; what the end of a part or a call means stands with them.
+//! `item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item_call::end_call;
@@ -12,7 +12,7 @@ use crate::assemble::rule_context::Step;
 use crate::model::delta::ItemKind;
 use crate::model::event::WireFact;
 
-/// The wire closed the item.
+/// Ends an item that the wire closed.
 pub fn end_item(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -43,7 +43,7 @@ pub fn end_item(
     Ok(())
 }
 
-/// The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `close_calls`.
+/// Ends all open items because the choice is over. `ended`: it was not cut. `close_calls` closes the calls together.
 pub fn end_items(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> Step {
     for item in choice.book.opened() {
         decide(desk, choice, item)?;

@@ -1,11 +1,11 @@
-//! The list of an item against its parts: applies the plan of `listed_parts`, entry by entry.
+//! Applies the content list of a closed item to its streamed parts, entry by entry, as planned by `listed_parts`.
 //!
-//! Events leave in the order of the list, so that a reader sees the parts as the item has them:
+//! Events are emitted in the order of the list, so that a reader sees the parts in the order of the item:
 //!
-//! 1  An entry attaches its annotations and metadata to its part; a part that was not streamed opens.
-//! 2  The last entry of a part corrects its text and closes it: after it nothing can be added to the part.
-//! 3  After all entries, the parts that the list leaves out are retracted, in the order in which they opened; they close
-//!    with the item. A retraction comes last because a later entry may still be the part.
+//! 1  An entry attaches its annotations and metadata to its part; an entry without a streamed part opens one.
+//! 2  The last entry for a part corrects the text of the part and closes it.
+//! 3  After all entries, parts that the list omits are retracted in the order in which they opened, and close with the
+//!    item. Retractions come last because a later entry may still match the part.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;
@@ -28,18 +28,18 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// The parts of one kind in one item, and what the list says of them.
+/// The parts of one kind in one item, and the plan made from the list.
 #[derive(Debug)]
 pub struct TextList {
     item: usize,
     spots: Vec<Spot>,
     plan: Plan,
-    /// By part: how many entries are still to come.
+    /// Number of entries still to come, by part.
     to_come: Vec<usize>,
 }
 
 impl TextList {
-    /// `texts`: those of the entries.
+    /// Plans how the entries match the parts. `texts`: the texts of the entries.
     pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
         let spots: Vec<Spot> = spots_like(choice, item, entry).collect();
         let parts: Vec<StreamedPart> = spots
@@ -71,7 +71,7 @@ impl TextList {
         }
     }
 
-    /// One entry, the next of its kind.
+    /// Applies the next entry of this kind.
     pub fn tell(
         &mut self,
         desk: &mut RuleContext<'_, '_>,
@@ -121,7 +121,7 @@ impl TextList {
         self.close(desk, choice, spot, metadata)
     }
 
-    /// The list is over.
+    /// Corrects the parts that are left when the list is over.
     pub fn end(mut self, desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
         for place in 0..self.spots.len() {
             self.correct(desk, choice, place)?;
@@ -129,7 +129,7 @@ impl TextList {
         Ok(())
     }
 
-    /// What the list says of the text of a part.
+    /// Applies the plan to the text of a part.
     fn correct(
         &mut self,
         desk: &mut RuleContext<'_, '_>,
@@ -164,7 +164,7 @@ impl TextList {
     }
 }
 
-/// The parts of the item that are of the kind of an entry.
+/// Returns the parts of the item that are of the same kind as the entry.
 pub fn spots_like(
     choice: &Choice,
     item: usize,

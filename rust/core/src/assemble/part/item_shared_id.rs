@@ -1,8 +1,8 @@
-//! AM3 among items: the id of an open call is announced at a second index. One call, or two that share an id?
+//! Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
 //!
-//! `fork` collects what each index brings, and tells when they were two; here the further ones get items of their own.
-//! Only where nothing but the index addresses a call (Anthropic blocks): an item id says itself which one is meant. It
-//! knows items and calls, and no rule of their text.
+//! `SharedId` collects the text of each index and detects that there were several calls; this module gives the further
+//! calls items of their own. Applies only if the index alone addresses a call (Anthropic blocks): an item id identifies
+//! the call by itself.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::FragmentIdentity;
@@ -19,7 +19,7 @@ use crate::model::fault::Fault;
 use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
-/// An open call is announced at an index that does not mean it yet.
+/// Starts to collect texts per index when an open call is announced at an index that is not bound to it.
 pub fn fork_item(
     desk: &RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -45,12 +45,12 @@ pub fn fork_item(
         .fork
         .get_or_insert_with(|| Box::new(SharedId::new(first, text)));
     fork.announce(index);
-    // An overflow at either is a second call.
+    // An overflow at either index then counts as a second call.
     call.announced_again.insert(Some(first));
     call.announced_again.insert(Some(index));
 }
 
-/// Text for the item's call. If it was two calls all along, the second one is the item's from here on.
+/// Appends text to the item's call. If that reveals two calls, the item continues with the second one.
 pub fn push_item(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -88,7 +88,8 @@ pub fn push_item(
     Ok(())
 }
 
-/// The wire closes one of the indexes: whether they were several, as the joined text is nothing whole by then.
+/// Decides AM3 when the wire closes one of the indexes while the joined text is incomplete. Returns true if the call
+/// was split.
 pub fn settle_fork(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -108,7 +109,7 @@ pub fn settle_fork(
     Ok(true)
 }
 
-/// The calls from there on get items of their own, at the indexes that announced them.
+/// Creates items for the calls from `count` on, at the indexes that announced them.
 fn adopt(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, count: usize) -> Step {
     let Some(call) = choice.get(slot) else {
         return Ok(());

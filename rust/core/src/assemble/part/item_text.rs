@@ -1,9 +1,9 @@
-//! Text, reasoning and refusal parts that the wire opens and closes: which part a delta means, and what becomes of it.
+//! Text, reasoning and refusal parts that the wire opens and closes: finds the part for a delta, and updates its text.
 //!
-//! Several may be open at once. A part begins with its opening, or with its first text; what the opening carries already is
-//! held until the deltas show whether they repeat it or go on behind it. An authoritative text replaces what
-//! was streamed. Reasoning of an item that may yet bring its encrypted content waits for the end of that item. It knows no
-//! calls, and of the wire only which channel something came in.
+//! Several parts may be open at once. A part begins with its opening event or with its first text. Text in the opening
+//! event is held back until the deltas show whether they repeat or continue it. An authoritative text replaces the
+//! streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still
+//! arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -22,10 +22,10 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// How many parts a whole text under an unknown label is compared with.
+/// Maximum number of parts that a whole text with an unknown sub-index is compared with.
 const CANDIDATES: usize = 64;
 
-/// What a part is, where it has to be made.
+/// Channel, kind and sub-index of a part to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Make {
     pub channel: Channel,
@@ -33,7 +33,7 @@ pub struct Make {
     pub sub: Option<i64>,
 }
 
-/// Of whole text, no half of a character is left.
+/// Returns the whole text, or `None` if it is missing or empty. Half a surrogate pair is replaced.
 pub fn whole(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
     let text = text.map(|text| text.into_whole().0);
     text.filter(|text| !text.is_empty())
@@ -51,7 +51,7 @@ impl Choice {
         Some((one, part))
     }
 
-    /// The parts of an item.
+    /// Returns the positions of an item's parts.
     pub fn spots(&self, item: usize) -> impl DoubleEndedIterator<Item = Spot> + Clone + use<> {
         let count = self.book.get(item).map_or(0, |item| item.parts.len());
         (0..count).map(move |one| Spot { item, one })
@@ -67,7 +67,7 @@ impl Choice {
         }
     }
 
-    /// Records the number under which a delta of the part arrived.
+    /// Records the sub-index under which a delta of the part arrived.
     fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
         let Choice { book, textual, .. } = self;
         let Some(Item { parts, ways, .. }) = book.get_mut(spot.item) else {
@@ -80,7 +80,7 @@ impl Choice {
             return;
         };
         if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
-            return; // it comes too late
+            return; // The delta comes too late.
         }
         one.steady |= one.begun && one.last_sub == sub;
         let before = std::mem::replace(&mut one.last_sub, sub);
@@ -98,10 +98,11 @@ impl Choice {
     }
 }
 
-/// The part of the item that a delta means.
+/// Returns the part of the item that a delta addresses.
 ///
-/// That with the same `sub`; else the one that is open in the channel, whatever it is called (a new content_index
-/// in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
+/// Prefers the part with the same `sub`. Otherwise returns the last part of the channel, because some gateways send a
+/// new content_index in every delta. Returns `None` if that part is closed, its whole text was received, or its `sub`
+/// proved to be meaningful.
 pub fn find_part(
     choice: &Choice,
     item: usize,
@@ -139,9 +140,10 @@ pub fn find_part(
     loose.then_some(last)
 }
 
-/// The part of which a whole text is told under a label.
+/// Returns the part that a whole text belongs to.
 ///
-/// That with the same `sub`; else the first one that says the same and was not told yet; else as for a delta.
+/// Prefers the part with the same `sub`; then the first part with the same text whose whole text was not received yet;
+/// then the part that a delta would address.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,
@@ -177,7 +179,7 @@ pub fn find_whole(
     Some(found)
 }
 
-/// A new part of the item.
+/// Opens a new part of the item and emits its start.
 pub fn open_part(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -221,7 +223,7 @@ pub fn open_part(
     Ok(spot)
 }
 
-/// For the close of the part.
+/// Stores metadata for the event that closes the part.
 pub fn put_metadata(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -235,7 +237,8 @@ pub fn put_metadata(
     desk.spend_text(more)
 }
 
-/// What hangs on a part. A second signature or encrypted content replaces the first.
+/// Stores annotations, a signature and encrypted content of a part. A second signature or encrypted content replaces
+/// the first.
 pub fn annotate(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -257,7 +260,7 @@ pub fn annotate(
     Ok(())
 }
 
-/// One delta of the part.
+/// Adds one delta to the part.
 pub fn add_text(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -308,11 +311,11 @@ fn take_text(
         if one.again < held.len() {
             return put_metadata(desk, choice, spot, metadata);
         }
-        held.clone() // all of it was repeated
+        held.clone() // the deltas repeated all of it
     } else if text.starts_with(rest) {
-        [repeated, &text].concat() // repeated, and continued
+        [repeated, &text].concat() // repeated and continued
     } else {
-        [held, repeated, &text].concat() // it is the beginning
+        [held, repeated, &text].concat() // the snapshot was the beginning
     };
     let before = held.len();
     one.snapshot = None;
@@ -336,9 +339,11 @@ fn show(
     }
 }
 
-/// The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta.
+/// Sets the whole text from an authoritative event. Replaces the streamed text; text added at its end is one more
+/// delta.
 ///
-/// Of a part whose deltas came under several labels, it may be the text of the label `sub` alone; then it waits for the end.
+/// If the deltas of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then
+/// stored until the part ends.
 pub fn tell_value(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -365,7 +370,7 @@ pub fn tell_value(
     set_value(desk, choice, spot, text)
 }
 
-/// The part has this text, whatever was streamed.
+/// Sets the text of the part, whatever was streamed.
 pub fn set_value(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -410,7 +415,7 @@ pub fn conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot)
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// The wire closes the part. `alone`: nothing of its item comes behind that.
+/// Closes a part that the wire closed. `alone`: nothing of its item follows.
 pub fn close_part(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -431,7 +436,7 @@ pub fn close_part(
     };
     desk.out.sign(WireFact::Closed(part.part));
     if one.labels.has_closes() && !one.valued && !alone {
-        return Ok(()); // one label of it closed; the item decides
+        return Ok(()); // only one sub-index closed; the item decides
     }
     one.closed = true;
     if alone || part.channel != Channel::Reasoning || !waits {
@@ -440,7 +445,7 @@ pub fn close_part(
     Ok(())
 }
 
-/// The part is over, as it stands.
+/// Ends the part with its current text and emits its close.
 pub fn end_part(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> Step {
     let Some((one, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) else {
         return Ok(());
@@ -470,7 +475,7 @@ pub fn end_part(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot)
     Ok(())
 }
 
-/// The item is over, and all of its parts. `whole`: it was not cut.
+/// Ends the item and all of its parts. `whole`: it was not cut.
 pub fn finish_item(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -485,7 +490,7 @@ pub fn finish_item(
             && (item.item_id.is_some() || encrypted_content.is_some_and(|text| !text.is_empty()))
     });
     if bare && whole {
-        // Nothing to read, but a later turn must hand it back.
+        // Open an empty part: encrypted or identified reasoning must be sent back in the next turn even without text.
         let make = Make {
             channel: Channel::Reasoning,
             kind: "summary",
@@ -511,7 +516,7 @@ pub fn finish_item(
         .try_for_each(|spot| end_part(desk, choice, spot))
 }
 
-/// The answer starts again: an open part closes with nothing.
+/// Closes the open parts of an item with empty text, because the response starts again.
 pub fn take_back(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
     let index = choice.index;
     for spot in choice.spots(item) {

@@ -1,6 +1,6 @@
-//! Pieces of one call that were taken for calls: neighbours that are JSON only together.
+//! Joins fragments of one call that were mistaken for calls: neighbors that are valid JSON only together.
 //!
-//! First along an index, then along the order of arrival. It knows calls and their text.
+//! Tries the calls of each index first, then all calls in order of arrival.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
@@ -12,7 +12,7 @@ use crate::assemble::rule_context::Step;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
-/// Every piece is tried behind few others, or the stream is made to cost more than it should.
+/// Bound on the work, as a multiple of the total text size. Keeps the search linear on hostile streams.
 const COST: usize = 8;
 
 pub fn stitch(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
@@ -83,7 +83,7 @@ fn along(
     Ok(())
 }
 
-/// How many of the calls behind it are JSON only together with the left one, under no two names.
+/// Returns how many of the following calls complete the JSON of the left one. Stops at a call with a different name.
 fn pieces_of_one(choice: &Choice, left: usize, others: &[usize], budget: &mut usize) -> usize {
     let Some(left) = choice.get(left).filter(|call| is_open(call)) else {
         return 0;

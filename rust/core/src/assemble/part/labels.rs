@@ -1,9 +1,9 @@
-//! The labels under which the deltas of one text part came, and what closes under one label say of it.
+//! Sub-indexes ("labels") of the deltas of one text part, and the closing texts received under them.
 //!
-//! Some gateways number every delta, some number parts that no event announces. Both are read as one part; only a
-//! close or the list of the item shows what a label means. Positions and texts; no item and no event.
+//! Some gateways number every delta; others number parts that no event announced. Both are parsed as one part; only a
+//! close or the content list of the item shows what a label means.
 
-/// A part with more runs than this has a new label in every delta: no label means anything.
+/// Maximum number of runs. A part with more has a new label in every delta, so its labels mean nothing.
 const MAX_RUNS: usize = 64;
 
 /// The labels of one part.
@@ -15,19 +15,19 @@ pub enum Labels {
     TooMany,
 }
 
-/// Consecutive pieces of one label, and the closes that came under a label.
+/// Runs of consecutive text under one label, and the closing texts by label.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// Label and start; in order.
+    /// Label and start offset of each run, in order.
     runs: Vec<(Option<i64>, usize)>,
-    /// Label and text, in order of arrival.
+    /// Label and closing text, in order of arrival.
     closes: Vec<(Option<i64>, String)>,
-    /// Unknown labels of closes, and the label whose text they have.
+    /// Unknown label of a close, and the known label with the same text.
     aliases: Vec<(Option<i64>, Option<i64>)>,
 }
 
 impl Labels {
-    /// The next delta, after `length` bytes of text, has another label than the one before.
+    /// Records that the next delta, after `length` bytes of text, has another label than the one before.
     pub fn change(&mut self, before: Option<i64>, label: Option<i64>, length: usize) {
         match self {
             Labels::One if length > 0 => {
@@ -50,7 +50,7 @@ impl Labels {
         matches!(self, Labels::Several(all) if all.has(label))
     }
 
-    /// Those of the deltas.
+    /// Returns the labels of the deltas.
     pub fn known(&self) -> impl Iterator<Item = Option<i64>> {
         let runs = match self {
             Labels::Several(all) => all.runs.as_slice(),
@@ -63,7 +63,7 @@ impl Labels {
         matches!(self, Labels::Several(all) if all.close_of(all.meant(label)).is_some())
     }
 
-    /// Whether the text of that label alone is `value`. `text`: that of the part.
+    /// Returns true if `value` is the text of that label alone. `text`: the text of the part.
     pub fn is_own_text(&self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
@@ -75,9 +75,9 @@ impl Labels {
         }
     }
 
-    /// A close under a label states `value`. False if it does not address a piece of the part.
+    /// Stores the closing text of a label. Returns false if it does not address a run of the part.
     ///
-    /// Under an unknown label it addresses the first label without a close that has this text.
+    /// An unknown label is mapped to the first label that has this text and no close yet.
     pub fn note_close(&mut self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
@@ -100,7 +100,7 @@ impl Labels {
         true
     }
 
-    /// The part has another text, of this length: no piece of it belongs to a label.
+    /// Resets the runs after the text was replaced by one of this length: no text belongs to a label any more.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);
@@ -111,7 +111,8 @@ impl Labels {
         matches!(self, Labels::Several(all) if !all.closes.is_empty())
     }
 
-    /// The text of the part by its closes: of one label that says anything else than its own text, the whole.
+    /// Returns the text of the part with the closing texts put in. A single closing text that differs from its label's
+    /// own text is the whole text.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;
@@ -156,7 +157,7 @@ impl Runs {
         close.map(|(_, value)| value.as_str())
     }
 
-    /// Whether the deltas of that label have the text `value`.
+    /// Returns true if `value` is the text that the deltas of that label brought.
     fn is_streamed(&self, label: Option<i64>, text: &str, value: &str) -> bool {
         let mut rest = value;
         for (_, piece) in self.pieces(text).filter(|(known, _)| *known == label) {

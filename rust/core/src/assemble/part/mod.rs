@@ -1,4 +1,4 @@
-//! What is assembled: calls, texts and items, from their opening to their close.
+//! State and rules of the parts that a choice consists of: tool calls, texts and items, from opening to close.
 
 pub(crate) mod append_arguments;
 pub(crate) mod arguments;

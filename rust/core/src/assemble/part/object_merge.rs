@@ -1,8 +1,8 @@
-//! JSON objects that come in several pieces: the arguments of a call sent as objects, and provider metadata.
+//! Merges JSON objects that arrive in several pieces: arguments sent as objects, and provider metadata.
 //!
-//! `ObjectMerge` merges arguments member by member: a string that begins with the one before replaces it, any other string
-//! is appended to it; every other value replaces. `RawMembers` keeps the last text of each key. Merging costs what the
-//! new piece costs; the whole text is made only when somebody asks. It knows no calls and no events.
+//! `ObjectMerge` merges arguments member by member: a string that begins with the previous one replaces it, any other
+//! string is appended to it, and every other value replaces. `RawMembers` keeps the last text of each key. Merging
+//! costs as much as the new piece; the whole text is built only on demand.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -15,10 +15,10 @@ use crate::model::lazy_box::blank;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Each member's key and text, in order; of equal keys the last holds, at the place of the first.
+/// Returns key and text of each member, in order. Of equal keys the last value counts, at the position of the first.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found = Keyed::default();
-    // The text was checked before it came here: an error cannot happen, and would only end the list.
+    // The text was validated before, so reading cannot fail; a failure would only end the list.
     let _ = read(raw, |key, text| {
         *found.slot(key) = text;
     });
@@ -35,14 +35,14 @@ fn read<'a>(raw: &'a str, mut each: impl FnMut(Cow<'a, str>, &'a str)) -> Scan<(
     Ok(())
 }
 
-/// Up to so many keys are looked through one by one.
+/// Maximum number of keys that are searched linearly.
 const FEW: usize = 8;
 
-/// Values by key, in the order in which the keys first came.
+/// Values by key, in the order in which the keys first appeared.
 #[derive(Clone, Debug)]
 struct Keyed<K, V> {
     members: Vec<(K, V)>,
-    /// Where each stands, once there are too many to look through.
+    /// Position by key, once there are too many keys to search linearly.
     places: HashMap<String, usize>,
 }
 
@@ -72,7 +72,7 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
                 place
             }
         };
-        // Unreachable fallback: the place was just found or filled.
+        // Cannot panic: the place was just found or filled.
         #[allow(clippy::indexing_slicing)]
         &mut self.members[place].1
     }
@@ -96,11 +96,11 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
     }
 }
 
-/// A value under way: its text on the wire, or of a string, its characters.
+/// A member's value: its JSON text, or for a string its characters.
 #[derive(Clone, Debug)]
 enum Value {
     Wire(String),
-    /// And how many they are, so that a piece costs no more than itself.
+    /// Text of a string and its length in characters, stored so that a new piece costs only its own length.
     Pieces(String, usize),
 }
 
@@ -119,11 +119,11 @@ impl Value {
     }
 }
 
-/// The members so far.
+/// Members merged so far.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectMerge {
     members: Keyed<String, Value>,
-    /// Characters, about: what the caps count.
+    /// Approximate size in characters, for the limits.
     pub size: usize,
 }
 
@@ -137,7 +137,7 @@ impl ObjectMerge {
         merge
     }
 
-    /// One more object: its text on the wire.
+    /// Merges the JSON text of one more object.
     pub fn add(&mut self, raw: &str) {
         for (key, text) in members(raw) {
             if !self.members.has(&key) {
@@ -168,7 +168,7 @@ impl ObjectMerge {
         }
     }
 
-    /// Whether another object has the same members; costs what that object costs.
+    /// Returns true if another object has the same members. Costs as much as that object.
     pub fn says(&self, raw: &str) -> bool {
         if !is_whole(raw.as_bytes()) {
             return false;
@@ -180,7 +180,7 @@ impl ObjectMerge {
                 .all(|(key, text)| self.members.get(key).is_some_and(|value| same(value, text)))
     }
 
-    /// Compact JSON, members in the order in which they first came.
+    /// Returns the members as compact JSON, in the order in which they first appeared.
     pub fn text(&self) -> String {
         let mut out = String::from("{");
         for (place, (key, value)) in self.members.members.iter().enumerate() {
@@ -203,7 +203,7 @@ fn same(value: &Value, text: &str) -> bool {
     match value {
         Value::Pieces(pieces, _) => inside(text)
             .is_some_and(|inner| Text::unescape(inner).into_whole().0 == pieces.as_str()),
-        // A text much shorter is another one, or written so differently that it need not be recognised.
+        // A much longer value differs, or is spelled so differently that it need not be recognized. Bounds the cost.
         Value::Wire(wire) => {
             wire == text
                 || (wire.chars().count() <= 2 * text.chars().count()
@@ -212,24 +212,24 @@ fn same(value: &Value, text: &str) -> bool {
     }
 }
 
-/// What stands between the quotes of a JSON string.
+/// Returns the text between the quotes of a JSON string.
 fn inside(text: &str) -> Option<&str> {
     text.strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
 }
 
-/// Members of raw objects, the last of each key.
+/// Members of raw objects; for each key, the last value.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
-    /// Of one object, which mostly is all there is: its text, as `text` gives it.
+    /// JSON text of the first object, usually the only one, as returned by `text`.
     first: Option<Box<str>>,
-    /// Of several.
+    /// Members of several objects.
     members: Option<Box<Keyed<String, String>>>,
     size: usize,
 }
 
 impl RawMembers {
-    /// Take in the text of one object; tells by how much the whole has grown.
+    /// Adds the members of one object; returns how much the total size changed.
     pub fn add(&mut self, raw: &str) -> i64 {
         let before = signed(self.size);
         let more = members(raw);
@@ -261,7 +261,7 @@ impl RawMembers {
         *self.several().slot(key) = text;
     }
 
-    /// A second object comes: the first is taken apart.
+    /// Returns the members by key, splitting the first object if necessary.
     fn several(&mut self) -> &mut Keyed<String, String> {
         let first = self.first.take();
         self.members.get_or_insert_with(|| {
@@ -283,7 +283,7 @@ impl RawMembers {
 
 blank!(RawMembers);
 
-/// The text of an object; `None` of none.
+/// Returns the members as JSON text; `None` if there are none.
 fn written(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<String> {
     if members.is_empty() {
         return None;

@@ -1,11 +1,11 @@
-//! A call that is announced again: the same one under another name, or a second one that shares its id.
+//! Handles a tool call that is announced again: the same call under another id, or a second call with its id.
 //!
-//! open    the same call: ids are aliases; its text goes through the argument rules, and an overflow is a second call
-//! closed  what comes is collected in silence. At its close, or at the end: without text, or with the same name and
-//!         arguments, it is dropped; the first one, if it still waits for text, takes it; else it is a second call
-//! another name under the same id: a second call at once, unless it is the close of an open one that says it
-//!
-//! It knows calls and items, and no deltas of its own.
+//! open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
+//!         call
+//! closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no text
+//!         or the same name and arguments; the first call takes its text if it has none; otherwise it is a second
+//!         call
+//! another name under the same id: a second call at once, unless it is the close of an open call with that name
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
@@ -22,7 +22,7 @@ use crate::assemble::rule_context::Step;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
-/// An announcement that led to the call means a second one: another name, or another id of a finished call.
+/// Returns true if the announcement means a second call: another name, or another id after the first call is finished.
 pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
     if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
         return true;
@@ -32,9 +32,9 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
     other_id && (call.verdict.is_some() || call.is_complete())
 }
 
-/// A close that names an open call by its ids is the close of that call, also where it says another name.
+/// Returns true if a close with the ids of an open call closes that call, even under another name.
 ///
-/// Announcements make calls, closes end them; the AI SDK's own repair of a call may rename it.
+/// Announcements create calls, closes end them; the AI SDK's own repair of a call may rename it.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(record), Some(call)) = (choice.book.get(item), choice.call_of(item)) else {
         return false;
@@ -48,7 +48,7 @@ pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool
     }
 }
 
-/// A close of the open item itself, with its call's name and arguments, and a call id that no call has.
+/// Returns true if a close has the item id, name and arguments of the open item's call, but a call id that no call has.
 pub fn is_close_under_another_id(
     choice: &mut Choice,
     item: usize,
@@ -71,7 +71,7 @@ pub fn is_close_under_another_id(
         && arguments.is_some_and(|arguments| says(call, arguments))
 }
 
-/// The name that a close says holds over that of the opening.
+/// Replaces the name of a call by the one in its closing event.
 pub fn rename_call(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -94,7 +94,7 @@ pub fn rename_call(
     }
 }
 
-/// Nothing more is expected of its call.
+/// Returns true if the item is closed or its call is final.
 pub fn is_closed(choice: &Choice, item: usize) -> bool {
     let open = choice.book.get(item).is_some_and(|item| item.open);
     let told = choice
@@ -103,7 +103,7 @@ pub fn is_closed(choice: &Choice, item: usize) -> bool {
     !open || told
 }
 
-/// Once a call: it was announced again.
+/// Reports, once per call, that it was announced again.
 pub fn say_again(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -113,7 +113,7 @@ pub fn say_again(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    // So that an overflow of its text is a second call.
+    // An overflow of its text then counts as a second call.
     call.announced_again.insert(None);
     if std::mem::replace(&mut record.again_said, true) {
         return Ok(());
@@ -124,7 +124,7 @@ pub fn say_again(
         .diagnose(Code::ANNOUNCED_AGAIN, Some(call.part), detail)
 }
 
-/// The new item announces the closed call of `first`: nothing of it is shown until it is decided.
+/// Links a new item to the closed call of `first` that it announces again. Its events are held back until `decide`.
 pub fn shadow(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -141,7 +141,7 @@ pub fn shadow(
     Ok(())
 }
 
-/// The item that announced a closed call has closed, or everything ends.
+/// Decides what a repeated announcement was, when its item closes or the choice ends.
 pub fn decide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
     let Some(record) = choice.book.get_mut(item) else {
         return Ok(());
@@ -166,7 +166,7 @@ pub fn decide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) 
     };
     let empty = call.text.is_blank() && (call.is_empty() || !call.custom);
     if !empty && before.verdict.is_none() && before.text.is_blank() {
-        // The first one waits for its text: here it is.
+        // The first call has no text yet: it takes this one.
         let data = call.text.data.clone();
         if let Some(before) = choice.get_mut(earlier) {
             before.text.replace(data);

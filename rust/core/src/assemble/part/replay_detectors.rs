@@ -1,17 +1,17 @@
-//! The two readings of a text that its fragments may confirm or refute while it grows: cumulative (A4') and doubled (A5').
+//! Detectors of replayed argument fragments: cumulative text (A4') and doubled fragments (A5').
 //!
-//! Both start out possible and a conformant stream refutes both at its second fragment. They know fragments only.
+//! Both hypotheses start out possible; a conformant stream refutes both with its second fragment.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;
 
-/// A4': every fragment began with the one before.
+/// A4': every fragment begins with the one before.
 #[derive(Clone, Debug)]
 pub struct Cumulative {
     pub alive: bool,
-    /// ... and one of them was longer.
+    /// At least one fragment was longer than the one before.
     pub grown: bool,
-    /// A4 was seen: a fragment that begins with the text replaces it.
+    /// A4 applied: a later fragment that begins with the text replaces it.
     pub follows: bool,
     pub said: bool,
 }
@@ -39,14 +39,14 @@ impl Cumulative {
         }
     }
 
-    /// The diagnostic, the first time.
+    /// Returns the diagnostic the first time, then `None`.
     pub fn say(&mut self) -> Option<Code> {
         let said = std::mem::replace(&mut self.said, true);
         (!said).then_some(Code::ARGS_CUMULATIVE)
     }
 }
 
-/// One of each pair of fragments.
+/// The text made of one fragment per pair.
 #[derive(Clone, Debug, Default)]
 struct Single {
     data: Vec<u8>,
@@ -54,13 +54,13 @@ struct Single {
     pairs: usize,
 }
 
-/// A5': every fragment came twice.
+/// A5': every fragment arrives twice.
 #[derive(Clone, Debug)]
 pub struct Doubling {
     pub alive: bool,
-    /// A5' was seen: the second of a pair is dropped.
+    /// A5' applied: the second fragment of each pair is dropped.
     pub follows: bool,
-    /// From the first pair on.
+    /// Set from the first pair on.
     single: Option<Box<Single>>,
 }
 
@@ -75,7 +75,7 @@ impl Default for Doubling {
 }
 
 impl Doubling {
-    /// The second fragment of a pair, and the one before it.
+    /// Compares the second fragment of a pair with the first.
     pub fn observe(&mut self, before: &[u8], piece: &[u8]) {
         if !self.alive {
             return;
@@ -90,7 +90,7 @@ impl Doubling {
         single.pairs += 1;
     }
 
-    /// A pair was seen, and nothing else.
+    /// Returns true if all fragments so far came in pairs.
     pub fn is_likely(&self) -> bool {
         self.alive && self.single.is_some()
     }
@@ -100,19 +100,20 @@ impl Doubling {
         self.single = None;
     }
 
-    /// At the end: one of each, if that is a whole object.
+    /// Returns the text of one fragment per pair at the end, if it is a complete object and there were at least two
+    /// pairs.
     pub fn whole_at_the_end(&self, count: usize) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         let whole = count % 2 == 0 && single.pairs > 1 && single.automaton.is_complete_object();
         whole.then(|| single.data.clone())
     }
 
-    /// Where an append breaks a text of that length: one of each, if that goes on where the text does not. From then on the
-    /// second of a pair is dropped.
+    /// Returns the text of one fragment per pair if it can continue where the full text, of that length, would break.
+    /// After that, the second fragment of each pair is dropped.
     pub fn take_on_break(&mut self, count: usize, length: usize, piece: &[u8]) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         if single.data.len() == length {
-            return None; // the second of the only pair: A5 keeps it out
+            return None; // the second fragment of the only pair: A5 drops it
         }
         let second = count % 2 == 0;
         let mut automaton = single.automaton;

@@ -1,7 +1,7 @@
-//! AM3, open: one id was announced on a second index while its call was unfinished. One call, or two that share an id?
+//! Collects argument text per index while one call id is announced at several indexes (AM3): one call, or several?
 //!
-//! Keeps what each index brought by itself, beside the joined text of the call, until the joined text breaks (then they were
-//! several, if each one's own text is valid) or one of them cannot be JSON (then it is one call). It knows texts and indexes.
+//! The texts are collected next to the joined text of the call. If the joined text breaks and the text of each index is
+//! valid, there were several calls; if the text of one index cannot be JSON, there is one call.
 
 use crate::json::Automaton;
 use crate::json::Root;
@@ -9,7 +9,7 @@ use crate::json::Status;
 use crate::model::small_map::List;
 use crate::model::small_map::Numbered;
 
-/// What one index brought.
+/// Text received under one index.
 #[derive(Clone, Debug)]
 struct Own {
     index: i64,
@@ -31,14 +31,14 @@ impl Numbered for Own {
     }
 }
 
-/// The texts by index, in order of announcement.
+/// Texts by index, in order of announcement.
 #[derive(Clone, Debug, Default)]
 pub struct SharedId {
     owns: List<Own>,
-    /// How many of them brought text, and how many a whole object.
+    /// Number of indexes with text, and number of indexes whose text is a whole object.
     filled: usize,
     whole: usize,
-    /// It is one call after all.
+    /// It is one call after all: nothing more is collected.
     pub closed: bool,
 }
 
@@ -87,17 +87,17 @@ impl SharedId {
         self.owns.clear();
     }
 
-    /// Two indexes or more brought text, and each one's own is valid.
+    /// Returns true if at least two indexes brought text and the text of each is valid.
     pub fn divides(&self) -> bool {
         !self.closed && self.filled > 1
     }
 
-    /// The same, and each is a whole object.
+    /// Returns true if `divides` and the text of each index is a whole object.
     pub fn divides_whole(&self) -> bool {
         self.divides() && self.whole == self.filled
     }
 
-    /// Two indexes or more brought text, and at least one is a whole object.
+    /// Returns true if at least two indexes brought text and one of the texts is a whole object.
     pub fn divides_in_part(&self) -> bool {
         self.divides() && self.whole > 0
     }

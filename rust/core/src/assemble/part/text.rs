@@ -1,4 +1,4 @@
-//! One text, reasoning or refusal part, what hangs on it, and its close. It knows no other part.
+//! One text, reasoning or refusal part with its annotations and attributes, and its events.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::part::object_merge::RawMembers;
@@ -11,12 +11,12 @@ use crate::model::event::Opened;
 use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 
-/// What hangs on a reasoning part.
+/// Signature, encrypted content and details of a reasoning part.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes {
     pub signature: Option<String>,
     pub encrypted_content: Option<String>,
-    /// Raw arrays.
+    /// Raw JSON arrays.
     pub details: Vec<String>,
 }
 
@@ -30,22 +30,22 @@ impl Attributes {
     }
 }
 
-/// One part of one of the three channels.
+/// One text, reasoning or refusal part.
 #[derive(Clone, Debug)]
 pub struct TextPart {
     pub part: u32,
     pub channel: Channel,
-    /// Of reasoning.
+    /// Kind of reasoning; meaningless in other channels.
     pub kind: &'static str,
     pub item_id: Option<Id>,
     pub text: String,
-    /// Raw arrays.
+    /// Raw JSON arrays.
     pub annotations: Vec<String>,
     pub attributes: LazyBox<Attributes>,
-    /// For the close.
+    /// Metadata for the closing event.
     pub metadata: Option<Box<RawMembers>>,
     pub open: bool,
-    /// Taken back as a whole: no part of the answer.
+    /// Retracted as a whole: not part of the response.
     pub void: bool,
 }
 
@@ -107,7 +107,7 @@ impl TextPart {
         give(&DeltaKind::from(self.channel).event(delta));
     }
 
-    /// The close of the part; of an open one, as it stands.
+    /// Passes the closing event of the part to `give`; for an open part, the event with its current text.
     pub fn done(&self, choice: i32, give: impl FnOnce(&Event<'_>)) {
         let (part, text) = (self.part, self.text.as_str());
         let metadata = self.close_metadata();
@@ -156,7 +156,7 @@ impl TextPart {
     }
 }
 
-/// Several raw arrays as one.
+/// Joins several raw JSON arrays into one.
 pub fn joined(arrays: &[String]) -> String {
     let mut out = String::from("[");
     for raw in arrays {

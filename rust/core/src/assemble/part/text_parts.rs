@@ -1,7 +1,6 @@
-//! The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
+//! Text, reasoning and refusal parts of one choice: opens, extends and closes them, and handles repeated text.
 //!
-//! One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. It knows no calls, and no
-//! more of the wire than which channel a piece came in.
+//! One part is open at a time: a non-empty piece of another kind, or a tool call, closes it.
 
 use crate::assemble::part::content_mode::ContentMode;
 pub use crate::assemble::part::text::Attributes;
@@ -20,16 +19,16 @@ use crate::model::policy::ContentMode as Mode;
 use crate::model::spec::Code;
 use std::collections::HashSet;
 
-/// How much was said in one channel, so that a comparison need not look at the text itself.
+/// Amount of text received in one channel, so that comparisons can often skip the text itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelLength {
     parts: u32,
     pieces: u32,
-    /// Bytes.
+    /// Length in bytes.
     length: usize,
 }
 
-/// The textual parts of one choice.
+/// The text, reasoning and refusal parts of one choice.
 #[derive(Clone, Debug)]
 pub struct TextParts {
     choice: i32,
@@ -37,12 +36,12 @@ pub struct TextParts {
     mode: Option<Box<ContentMode>>,
     joiners: [Surrogates; 3],
     said: [ChannelLength; 3],
-    /// Waiting for the next text part.
+    /// Annotations for the next text part.
     annotations: LazyBox<Vec<String>>,
-    /// For the next reasoning part.
+    /// Attributes for the next reasoning part.
     attributes: LazyBox<Vec<Attributes>>,
     pub parts: Vec<TextPart>,
-    /// The one that is open; parts that the wire itself opens and closes are not counted (`item_text`).
+    /// Position of the open part. Does not include parts that the wire itself opens and closes (`item_text`).
     open: Option<usize>,
 }
 
@@ -61,7 +60,7 @@ impl TextParts {
         }
     }
 
-    /// The open part.
+    /// Returns the open part.
     #[inline]
     pub fn current(&self) -> Option<&TextPart> {
         self.parts.get(self.open?)
@@ -73,7 +72,7 @@ impl TextParts {
         part.filter(|part| part.channel == channel)
     }
 
-    /// The numbers of all open parts.
+    /// Returns the numbers of all open parts.
     pub fn open_parts(&self) -> impl Iterator<Item = u32> + '_ {
         self.parts
             .iter()
@@ -112,7 +111,7 @@ impl TextParts {
         }
     }
 
-    /// One piece as sent. False if no event could carry its metadata.
+    /// Adds one piece as received. Returns false if no event carried its metadata.
     #[inline]
     pub fn push(
         &mut self,
@@ -144,7 +143,7 @@ impl TextParts {
         self.push_raw(desk, channel, kind, text, metadata)
     }
 
-    /// The same for what is no delta of a stream, but known to be new.
+    /// Adds a piece that is known to be new, without the check for repeated text.
     #[inline]
     pub fn push_raw(
         &mut self,
@@ -166,12 +165,12 @@ impl TextParts {
         Ok(true)
     }
 
-    /// Half a character waits for its other half.
+    /// Returns true if half a surrogate pair is pending.
     pub fn owes(&self) -> bool {
         self.joiners.iter().any(Surrogates::is_pending)
     }
 
-    /// Another part goes on: the open one is whole.
+    /// Closes the open part because another part receives data.
     #[inline]
     pub fn close_open(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
         if self.open.is_none() {
@@ -182,7 +181,7 @@ impl TextParts {
         Ok(())
     }
 
-    /// AM9: the piece is all the text so far, which came in two pieces or more.
+    /// Returns true if the piece repeats all the text so far, which came in at least two pieces (AM9).
     pub fn restates(&self, text: &Text<'_>) -> bool {
         let said = self.said(Channel::Text);
         said.pieces > 1
@@ -192,12 +191,12 @@ impl TextParts {
             && self.whole(Channel::Text) == *text.body
     }
 
-    /// How many bytes were said in a channel.
+    /// Returns the number of bytes received in a channel.
     pub fn length(&self, channel: Channel) -> usize {
         self.said(channel).length
     }
 
-    /// All that was said in a channel; costs its length.
+    /// Returns all text received in a channel. Costs its length.
     pub fn whole(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);
@@ -226,7 +225,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// A terminal message says what the only part of a channel, still open, should have been.
+    /// Replaces the text of the only part of a channel by that of a terminal message, if the part is still open.
+    /// Returns false if nothing was replaced.
     pub fn correct(
         &mut self,
         desk: &mut RuleContext<'_, '_>,
@@ -245,7 +245,7 @@ impl TextParts {
         Ok(true)
     }
 
-    /// The open text part was reasoning all along: it closes empty, and its text is shown as reasoning.
+    /// Turns the open text part into reasoning: closes it with empty text and emits its text as reasoning.
     pub fn retype(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
         if self.current_mut(Channel::Text).is_none() {
             return Ok(());
@@ -263,7 +263,7 @@ impl TextParts {
         self.append(desk, Channel::Reasoning, "raw", &text, None)
     }
 
-    /// AM10: nothing of it was said. An open part closes empty; none is part of the answer any more.
+    /// Discards all parts (AM10): an open part closes with empty text.
     pub fn take_back(&mut self, out: &mut Output<'_>) {
         if let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) {
             part.text.clear();
@@ -277,7 +277,7 @@ impl TextParts {
         self.attributes = LazyBox::default();
     }
 
-    /// The same from that part on.
+    /// Marks the parts from `first` on as retracted.
     pub fn take_back_from(&mut self, first: u32) {
         let parts = self.parts.iter_mut().rev();
         for part in parts.take_while(|part| part.part >= first) {
@@ -285,7 +285,8 @@ impl TextParts {
         }
     }
 
-    /// The choice closes, also half a character that opened no part. Gives back what found no part: member and raw array.
+    /// Closes the parts at the end of the choice, including half a surrogate pair without a part. Returns what fits no
+    /// part, as member name and raw array.
     pub fn end(
         &mut self,
         desk: &mut RuleContext<'_, '_>,
@@ -304,7 +305,7 @@ impl TextParts {
             let attached = self.have_attached(&waiting);
             let details: Vec<String> = waiting.iter().flat_map(|one| one.details.clone()).collect();
             if !attached {
-                // Signed or encrypted reasoning without a word of it: it must be handed back all the same.
+                // Signed or encrypted reasoning without text must still be sent back in the next turn.
                 self.attributes = waiting.into();
                 self.open(desk, Channel::Reasoning, "raw", None)?;
                 self.close(desk.out);
@@ -323,7 +324,8 @@ impl TextParts {
         Ok(left)
     }
 
-    /// A terminal message repeats what deltas brought: the parts have all of that.
+    /// Returns true if the parts already have the signatures and encrypted content, because a terminal message repeated
+    /// them.
     fn have_attached(&self, waiting: &[Attributes]) -> bool {
         let among = |field: fn(&Attributes) -> &Option<String>| {
             let known = self.parts.iter().map(|part| field(&part.attributes));
@@ -353,7 +355,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// The usual piece of text: nothing waits for it, and the part is open. False, and nothing was done, in any other case.
+    /// Adds a piece of text on the fast path: a text part is open and nothing is pending. Otherwise returns false and
+    /// changes nothing.
     #[inline]
     pub fn go_on(&mut self, desk: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {
         if text.is_empty() || !self.goes_on() {
@@ -364,7 +367,7 @@ impl TextParts {
         Ok(true)
     }
 
-    /// Nothing waits for the next piece of text, and the part is open.
+    /// Returns true if a text part is open and nothing is pending.
     #[inline]
     pub fn goes_on(&self) -> bool {
         let [joiner, ..] = &self.joiners;
@@ -372,8 +375,8 @@ impl TextParts {
         open && self.mode.is_none() && !joiner.is_pending()
     }
 
-    /// `go_on` for so many pieces, none of them empty, but for telling them: the part that has them now. `None`, and nothing
-    /// was done, where it could not take all of them; one by one it finds which.
+    /// Adds `count` non-empty pieces at once without emitting them; returns the number of the open part. Returns `None`
+    /// and changes nothing if they cannot all be added; the caller then adds them one by one.
     pub fn go_on_by(
         &mut self,
         desk: &mut RuleContext<'_, '_>,
@@ -393,7 +396,7 @@ impl TextParts {
         Some(part.part)
     }
 
-    /// To the open part, which is of that channel.
+    /// Appends text to the open part, which belongs to that channel.
     #[inline]
     fn grow(
         &mut self,

@@ -313,7 +313,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if self._over:
             return self.completeness
         ends = {_end_of(choice) for choice in self._choices.values()}
-        # An unfinished event after the finish reason may hold more of the answer.
+        # An unfinished event after the finish reason may contain more of the response.
         if rest != "nothing" or how is InputEnd.BROKEN or self._broken_off or not ends:
             ends = {_ChoiceEnd.OPEN}
         if ends == {_ChoiceEnd.REASON}:

@@ -70,9 +70,9 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 
 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
-    """Return the item that the list has under another id: its parts have exactly the text of the entries.
+    """Return the item at the index of the list, or the latest open one, if its parts have the text of the entries.
 
-    It is at the index of the list or is the latest open item. Requires several entries or parts.
+    Its id may differ from the one in the list. Requires several entries or parts.
     """
     book = choice.book
     length = sum(map(len, texts))

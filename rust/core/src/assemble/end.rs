@@ -112,7 +112,7 @@ impl Assembler {
 
     /// Returns how to interpret an input that ends here.
     fn outcome(&self, assumes: MissingTerminal, rest: UnfinishedInput, input: InputEnd) -> Outcome {
-        // An unfinished event after the finish reason may hold more of the answer.
+        // An unfinished event after the finish reason may contain more of the response.
         if rest != UnfinishedInput::Nothing
             || input == InputEnd::Broken
             || self.end_on_wire == EndOnWire::BrokenOff

@@ -155,8 +155,8 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the entries
-/// under another id. Requires several entries or parts.
+/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the entries.
+/// Its id may differ from the one in the list. Requires several entries or parts.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let book = &choice.book;
     let here = [

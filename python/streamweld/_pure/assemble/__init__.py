@@ -1,8 +1,9 @@
-"""Wire deltas to events: the parts and calls of one stream, its end, and what it came to.
+"""Turns wire deltas into events: assembles the parts and calls of one stream and determines how it ended.
 
-`Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
-rules stand in `by_evidence`, the argument rules in `arguments`, the close in `close_calls`. Events and diagnostics
-leave through `Output`. Parts and calls that the wire itself opens and closes come in through `items`.
+`Assembler` is the facade: each method takes one wire delta from a decoder. It depends on no dialect and no framing. The
+identity rules are in `by_evidence`, the argument rules in `arguments`, the close rules in `close_calls`. Events and
+diagnostics leave through `Output`. The methods for parts and calls that the wire itself opens and closes are in
+`items`.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ if TYPE_CHECKING:
 __all__ = ["Assembler", "Completeness", "Fragment", "InputEnd", "Rest", "Usage"]
 
 Completeness = Literal["open", "complete", "assumed", "truncated"]
-Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # what was left over when the input ended
+Rest = Literal["nothing", "empty", "mid_event", "mid_utf8"]  # incomplete input that remained when the input ended
 
 
 class InputEnd(Enum):
-    """How the input ended, as far as the caller knows."""
+    """How the input ended."""
 
     CLEAN = "clean"
-    BROKEN = "broken"  # the transport failed: there was more to come
+    BROKEN = "broken"  # the transport failed before the end of the response
 
 
 class _ChoiceEnd(Enum):
-    """Where a choice stands when the input ends without a terminal marker."""
+    """How complete a choice is when the input ends without a terminal marker."""
 
-    REASON = "reason"  # it sent its finish reason
-    CLOSED = "closed"  # it sent none, but the wire closed everything that it opened
-    OPEN = "open"  # something was under way
+    REASON = "reason"  # it has a finish reason
+    CLOSED = "closed"  # it has no finish reason, but the wire closed everything that it opened
+    OPEN = "open"  # something is open or incomplete
 
 
 _COUNTS = (
@@ -95,12 +96,12 @@ class Assembler(ItemSurface, AttachedSurface):
         self._shared = RuleContext(Settings(config), out)
         self._dialect = "chat"
         self._choices: dict[int, Choice] = {}
-        self._addressed: set[int] = set()  # choices that may have changed since `owes` was asked last
-        self._owing: set[int] = set()  # of the others, those that owe something
+        self._addressed: set[int] = set()  # choices that may have changed since `owes` was last read
+        self._owing: set[int] = set()  # the other choices that hold back input
         self._attached = Attachments()
         self._started: ResponseStarted | None = None
         self._usage: Usage | None = None
-        self._usage_members: RawMembers | None = None  # of usage that comes in pieces
+        self._usage_members: RawMembers | None = None  # raw members of usage that arrives in several payloads
         self._error: UpstreamErrorEvent | None = None
         self._over = False
         self._broken_off = False
@@ -111,17 +112,17 @@ class Assembler(ItemSurface, AttachedSurface):
 
     @property
     def shared(self) -> RuleContext:
-        """The numbering of parts and the ids in use."""
+        """The state that all choices share: settings, counters for the limits, and ids in use."""
         return self._shared
 
     @property
     def is_blank(self) -> bool:
-        """Nothing was said yet, and no error either."""
+        """True if neither content nor an error has arrived."""
         return not self._choices and self._error is None
 
     @property
     def owes(self) -> bool:
-        """A call, or text of one, was taken that no event has shown yet."""
+        """True if accepted input is still held back, such as a call or text that no event has shown."""
         for index in self._addressed:
             if self._choices[index].owes:
                 self._owing.add(index)
@@ -131,13 +132,13 @@ class Assembler(ItemSurface, AttachedSurface):
         return bool(self._owing)
 
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
-        """The first chunk: what the response calls itself."""
+        """Record the metadata of the response from its first chunk and emit `ResponseStarted`, once per stream."""
         if self._started is None and not self._over:
             self._started = ResponseStarted(id, model, created, call_events.parse_metadata(metadata))
             self._out.emit(self._started)
 
     def usage(self, usage: Usage) -> None:
-        """Token counts. The last that says something holds; they are never summed."""
+        """Record token counts. The last counts that are not blank replace earlier ones; counts are never summed."""
         if not self._over and (self._usage is None or not usage.is_blank()):
             self._usage = usage
             if not usage.is_blank():
@@ -145,7 +146,7 @@ class Assembler(ItemSurface, AttachedSurface):
                 self._shared.counted_at = self._out.ordinal
 
     def merge_usage(self, usage: Usage) -> None:
-        """Token counts that come in pieces: of each, the last that was said holds. They are never summed."""
+        """Merge token counts that arrive in several payloads: for each number, the last value wins. Never sum them."""
         if self._over:
             return
         known = self._usage = self._usage or Usage()
@@ -159,7 +160,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._shared.spend_text(self._usage_members.add(usage.raw))
 
     def unknown(self, event: str | None, raw: bytes) -> None:
-        """A payload or a member that nobody knows."""
+        """Report a payload or member that the decoder does not recognize."""
         self._out.unknown(event, raw)
 
     # Text
@@ -174,31 +175,31 @@ class Assembler(ItemSurface, AttachedSurface):
         self._textual(choice, "refusal", "raw", text, metadata)
 
     def restates(self, choice: int, text: str) -> bool:
-        """AM9: whether the text is all that the choice said, in two pieces or more."""
+        """AM9: return True if `text` equals all text of the choice so far, which arrived in at least two pieces."""
         state = self._choices.get(choice)
         return state is not None and state.textual.restates(text)
 
     def retype_text(self, choice: int) -> None:
-        """What the choice shows as its open text was reasoning."""
+        """Change the type of the open text part to reasoning."""
         if not self._over:
             self._choice(choice).textual.retype()
 
     def reasoning_attributes(
         self, choice: int, signature: str | None, encrypted_content: str | None, details: str | None
     ) -> None:
-        """Attributes of the open or the next reasoning part. `details`: the text of a JSON array."""
+        """Add attributes to the open reasoning part, or to the next one. `details` is the text of a JSON array."""
         if not self._over:
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
 
     def annotations(self, choice: int, raw_list: str) -> None:
-        """Annotations of the open or the next text part: the text of a JSON array."""
+        """Add annotations to the open text part, or to the next one. `raw_list` is the text of a JSON array."""
         if not self._over:
             self._choice(choice).textual.annotate(raw_list)
 
     # Calls
 
     def call(self, choice: int, fragment: Fragment) -> None:
-        """One entry of a list of tool-call deltas."""
+        """Take one entry of a list of tool-call deltas."""
         if self._over:
             return
         self._shared.called_at = self._out.ordinal
@@ -217,7 +218,7 @@ class Assembler(ItemSurface, AttachedSurface):
         refusal: str | None,
         fragments: Sequence[Fragment],
     ) -> None:
-        """A whole message: corrects and completes what was streamed, or is all there is."""
+        """Take a whole message, which corrects and completes the streamed parts or is the only content."""
         if self._over:
             return
         state = self._choice(choice)
@@ -228,12 +229,12 @@ class Assembler(ItemSurface, AttachedSurface):
         reconcile(state, content, reasoning, refusal, fragments)
 
     def restart(self, choice: int) -> None:
-        """AM10: the choice starts again from nothing."""
+        """AM10: restart the choice from the beginning."""
         if self._over:
             return
         state = self._choice(choice)
         if state.closed:
-            self._out.diagnose("late_delta")  # what was told as final stays
+            self._out.diagnose("late_delta")  # content that was emitted as final cannot be withdrawn
             return
         self._out.diagnose("stream_restarted")
         for item in state.book.opened():
@@ -246,7 +247,7 @@ class Assembler(ItemSurface, AttachedSurface):
         state.book.start_again()
 
     def restart_step(self, choice: int) -> None:
-        """The step of the answer starts again: it showed nothing, but for calls and results that were told as final."""
+        """Restart the current step: discard its parts and calls, except calls and results emitted as final."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -263,12 +264,12 @@ class Assembler(ItemSurface, AttachedSurface):
         state.step = self._shared.parts
 
     def has_told_call(self, choice: int) -> bool:
-        """A call of the choice was told as final: the choice cannot start again as if nothing had been said."""
+        """Return True if a call of the choice was emitted as final, so that the choice can no longer restart."""
         state = self._choices.get(choice)
         return state is not None and any(call.verdict is not None for call in state.calls)
 
     def last_told(self, choice: int) -> str | None:
-        """The id of the call that was addressed last, if it was told as final: a result may come without one."""
+        """Return the id of the last addressed call if it was emitted as final, for a result without an id."""
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
         return None if latest is None or latest.verdict is None else latest.verdict.call_id
@@ -276,12 +277,12 @@ class Assembler(ItemSurface, AttachedSurface):
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
-        """Members that no event could carry: they go to the choice's `Finished`."""
+        """Keep members that no event could carry, for the `Finished` event of the choice."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
 
     def finish(self, choice: int, raw_reason: str) -> None:
-        """The choice said why it ended."""
+        """Take the finish reason of a choice."""
         if self._over:
             return
         state = self._choice(choice)
@@ -290,29 +291,29 @@ class Assembler(ItemSurface, AttachedSurface):
             self._close_choice(state, ended=True)
 
     def cut(self) -> None:
-        """The wire said that it broke off: whatever was closed, the answer is not whole."""
+        """Record that the wire reported a break: the response is truncated, even if everything was closed."""
         self._broken_off = True
 
     def whole_here(self) -> None:
-        """The dialect has no terminal marker (Gemini): an input that ends at this place ends with the answer."""
+        """Mark this place as a valid end of the input, for a dialect without a terminal marker (Gemini)."""
         self._whole_here = True
 
     def done(self) -> None:
-        """The terminal marker, or the end of a whole body."""
+        """Take the terminal marker, or the end of a whole body."""
         if self._over:
             return
         self._over = True
         self._close(ended=True)
         if not self._choices:
-            self._out.diagnose("finish_missing")  # nothing was said, nor why
+            self._out.diagnose("finish_missing")  # there is neither content nor a finish reason
         self.completeness = "complete"
 
     def end(self, rest: Rest, how: InputEnd = InputEnd.CLEAN) -> Completeness:
-        """The end of the input. A terminal marker that was read before holds, whatever ended the input."""
+        """Take the end of the input. If a terminal marker was read before, it decides, however the input ended."""
         if self._over:
             return self.completeness
         ends = {_end_of(choice) for choice in self._choices.values()}
-        # An unfinished event after the finish reason may hold more of the answer.
+        # An unfinished event after the finish reason may contain more of the response.
         if rest != "nothing" or how is InputEnd.BROKEN or self._broken_off or not ends:
             ends = {_ChoiceEnd.OPEN}
         if ends == {_ChoiceEnd.REASON}:
@@ -330,14 +331,14 @@ class Assembler(ItemSurface, AttachedSurface):
         return self.completeness
 
     def _assume(self, code: str) -> None:
-        """The input ended without the terminal marker, at a place where the answer may have ended."""
+        """Close everything after an input without a terminal marker that ended where the response may have ended."""
         self._over = True
         self._close(ended=False, assumed=True)
         self.completeness = "assumed"
         self._out.diagnose(code)
 
     def _truncate(self, code: str, rest: Rest, how: InputEnd) -> None:
-        """The input ended too early."""
+        """Close everything after an input that ended too early."""
         self._over = True
         self.completeness = "truncated"
         where = self._cut_where() if rest == "nothing" else rest
@@ -351,7 +352,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._out.diagnose(code, None, where)
 
     def upstream_error(self, code: str | None, kind: str | None, message: str, raw: bytes) -> None:
-        """The gateway sent an error: everything closes."""
+        """Take an error that the gateway sent, and close everything."""
         if self._over:
             return
         self._over = True
@@ -366,7 +367,7 @@ class Assembler(ItemSurface, AttachedSurface):
             raise self._out.fault("UpstreamError", "upstream_error", code=code, kind=kind, message=message, raw=raw)
 
     def snapshot(self) -> list[Event]:
-        """The close events that rebuild the answer as it stands."""
+        """Return the close events from which the current response can be rebuilt."""
         choices = self._in_order()
         events: list[Event] = [] if self._started is None else [self._started]
         events += part_events(choices, self._attached.events)
@@ -378,7 +379,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return events
 
     def shown_arguments(self, part: int) -> str | None:
-        """The argument text of a call as far as deltas showed it; None if no call with that part was shown."""
+        """Return the argument text of a call that deltas have shown, or None if no call with that part was shown."""
         for choice in self._choices.values():
             for call in choice.calls:
                 if call.part == part and call.started and not call.dropped:
@@ -386,16 +387,17 @@ class Assembler(ItemSurface, AttachedSurface):
         return None
 
     def assumed_ends(self) -> list[Event]:
-        """The ends of the choices that sent no reason, of an answer that is assumed to be whole: what its calls say.
+        """Return a `Finished` event for each choice without a finish reason, if the end is assumed.
 
-        They are no events of the answer. A target whose format requires a reason is given this one.
+        The calls of the choice determine the reason. These events are not part of the response. Conversion uses them if
+        the target format requires a finish reason.
         """
         if self.completeness != "assumed":
             return []
         return [finished_event(choice) for choice in self._in_order() if not self._is_finished(choice)]
 
     def speak(self, dialect: str) -> None:
-        """Whose finish table holds, and whether ids are optional there."""
+        """Set the dialect, which determines the table of finish words and whether ids are optional."""
         facts: Mapping[str, Any] = DIALECTS[dialect]
         self._dialect = dialect
         self._shared.ids_optional = bool(facts.get("ids_optional", False))
@@ -437,7 +439,10 @@ class Assembler(ItemSurface, AttachedSurface):
         self._shared.spend_text(choice.metadata.add(metadata))
 
     def _close_choice(self, choice: Choice, *, ended: bool, broken_off: bool = False) -> None:
-        """The parts of a choice in order, then its calls. Text after that opens a new part, calls are late."""
+        """Close the parts of a choice in order, then its calls.
+
+        Text that arrives later opens a new part; later calls are reported as late.
+        """
         self._addressed.add(choice.index)
         for member, raw in choice.textual.end().items():
             choice.metadata.put(member, raw)
@@ -448,9 +453,10 @@ class Assembler(ItemSurface, AttachedSurface):
             close_calls(choice, ended=ended, cut=cut, broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
-        """Everything closes. `ended`: by the terminal marker, so that choices without a reason are over as well.
+        """Close all choices. `ended`: the terminal marker ended the stream, including choices without a finish reason.
 
-        `assumed`: the marker is missing, but nothing is open. A choice without a reason then ends without `Finished`.
+        `assumed`: the marker is missing, but nothing is open. A choice without a finish reason then ends without
+        `Finished`.
         """
         choices = self._in_order()
         whole = ended or assumed
@@ -469,7 +475,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if finish.raw is None:
             self._out.diagnose("finish_missing")
             if finish.concluded == "tool_calls":
-                self._out.touch("finish_missing")  # readers run calls only where the reason is that there are some
+                self._out.touch("finish_missing")  # clients run calls only if the finish reason is `tool_calls`
         elif finish.concluded != finish.reason and not finish.natural:
             self._out.diagnose("finish_contradicts", detail=finish.raw)
         if not self._out.silent:
@@ -498,7 +504,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
 
 def _end_of(choice: Choice) -> _ChoiceEnd:
-    """A choice that went on behind its reason with a call that is not whole is open again."""
+    """Return how complete the choice is. An incomplete call that continued after the finish reason makes it open."""
     if any(call.late and not call.complete for call in shown_calls(choice)):
         return _ChoiceEnd.OPEN
     if choice.finish.raw is not None:
@@ -508,7 +514,7 @@ def _end_of(choice: Choice) -> _ChoiceEnd:
 
 
 def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:
-    """The counts. `members` are those of usage that came in pieces: joined here only, so that many cost no more."""
+    """Return the usage event. `members`: raw members from several payloads, joined only here to keep payloads cheap."""
     text = usage.raw if members is None else members.text()
     raw = None if text is None else cast("dict[str, Any]", loads_raw(text))
     return UsageEvent(

@@ -1,7 +1,7 @@
-"""What stands beside texts and calls in an answer: files, sources, results of tools, items that nobody models.
+"""Assembles the content of a response that is neither text nor a call: files, sources, tool results and unmodeled
+items.
 
-Each is told once and kept for the snapshot; of the results of one call the last one counts. It knows no part of the
-three channels and no call.
+Each one is emitted once and kept for the snapshot. Of several results for one call, the last one counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["AttachedSurface", "Attachments"]
 
 
 class Attachments:
-    """What was attached so far, by part."""
+    """The attachments so far, by part."""
 
     __slots__ = ("_keyed", "_results", "events")
 
@@ -32,14 +32,14 @@ class Attachments:
         self._keyed: dict[tuple[int, str], int] = {}
 
     def part_of(self, choice: Choice, call_id: str) -> int:
-        """The part of the results of that call."""
+        """Return the part for results of the call."""
         part = self._results.get((choice.index, call_id))
         if part is None:
             part = self._results[choice.index, call_id] = choice.shared.next_part()
         return part
 
     def part_under(self, choice: Choice, key: str | None) -> int:
-        """The part of what is kept under that key; without one it stands alone."""
+        """Return the part for an item with that key. An item without a key gets a new part."""
         if key is None:
             return choice.shared.next_part()
         part = self._keyed.get((choice.index, key))
@@ -50,7 +50,7 @@ class Attachments:
 
 
 class AttachedSurface:
-    """The part of the assembler that takes what is attached. `metadata` is the text of a JSON object."""
+    """The methods of the assembler for attachments. `metadata` is the text of a JSON object."""
 
     __slots__ = ()
 
@@ -58,12 +58,12 @@ class AttachedSurface:
 
     @abstractmethod
     def _live_choice(self, choice: int) -> Choice | None:
-        """The choice, or None where nothing of it counts any more."""
+        """Return the choice, or None if the stream has ended."""
 
     def file(
         self, choice: int, media_type: str | None, data: str | None, url: str | None, metadata: str | None
     ) -> None:
-        """A file or image."""
+        """Add a file or image."""
         state = self._live_choice(choice)
         if state is None:
             return
@@ -76,7 +76,7 @@ class AttachedSurface:
     def source(
         self, choice: int, url: str | None, title: str | None, document: str | None, metadata: str | None
     ) -> None:
-        """A source of the answer. `document`: the text of a JSON object."""
+        """Add a source of the response. `document` is the text of a JSON object."""
         state = self._live_choice(choice)
         if state is None:
             return
@@ -87,9 +87,10 @@ class AttachedSurface:
         self._attach(state, part, Source(part, url, title, said, choice=state.index, provider_metadata=value))
 
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
-        """What a tool gave that somebody else ran. `output`: JSON text. The same call again is the same part.
+        """Add the result of a tool that the client did not run. `output` is JSON text.
 
-        It goes to the latest call with that id, under the id that this call was given; that call is answered.
+        A further result for the same call keeps the part number of the first. The result goes to the latest call with
+        this id and uses the id that this call has in its final event. The call then counts as answered.
         """
         state = self._live_choice(choice)
         if state is None:
@@ -107,7 +108,7 @@ class AttachedSurface:
         self._attach(state, part, event)
 
     def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:
-        """An item that nobody models but that a later turn must hand back. The next under the same key replaces it."""
+        """Add an unmodeled item that a later turn must send back. A later item with the same key replaces it."""
         state = self._live_choice(choice)
         if state is None:
             return

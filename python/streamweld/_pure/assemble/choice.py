@@ -1,6 +1,6 @@
-"""One choice: its calls and how to find them, its text parts, its finish reason.
+"""The state of one choice: its calls and their lookup tables, its text parts and its finish reason.
 
-Holds state and constant-time lookups. Implements no rules and creates no events.
+Every lookup takes constant time. The rules that change a choice are in other modules, which also emit its events.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
 
-LEGACY_INDEX = -1  # the private index of the one call of `function_call`
-_CANDIDATES = 8  # how many unfinished calls a stray fragment is tried on
+LEGACY_INDEX = -1  # internal index of the single call that `function_call` sends
+_CANDIDATES = 8  # maximum number of unfinished calls that are checked for a fragment without a usable index
 
 
 class FinishState:
-    """How a choice ended, as far as the stream reported it."""
+    """The finish reason of a choice."""
 
     __slots__ = ("concluded", "natural", "raw", "reason", "repeated")
 
     def __init__(self) -> None:
         self.raw: str | None = None
-        self.reason: FinishReason | None = None  # mapped
-        self.natural = False  # neither stop nor tool calls, but nothing forced the end
-        self.repeated = False  # a second one was reported
-        self.concluded: FinishReason | None = None  # as it was told at the end
+        self.reason: FinishReason | None = None  # the mapped reason
+        self.natural = False  # the word means neither `stop` nor `tool_calls`, only that the end was not forced
+        self.repeated = False  # a second finish reason was already reported
+        self.concluded: FinishReason | None = None  # the reason in the `Finished` event, once emitted
 
     @property
     def is_success(self) -> bool:
-        """Whether the stream sent a reason that means a finished answer."""
+        """True if the stream sent a finish reason that means a complete response."""
         return self.reason in ("stop", "tool_calls")
 
 
 class OpenCalls:
-    """Calls of one type that may go on: JSON that is a prefix of JSON, or free-form text, which has no end."""
+    """Calls of one type that can continue: unfinished JSON, or any free-form text, which has no defined end."""
 
     __slots__ = ("unfinished", "waiting")
 
     def __init__(self) -> None:
         self.unfinished = CallList()
-        self.waiting = CallList()  # of these, the named ones without any argument text
+        self.waiting = CallList()  # subset of `unfinished`: named calls without any argument text
 
     def set(self, call: Call, *, present: bool) -> None:
         self.unfinished.set(call.slot, present)
@@ -95,32 +95,32 @@ class Choice:
         self.shared = shared
         shared.out.choices.add(index)
         self.textual = TextParts(index, shared)
-        self.book = ItemIndex(shared)  # what the wire itself opens and closes
-        self.restatement: Restatement | None = None  # a terminal list is being told
-        self.calls: list[Call] = []  # in order of creation
-        self._owners: dict[str, list[Call]] = {}  # calls that have, or had, that id for their first one, in order
-        self.changed: dict[int, Call] = {}  # those that changed since a message left them out, by slot
-        self.by_id: dict[str, Call] = {}  # the latest call with that id
-        self.by_index: dict[int, Call] = {}  # the last call addressed through that index
-        self.latest: Call | None = None  # the last call addressed at all
-        self.multi: dict[int, Call] = {}  # R3c3: by place in the last list of several
-        # R1d, R3a3: what calls said that were displaced, by (id or index, name, canonical arguments).
+        self.book = ItemIndex(shared)  # items that the wire itself opens and closes
+        self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
+        self.calls: list[Call] = []  # calls in order of creation
+        self._owners: dict[str, list[Call]] = {}  # calls that have or had each id as their first one, in order
+        self.changed: dict[int, Call] = {}  # calls that changed since a whole message last omitted them, by slot
+        self.by_id: dict[str, Call] = {}  # the latest call with each id
+        self.by_index: dict[int, Call] = {}  # the last call addressed through each index
+        self.latest: Call | None = None  # the call that was addressed last
+        self.multi: dict[int, Call] = {}  # R3c3: the call at each position of the last list with several entries
+        # R1d, R3a3: calls that lost their id or index, by (id or index, name, canonical arguments).
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
         self.open_json = OpenCalls()
-        self.open_text = OpenCalls()  # free-form text and JSON share no call
-        self.unstarted: list[Call] = []  # named, not shown yet
-        self.owing: set[int] = set()  # calls, by slot, of whose text something was not shown
-        self.rebound = False  # an index went from one call to another: it is no order
+        self.open_text = OpenCalls()  # separate, because a call cannot mix JSON and free-form text
+        self.unstarted: list[Call] = []  # calls that have a name but no start event yet
+        self.owing: set[int] = set()  # slots of the calls with argument text that no event has shown yet
+        self.rebound = False  # an index moved from one call to another, so indexes do not determine the order of calls
         self.finish = FinishState()
         self.metadata = RawMembers()
         self.message_seen = False
-        self.closed = False  # its parts and calls are
-        self.step = 0  # the first part of the step that it is in
-        self.owing_parts: set[ItemPart] = set()  # open parts of items, of which something is held back
+        self.closed = False  # the parts and calls of the choice are closed
+        self.step = 0  # number of the first part in the current step
+        self.owing_parts: set[ItemPart] = set()  # open item parts that hold back accepted text
 
     @property
     def owes(self) -> bool:
-        """A call was announced and not shown, or something of what is open is held back."""
+        """True if accepted input is still held back: a call without a start event, or text that no event has shown."""
         latest = self.latest
         if self.owing:
             return True
@@ -134,7 +134,7 @@ class Choice:
         return waiting or self.textual.owes or bool(self.owing_parts)
 
     def weigh(self, one: ItemPart) -> None:
-        """Keep `owing_parts` right after the part of an item has changed."""
+        """Update `owing_parts` after the part of an item has changed."""
         if one.owes:
             self.owing_parts.add(one)
         else:
@@ -147,27 +147,27 @@ class Choice:
         return call
 
     def own(self, call: Call, identity: str | None) -> None:
-        """That is the first id of the call."""
+        """Set the first id of the call."""
         call.id = identity
         if identity is not None:
             insort(self._owners.setdefault(identity, []), call, key=_slot)
 
     def owned(self, identity: str) -> Iterator[Call]:
-        """The calls with that first id, in order."""
+        """Return the calls with the given first id that are not dropped, in order of creation."""
         return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
 
     def owners(self, call: Call) -> dict[str | None, int]:
-        """How many calls have an id of this one for their first id: none, one, or several (2)."""
+        """Return how many calls have each id of this call as their first id: none, one, or several (2)."""
         names = [identity for identity in (call.id, *call.aliases) if identity is not None]
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
     def take_changed(self, count: int) -> list[Call]:
-        """Of the first `count` calls those that changed since the last time, in order."""
+        """Remove and return those of the first `count` calls that have changed, in order."""
         taken = sorted([slot for slot in self.changed if slot < count])
         return [self.changed.pop(slot) for slot in taken]
 
     def bind(self, call: Call, index: int | None) -> None:
-        """The call was addressed through that index."""
+        """Record that the call was addressed, and through which index."""
         self.latest = call
         if index is None:
             return
@@ -180,13 +180,13 @@ class Choice:
         call.indexes.add(index)
 
     def track(self, call: Call) -> None:
-        """Keep the rosters right after the call has changed."""
+        """Update the lists of open calls after the call has changed."""
         self.changed[call.slot] = call
         self.open_json.set(call, present=call.text.unfinished and call.merge is None and not call.dropped)
         self.open_text.set(call, present=call.custom and not call.dropped)
 
     def keep_account(self, call: Call) -> None:
-        """Note whether something of the call's text is held back."""
+        """Update `owing`, the set of calls with held-back text."""
         text = call.text
         if text.shown < len(text.data) and not call.dropped:
             self.owing.add(call.slot)
@@ -197,7 +197,7 @@ class Choice:
         return self.open_text if custom else self.open_json
 
     def latest_unfinished(self, *, custom: bool) -> Call | None:
-        """R3c2: of the calls of that type, the latest of all if it is unfinished, else the last that became so."""
+        """R3c2: return the last addressed call of that type if it is unfinished, else the latest unfinished one."""
         latest = self.latest
         if latest is not None and latest.custom == custom and not latest.complete and not latest.dropped:
             return latest
@@ -205,7 +205,7 @@ class Choice:
         return None if slot is None else self.calls[slot]
 
     def accepting(self, piece: bytes, *, custom: bool = False, other_than: Call | None = None) -> Call | None:
-        """The latest unfinished call that can take the payload. Only the last few are tried."""
+        """Return the latest unfinished call that can take the payload. Only the last few calls are checked."""
         for slot in self.open_calls(custom=custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
             if call is not other_than and call.takes(piece, custom=custom):
@@ -213,7 +213,10 @@ class Choice:
         return None
 
     def contest(self, taker: Call, code: str) -> None:
-        """One of the open calls was given what may have been another's: that holds for the others' next pieces too."""
+        """Mark the other open calls as ambiguous after one of them took a fragment that may belong to another.
+
+        Their next pieces may be misplaced, too.
+        """
         for slot in self.open_calls(custom=taker.custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
             if call is not taker and call.contested is None:
@@ -225,7 +228,7 @@ class Choice:
         return None if slot is None else self.calls[slot]
 
     def remember(self, call: Call, key: str | int) -> None:
-        """A complete call is displaced from its id or index: what it said must still be recognised."""
+        """Remember a complete call that loses its id or index, to recognize a later replay of its arguments."""
         if call.complete and call.merge is None:
             self.payloads.setdefault((key, call.name, call.canonical()), call)
 
@@ -233,7 +236,7 @@ class Choice:
         return (key, name, canonical) in self.payloads
 
     def forget_calls(self) -> None:
-        """AM10: the answer starts again."""
+        """AM10: remove all calls, because the response restarts."""
         self.calls = []
         self._owners = {}
         self.changed = {}

@@ -1,6 +1,6 @@
-"""Finish reasons: which of several holds, and what it means beside the calls that are there.
+"""Finish reasons: chooses among several reasons and reconciles the reason with the calls of the choice.
 
-The table of words comes from outside (each dialect has its own). It knows no parts.
+Each dialect has its own table that maps its words to reasons.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["conclude", "take_reason"]
 
-# A reason that says less good of the answer holds, whatever else is said.
+# Rank by how incomplete the reason leaves the response. Of two reasons, the one with the higher rank wins.
 _WEIGHT: Mapping[FinishReason, int] = {
     "stop": 0,
     "tool_calls": 0,
@@ -28,9 +28,9 @@ _WEIGHT: Mapping[FinishReason, int] = {
 
 
 def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natural"] | None) -> None:
-    """One reason as sent, and what the table says it is: the first holds, unless a later one that is known is worse.
+    """Record a finish reason, as sent and as mapped. The first one wins, unless a later one has a higher rank.
 
-    "natural" is a word for every end that nobody forced: stop, or calls where there are some.
+    "natural" stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
     """
     choice.shared.out.reasons.add(choice.index)
     finish = choice.finish
@@ -53,9 +53,11 @@ def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natura
 
 
 def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
-    """What the choice's end comes to: `calls` of the client are a reason, and no calls are none.
+    """Return the final reason of a choice.
 
-    Calls that were answered in the stream itself (AI SDK: the server ran them, and went on) leave any reason as it is.
+    Unanswered client `calls` turn `stop` or a missing reason into `tool_calls`; `tool_calls` without calls becomes
+    `stop`. Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the
+    reason.
     """
     reason = choice.finish.reason
     waits = any(not call.answered for call in calls)

@@ -1,6 +1,6 @@
-"""The list of parts that the close of an item has, or a terminal list of items.
+"""Applies the list of parts from the close of an item or from a terminal list.
 
-Which part an entry is, is decided for all entries of one kind together, in `resolve/listed_parts`.
+All entries of one kind are matched with parts together, in `resolve/listed_parts`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "grouped"]
 
-_MAX_LISTS = 16  # an item whose parts were told more often than this is told no more: a list costs the text of the item
+_MAX_LISTS = 16  # maximum number of lists per item, because each one costs as much as the item's text
 
 
 class Group:
@@ -31,14 +31,14 @@ class Group:
 
     def __init__(self) -> None:
         self.entries: list[int] = []
-        self.list: TextList | None = None  # None: every entry finds its own part
+        self.list: TextList | None = None  # None: each entry is matched with a part on its own
         self.told = 0
 
 
 def grouped(
     choice: Choice, entries: Sequence[ListedPart], texts: Sequence[str], *, again: bool
 ) -> tuple[list[Group], list[Group]]:
-    """The groups of the entries, and for each entry its group."""
+    """Group the entries by kind, and return the groups and the group of each entry."""
     groups: dict[tuple[ItemKind, Channel, ReasoningKind], Group] = {}
     group_of: list[Group] = []
     for number, entry in enumerate(entries):
@@ -52,9 +52,9 @@ def grouped(
 
 
 def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: bool) -> TextList | None:
-    """What the entries of one kind make of the parts of their item.
+    """Match the entries of one kind with the parts of their item. Return None if they cannot be matched together.
 
-    None: each is told alone, or, of a close, says nothing.
+    Each entry of a terminal list is then applied on its own, and the entries of a close are ignored.
     """
     book = choice.book
     address = book.usable(first.address)
@@ -70,9 +70,9 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 
 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
-    """The item at the place of the list, or the latest one, if it has more than one part and all of the text.
+    """Return the item at the index of the list, or the latest open one, if its parts have the text of the entries.
 
-    The list has it under another id.
+    Its id may differ from the one in the list. Requires several entries or parts.
     """
     book = choice.book
     length = sum(map(len, texts))

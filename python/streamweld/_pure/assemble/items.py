@@ -1,9 +1,9 @@
-"""Parts and calls that the wire itself opens and closes: the wire deltas of every dialect but Chat.
+"""Assembles parts and calls that the wire itself opens and closes: the wire deltas of every dialect except Chat.
 
-An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK id. It holds one call
-or text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item` resolves an address to an
-item, `item_text` updates parts, `item_call` updates calls, `reannounced` handles calls that are announced twice, and
-`terminal_items` handles terminal lists. Contains nothing specific to one dialect.
+An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK block. It holds one
+call or text-like parts. `Assembler` inherits these methods; each takes one wire delta. `item` finds the item of an
+address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call that is announced twice, and
+`terminal_items` a terminal list.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ __all__ = ["ItemSurface"]
 
 
 class ItemSurface:
-    """The half of the assembler that knows items. `metadata` is the text of a JSON object, everywhere."""
+    """The methods of the assembler for items. `metadata` is always the text of a JSON object."""
 
     __slots__ = ()
 
     @abstractmethod
     def _item_choice(self, choice: int) -> Choice | None:
-        """The choice, or None where nothing of it counts any more."""
+        """Return the choice, or None if it is closed or the stream has ended."""
 
     # Text, reasoning, refusals
 
     def item_opened(self, choice: int, kind: ItemKind, address: Address) -> None:
-        """An item that has no part yet."""
+        """Open an item that has no part yet."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -110,7 +110,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """A part opens. `text`: what the opening carries already, a snapshot."""
+        """Open a part. `text` is the text that the opening event already carries, a snapshot."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -118,7 +118,7 @@ class ItemSurface:
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is not None and one.part.open and one.sub == address.sub:
-            put_metadata(state, one, metadata)  # it is there already: announced twice, or deltas came first
+            put_metadata(state, one, metadata)  # announced twice, or its deltas arrived first
             return
         fill(state, item)
         open_part(state, item, channel, reasoning_kind, address.sub, text, metadata)
@@ -133,7 +133,7 @@ class ItemSurface:
         text: str,
         metadata: str | None,
     ) -> None:
-        """A piece of a part's text; opens what is not known."""
+        """Append a piece of a part's text. Open the part if it does not exist."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -144,7 +144,7 @@ class ItemSurface:
         if item is None and not text:
             return
         if item is None and address.index is not None and not state.shared.ids_optional:
-            state.shared.out.touch("not_opened")  # its opening is missing; Gemini has none
+            state.shared.out.touch("not_opened")  # the opening event is missing; Gemini has none
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is None and not item.open:
@@ -163,7 +163,7 @@ class ItemSurface:
         reasoning_kind: ReasoningKind,
         text: str | None,
     ) -> None:
-        """The whole text of a part, said with authority; it is not closed by that."""
+        """Set the whole text of a part, which replaces what was streamed. Do not close the part."""
         state = self._item_choice(choice)
         if state is None or not text:
             return
@@ -186,7 +186,7 @@ class ItemSurface:
         encrypted_content: str | None,
         metadata: str | None,
     ) -> None:
-        """What hangs on a part. `annotations`: the text of a JSON array."""
+        """Add annotations, a signature and other attributes to a part. `annotations` is the text of a JSON array."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -213,7 +213,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """A part is whole. `text` None: as it was streamed."""
+        """Close a part. Without `text`, the streamed text is final."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -226,7 +226,8 @@ class ItemSurface:
         if one is None and not text:
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        # An item that was opened by itself, or numbers its parts, has a close of its own.
+        # An item that was opened by an event of its own, or whose parts are numbered, also has a close event of its
+        # own.
         alone = not item.open or (not item.opened_bare and address.sub is None)
         tell_value(state, one, address.sub, text)
         close_part(state, item, one, metadata, alone=alone)
@@ -241,7 +242,7 @@ class ItemSurface:
         encrypted_content: str | None,
         metadata: str | None,
     ) -> None:
-        """An item is whole, with all that is in it. `kind` None: whatever is open there."""
+        """Close an item and everything in it. Without `kind`, close whichever item is open at the address."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -263,12 +264,12 @@ class ItemSurface:
             describe(state, item.call, custom=False, provider_executed=False, metadata=metadata)
         end_item(state, item, encrypted_content, metadata)
         if kind is None and address.index is not None:
-            # Deltas of another type opened parts of their own in the block.
+            # Deltas of another type may have opened parts of their own in the same block.
             for other in state.book.open_at(address.index):
                 end_item(state, other, None, None)
 
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
-        """The parts of an item, whole. `again`: in a terminal list, which only repeats."""
+        """Apply the whole parts of an item. `again`: they come from a terminal list, which only repeats."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -285,7 +286,7 @@ class ItemSurface:
                 group.list.end(state)
 
     def _restate_alone(self, choice: int, entry: ListedPart, text: str) -> None:
-        """An entry of a terminal list whose item is not known by its id."""
+        """Apply an entry of a terminal list whose item cannot be found by its id."""
         item, address, channel = entry.item, entry.address, entry.channel
         if entry.annotations is not None:
             self.part_attributes(choice, item, address, channel, entry.annotations, None, None, None)
@@ -301,7 +302,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """A terminal list tells a part again: what is missing is made, what is open closes, nothing is appended."""
+        """Apply a part from a terminal list: create it if missing and close it if open, but never append."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -332,7 +333,7 @@ class ItemSurface:
         custom: bool,
         metadata: str | None,
     ) -> None:
-        """A call is announced. `arguments`: what the opening carries already, a snapshot."""
+        """Open a call. `arguments` are those that the opening event already carries, a snapshot."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -354,7 +355,7 @@ class ItemSurface:
             shadow(state, item, earlier, address, custom=custom, provider_executed=provider_executed)
         else:
             other = book.learn(item, address)
-            note_ids(state, item, address, None if again else other)  # announced again says it
+            note_ids(state, item, address, None if again else other)  # a repeated announcement may have another id
             if again and item.first is None:
                 fork_item(state, item, address)
             book.bind(item, address)
@@ -369,7 +370,7 @@ class ItemSurface:
             hold(state, item, arguments, address.index)
 
     def call_text(self, choice: int, address: Address, text: str, name: str | None, metadata: str | None) -> None:
-        """A piece of a call's arguments."""
+        """Append a piece of a call's arguments."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -380,7 +381,7 @@ class ItemSurface:
             add_arguments(state, item, text, address.index)
 
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
-        """The whole arguments of a call, said with authority; it is not closed by that."""
+        """Set the whole arguments of a call, which replace what was streamed. Do not close the call."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -389,7 +390,7 @@ class ItemSurface:
             tell_arguments(state, item, arguments)
 
     def call_paused(self, choice: int, address: Address) -> None:
-        """No more pieces of a call's arguments are announced; its close is still to come."""
+        """Record that a call receives no more pieces of arguments. Its close is still to come."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -409,9 +410,9 @@ class ItemSurface:
         *,
         refused: bool = False,
     ) -> None:
-        """A call is whole; it is created if nobody announced it. `arguments` None: as they were streamed.
+        """Close a call; create it if it was not announced. Without `arguments`, the streamed arguments are final.
 
-        `refused`: the sender says that no tool takes them.
+        `refused`: the sender reports that the arguments are invalid for the tool.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -434,7 +435,7 @@ class ItemSurface:
             if item.call is not None:
                 item.call.unopened = True
         elif again and not says(call, arguments):
-            # A whole call in one delta (AI SDK), or another item (Responses): the id is used again.
+            # It is a new call that reuses the id: sent whole in one delta (AI SDK) or as another item (Responses).
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             changed = item.announced and is_another(call, address, None) and not again
@@ -458,7 +459,7 @@ class ItemSurface:
         custom: bool,
         metadata: str | None,
     ) -> None:
-        """A terminal list tells a call again."""
+        """Apply a call from a terminal list."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -472,10 +473,10 @@ class ItemSurface:
         _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
     def forget_addresses(self, choice: int) -> None:
-        """Ids and indexes may be used again for other items. Texts that are open are over; calls wait for the end."""
+        """End a step: ids and indexes may be reused for other items. Close open text; open calls wait for the end."""
         state = self._item_choice(choice)
         if state is not None:
-            # Of the steps before only calls are open, which wait.
+            # Earlier steps left only calls open, and those wait for the end.
             for item in state.book.opened_in_step():
                 if item.first is not None or item.kind != "call":
                     end_item(state, item, None, None)
@@ -492,7 +493,7 @@ def _whole(
     custom: bool,
     metadata: str | None,
 ) -> None:
-    """The wire told the item's call as a whole."""
+    """Apply a call that the wire sent whole, and close its item."""
     call = item.call
     if call is None:
         return
@@ -504,12 +505,15 @@ def _whole(
 
 
 def _is_over(item: Item, address: Address) -> bool:
-    """A thought came to the index of one that is closed. No id says that it is the same, so it is another one."""
+    """Return True if the item is a closed reasoning item and neither it nor the address has an id.
+
+    A delta at its index then belongs to a new item, because no id links it to the closed one.
+    """
     return item.kind == "reasoning" and not item.open and item.item_id is None and address.item_id is None
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:
-    """What led to the item is the id of its call: the address names no item, or another one that shares it."""
+    """Return True if the address led to the item by its call id: it has no item id, or that of another item."""
     return item is not None and (
         address.item_id is None
         or (address.call_id is not None and address.item_id not in (item.item_id, address.call_id))

@@ -1,6 +1,6 @@
-"""What all choices of one stream share: the way out, the settings, the numbering of parts, the caps, the ids in use.
+"""The state that all choices of one stream share: the output, the settings, counters for the limits, and ids in use.
 
-It counts and it says no; it knows no rule.
+The counters enforce the limits on calls, parts, arguments and text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["RuleContext"]
 
 
 class RuleContext:
-    """One per stream."""
+    """State shared by all choices. One per stream."""
 
     __slots__ = (
         "_argument_bytes",
@@ -43,18 +43,18 @@ class RuleContext:
         self._calls = 0
         self._argument_bytes = 0
         self._text_bytes = 0
-        self.ids_seen: set[str] = set()  # on the wire, of any call
-        self.ids_given: set[str] = set()  # to closed calls
+        self.ids_seen: set[str] = set()  # ids that occurred on the wire, for any call
+        self.ids_given: set[str] = set()  # ids given to closed calls
         self._next_suffix: dict[str, int] = {}
-        self.ids_optional = False  # the dialect's calls need no id
-        self.called_at = 0  # the payload that brought the last fragment of a call
-        self.counted_at: int | None = None  # the payload that brought the last token counts
+        self.ids_optional = False  # the calls of the dialect may lack an id
+        self.called_at = 0  # ordinal of the payload with the last call fragment
+        self.counted_at: int | None = None  # ordinal of the payload with the last token counts
 
     @property
     def is_counted(self) -> bool:
-        """Token counts came after the calls: the gateway counted an answer that was whole.
+        """Return True if token counts arrived after the last call fragment: the gateway counted a complete response.
 
-        Some gateways count in every chunk, so counts beside a fragment show nothing.
+        Counts in the same payload as a fragment show nothing, because some gateways send counts in every chunk.
         """
         return self.counted_at is not None and self.counted_at > self.called_at
 
@@ -67,7 +67,7 @@ class RuleContext:
         return part
 
     def count_item(self) -> None:
-        """One more item that the wire opens."""
+        """Count an item that the wire opens."""
         limit = self.settings.limits.max_parts
         if limit is not None and self._items >= limit:
             raise self.out.limit("max_parts", limit)
@@ -75,7 +75,7 @@ class RuleContext:
 
     @property
     def parts(self) -> int:
-        """How many parts were numbered."""
+        """Return how many parts have been numbered."""
         return self._next_part
 
     def count_choice(self) -> None:
@@ -91,13 +91,13 @@ class RuleContext:
         self._calls += 1
 
     def check_piece(self, size: int) -> None:
-        """Before a fragment of that size is looked at: it could not be kept in any form."""
+        """Check the size of a fragment before it is examined: one above the limit could not be stored in any form."""
         limit = self.settings.limits.max_arguments_bytes
         if limit is not None and size > limit:
             raise self.out.limit("max_arguments_bytes", limit)
 
     def count_arguments(self, before: int, after: int) -> None:
-        """A call's text has changed its size, by no more than one fragment."""
+        """Check the limits after one fragment changed the size of a call's text, and update the total."""
         limits = self.settings.limits
         limit = limits.max_arguments_bytes
         if limit is not None and after > limit:
@@ -108,7 +108,7 @@ class RuleContext:
         self._argument_bytes += after - before
 
     def spend_text(self, more: int) -> None:
-        """Before `more` bytes of text, reasoning, refusal or metadata are kept."""
+        """Count `more` bytes of text, reasoning, refusal or metadata, before they are stored."""
         limit = self.settings.limits.max_text_bytes
         if limit is not None and self._text_bytes + more > limit:
             raise self.out.limit("max_text_bytes", limit)
@@ -125,17 +125,17 @@ class RuleContext:
             raise self.out.limit("max_name_bytes", limit)
 
     def is_taken(self, identity: str) -> bool:
-        """A call that was told, here or in an earlier turn, has that id."""
+        """Return True if a closed call has the id, in this stream or in an earlier turn."""
         return identity in self.ids_given or identity in self.settings.known_call_ids
 
     def is_used(self, identity: str) -> bool:
-        """A call was announced under that id, here or in an earlier turn."""
+        """Return True if a call has used the id, in this stream or in an earlier turn."""
         return identity in self.ids_seen or self.is_taken(identity)
 
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
-        """`wanted`, or the first of `wanted__2`, `wanted__3` … that is in use nowhere in the stream or before it.
+        """Return `wanted`, or the first unused of `wanted__2`, `wanted__3` …, in this stream and in earlier turns.
 
-        An id from the wire need not be new on the wire; a minted one must be.
+        An id from the wire may already have occurred on the wire; a minted one must not have.
         """
         if not self.is_taken(wanted) and not (minted and wanted in self.ids_seen):
             return wanted

@@ -1,6 +1,6 @@
-"""What the caller decided, read once from the parser's config into typed fields: switches, caps, tools, ids.
+"""Typed settings, read once from the parser's config: switches, limits, tools and ids.
 
-Plain data; it knows no stage. The names are those of the config (and of the switches on `Policy`).
+Plain data. The names are those of the config and of the switches on `Policy`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Limits", "Settings", "Switches", "Tools"]
 
 
 class Switches:
-    """The named ambiguities, and which reading holds."""
+    """The chosen default for each named ambiguity."""
 
     __slots__ = (
         "content_mode",
@@ -43,7 +43,7 @@ class Switches:
 
 
 class Limits:
-    """The caps that the assembler keeps; None is off."""
+    """The limits that the assembler enforces; None means no limit."""
 
     __slots__ = (
         "max_arguments_bytes",
@@ -70,7 +70,7 @@ class Limits:
 
 
 class Tools:
-    """The tools of the request, as far as the caller told: names, and required parameters where a schema was given."""
+    """The tools of the request that the caller supplied: names, and required parameters if there is a schema."""
 
     __slots__ = ("_required", "known")
 
@@ -82,16 +82,16 @@ class Tools:
         return name in self._required
 
     def begins(self, text: str) -> bool:
-        """Whether a tool's name begins with the text."""
+        """Return True if the name of a tool begins with the text."""
         return any(name.startswith(text) for name in self._required)
 
     def needs_arguments(self, name: str) -> bool:
-        """A call of this tool without arguments cannot be finished."""
+        """Return True if a call of this tool cannot be complete without arguments."""
         return self._required.get(name, False)
 
 
 class Settings:
-    """Everything the assembler was made with."""
+    """All settings of an assembler."""
 
     __slots__ = ("close_at_finish", "known_call_ids", "limits", "seed", "switches", "tools")
 

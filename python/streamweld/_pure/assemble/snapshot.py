@@ -1,6 +1,6 @@
-"""The answer as it stands: the authoritative close event of every part, from which a `Response` is folded.
+"""Builds the current response as close events, one for each part, from which a `Response` is built.
 
-Reads everything, changes nothing. Parts stand in order of first sight, but calls among themselves in their final order.
+Changes nothing. Parts are in order of first appearance, but calls among themselves are in their final order.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["client_calls", "finished_event", "part_events", "shown_calls"]
 
 
 def shown_calls(choice: Choice) -> list[Call]:
-    """The calls of a choice that are more than a guess, in their final order."""
+    """Return the calls of a choice that have a name, arguments or a final result, in their final order."""
     return [call for call in in_order(choice) if call.verdict is not None or call.name or not call.empty]
 
 
 def client_calls(choice: Choice) -> list[Call]:
-    """Those of them that are the client's: only they are a reason to finish."""
+    """Return the shown calls that the client must run. Only these justify the finish reason `tool_calls`."""
     return [call for call in shown_calls(choice) if not call.provider_executed]
 
 
 def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> list[Event]:
-    """The close event of every part of every choice; before that of a text, what names its item."""
+    """Return the close event of every part; before that of a text part, a start event with its item id."""
     events: list[tuple[int, Event]] = list(attached.items())
     for choice in choices:
         named = [part for part in choice.textual.parts if part.item_id is not None and part.channel == "text"]
@@ -47,7 +47,7 @@ def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> lis
 
 
 def finished_event(choice: Choice) -> Finished:
-    """The end of a choice, as it was told or would be."""
+    """Return the `Finished` event of a choice, as it was or would be emitted."""
     reason = choice.finish.concluded or conclude(choice, client_calls(choice))
     return Finished(
         reason,

@@ -1,9 +1,9 @@
-"""A terminal full message beside what was streamed: it is authoritative, so it corrects and completes, and never
-appends.
+"""Reconciles a terminal full message with the streamed content. The message is authoritative: it corrects and completes
+the streamed content instead of being appended to it.
 
-Also the only thing there is where a gateway answers a streaming request with a whole body. What it leaves out stays;
-what it says otherwise holds, unless it is empty, shrinks to {} or is no JSON object where the streamed arguments are
-one. It knows no identity rules of deltas: a message names its calls one by one.
+If a gateway answers a streaming request with a whole body, the message is the only content. What the message omits is
+kept. Where it differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON object although the
+streamed arguments are one. Each entry names its call, so the identity rules for deltas are not used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def reconcile(
     refusal: str | None,
     fragments: Sequence[Fragment],
 ) -> None:
-    """The whole message of one choice."""
+    """Apply the whole message of one choice."""
     choice.message_seen = True
     _channel(choice, "reasoning", reasoning)
     _channel(choice, "text", content)
@@ -106,7 +106,7 @@ def _was_streamed(call: Call) -> bool:
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
-    """A message's entry; its index is a place in the list at most, and says nothing that the list does not."""
+    """Read one entry of the message. Its index is ignored, because it can only repeat the position in the list."""
     payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
     if fragment.id is None and fragment.name is None and not payload:
         return None
@@ -120,7 +120,7 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_place: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """The streamed call that an entry names: by id, by an id that changed, by its place in the list."""
+    """Return the streamed call that an entry means: by its id, a changed id, or its position in the list."""
     if incoming.id is not None:
         for named in by_id[incoming.id]:
             if named.slot not in met and named.suits(incoming.payload, custom=incoming.custom):

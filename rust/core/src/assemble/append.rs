@@ -1,7 +1,7 @@
-//! The quick ways: the next plain piece of the text or the call that is under way.
+//! Fast paths that append the next plain piece to the open text part or to a call in progress.
 //!
-//! What most deltas are. Each does what the rules in `textual` and `route_fragment` do with such a piece, or, where anything else is
-//! the case, nothing at all; then the rules decide. They know no rule of their own.
+//! Most deltas are such pieces. Each method either does exactly what the rules in `text_parts` and `route_fragment`
+//! would do with the piece, or changes nothing and reports that, so that the rules decide. The fast paths add no rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::choice::Choice;
@@ -20,7 +20,8 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 
 impl Assembler {
-    /// A plain piece of text. False, and nothing was done, if it is more than the next piece of the open part.
+    /// Appends a plain piece of text. Returns false and changes nothing if the piece does more than continue the open
+    /// part.
     #[inline]
     pub fn more_text(
         &mut self,
@@ -34,15 +35,15 @@ impl Assembler {
         choice.textual.go_on(&mut desk, text)
     }
 
-    /// `more_text` would take the next piece.
+    /// Returns true if `more_text` would accept the next piece.
     #[inline]
     pub fn awaits_text(&mut self, out: &mut Output<'_>, index: i32) -> bool {
         let under_way = self.under_way(out, index);
         under_way.is_some_and(|(choice, _)| choice.textual.goes_on())
     }
 
-    /// Several plain pieces of text, none of them empty: `texts` up to each of `ends`. False, and nothing was done, where
-    /// one of them is more than the next piece of the open part.
+    /// Appends several plain pieces of text, none of them empty; `ends` has the offset in `texts` at which each one
+    /// ends. Returns false and changes nothing if one of them does more than continue the open part.
     pub fn more_texts(
         &mut self,
         out: &mut Output<'_>,
@@ -69,7 +70,8 @@ impl Assembler {
         true
     }
 
-    /// A plain piece of a call. False, and nothing was done, if it is more than the next piece of a call that was shown.
+    /// Appends a plain piece of a call's arguments. Returns false and changes nothing if the piece does more than
+    /// continue a call that was shown.
     #[inline]
     pub fn more_arguments(
         &mut self,
@@ -83,7 +85,7 @@ impl Assembler {
         go_on(&mut desk, choice, piece)
     }
 
-    /// The choice of that index, if nothing waits in it.
+    /// Returns the choice, unless the stream has ended or a call of the choice still waits for its start event.
     #[inline]
     fn under_way<'a, 'o>(
         &'a mut self,
@@ -100,7 +102,7 @@ impl Assembler {
     }
 }
 
-/// What R1a, R3a1 and A1 say of the next piece of a call: it goes to its end, and is shown.
+/// Appends the next piece of a call and emits it, as R1a, R3a1 and A1 require.
 #[inline]
 fn go_on(
     desk: &mut RuleContext<'_, '_>,
@@ -118,7 +120,7 @@ fn go_on(
         return Ok(false);
     }
     if piece.id.is_some() || piece.name.is_some() {
-        desk.out.touch("told_again"); // readers join what is told again
+        desk.out.touch("told_again"); // clients concatenate a repeated id or name
     }
     let before = call.text.data.len();
     if !(call.text.is_settled() && call.text.append(piece.text.as_bytes(), false)) {
@@ -147,7 +149,7 @@ fn go_on(
     Ok(true)
 }
 
-/// All of its text so far was shown, and it may be shown as it comes.
+/// Returns true if all text of the call was shown so far, and further text may be shown as it arrives.
 #[inline]
 pub(crate) fn is_shown(call: &Call) -> bool {
     call.started
@@ -164,7 +166,7 @@ pub(crate) fn is_shown(call: &Call) -> bool {
 }
 
 impl ArgumentText {
-    /// The next piece can only be what it seems.
+    /// Returns true if no replay is suspected, so that the next piece can only continue the text.
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         !self.plain
@@ -175,8 +177,8 @@ impl ArgumentText {
             && !(self.doubling.alive || self.doubling.follows)
     }
 
-    /// The next piece of a settled text: false, and nothing was done, if it has to be `fragment`ed. `bare`: it was scanned
-    /// already, and is nothing but characters of a string.
+    /// Appends the next piece to a settled text. Returns false and changes nothing if the piece has to go through
+    /// `push`. `bare`: the piece was already scanned and contains only characters of a JSON string.
     #[inline(always)]
     pub(crate) fn append(&mut self, piece: &[u8], bare: bool) -> bool {
         let goes_on = bare && self.automaton.goes_on_with(piece.len());
@@ -189,7 +191,8 @@ impl ArgumentText {
         true
     }
 
-    /// So many pieces in one that are nothing but characters of a string, `last` bytes the last of them.
+    /// Appends `count` pieces at once that contain only characters of a JSON string; the last one has `last` bytes.
+    /// Returns false and changes nothing if the text so far does not end inside a string.
     #[inline(always)]
     pub(crate) fn append_all(&mut self, pieces: &[u8], last: usize, count: usize) -> bool {
         if !self.automaton.goes_on_with(pieces.len()) {

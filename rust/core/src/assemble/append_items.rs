@@ -1,8 +1,8 @@
-//! The quick ways of items: the next plain piece for a part or a call of which it is known where the piece before it went.
+//! Fast paths for items: append the next plain piece to the part or call that took the previous piece of its address.
 //!
-//! `turn` counts everything that happens to a choice but such pieces: as long as it stands, an address leads where it led.
-//! Each way does what the rules in `items` and `item_deltas_calls` do with such a piece, or, where anything else is the case,
-//! nothing at all; then the rules decide. They know no rule of their own, and no dialect.
+//! `Assembler::turn` counts every change to a choice except such pieces. While it is unchanged, an address leads to the
+//! same part or call. Each method either does exactly what the rules in `items` and `item_deltas_calls` would do with
+//! the piece, or changes nothing and reports that, so that the rules decide. The fast paths add no rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::append::is_shown;
@@ -26,7 +26,7 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use crate::model::output::Output;
 
-/// Where an address leads, and how much there is beside it.
+/// The part or call that an address leads to, and sizes that change if a delta does more than extend a text.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
     spot: Spot,
@@ -34,7 +34,8 @@ struct View {
 }
 
 impl Assembler {
-    /// A piece of a part's text, as `part_text`, which finds the way for those that follow.
+    /// Appends a piece of a part's text as `part_text` does, and stores its route in `trail` for the pieces that
+    /// follow.
     pub fn go_on_with_part(
         &mut self,
         out: &mut Output<'_>,
@@ -50,7 +51,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// A piece of a call's arguments, as `call_text`, which finds the way for those that follow.
+    /// Appends a piece of a call's arguments as `call_text` does, and stores its route in `trail` for the pieces that
+    /// follow.
     pub fn go_on_with_call(
         &mut self,
         out: &mut Output<'_>,
@@ -67,7 +69,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// The trail of a piece that changed nothing but a text: so will the next one, and every other trail stays what it is.
+    /// Returns the route of a piece that only extended a text. Such a piece leaves every cached route valid, so the
+    /// counter returns to `ways`. After any other piece, the returned route matches nothing.
     fn trail(&mut self, ways: u64, before: Option<View>, after: Option<View>) -> RouteCache {
         let after = after.filter(|after| before.as_ref() == Some(after));
         let Some(View { spot, .. }) = after else {
@@ -81,13 +84,15 @@ impl Assembler {
         }
     }
 
-    /// A piece went there plainly, and nothing has happened since that might send the next one elsewhere.
+    /// Returns true if a plain piece was appended along this route and nothing since then could send the next one
+    /// elsewhere.
     #[inline]
     pub fn leads(&self, trail: &RouteCache) -> bool {
         trail.rules == self.turn.rules
     }
 
-    /// The next pieces of a part's text, where the trail leads: all of them, or none where one may be more than that.
+    /// Appends a run of pieces to a part's text along the cached route: all of them, or none if one may do more than
+    /// continue the text.
     #[inline]
     pub fn more_of_part(
         &mut self,
@@ -116,8 +121,9 @@ impl Assembler {
         }
     }
 
-    /// The next pieces of a call's arguments, where the trail leads: how many were taken, up to the first that may be more
-    /// than that. `bare`: they were scanned already, and are nothing but characters of a string.
+    /// Appends a run of pieces to a call's arguments along the cached route. Returns how many were appended; it stops
+    /// at the first piece that may do more than continue the text. `bare`: the pieces were already scanned and contain
+    /// only characters of a JSON string.
     #[inline]
     pub fn more_of_call(
         &mut self,
@@ -168,7 +174,7 @@ impl Assembler {
             if !call.text.is_unfinished() {
                 let slot = call.slot;
                 choice.track(slot);
-                // What comes behind a whole value is for the rules.
+                // The rules decide about anything that follows a whole value.
                 self.turn.rules += 1;
                 break;
             }
@@ -176,9 +182,9 @@ impl Assembler {
         gone
     }
 
-    /// The next pieces of calls that take turns, in runs, where their trails lead: how many were taken, up to the first run
-    /// of which one may be more than that. All of them were scanned already, and are nothing but characters of a string.
-    /// `parts`: for the part of each.
+    /// Appends runs of pieces to several calls in turn, each along its cached route. Returns how many pieces were
+    /// appended; it stops at the first run with a piece that may do more than continue its text. All pieces were
+    /// already scanned and contain only characters of a JSON string. Writes the part number of each piece to `parts`.
     #[inline]
     pub fn more_of_calls<'t>(
         &mut self,
@@ -216,7 +222,7 @@ impl Assembler {
         taken
     }
 
-    /// The choice, if the trail leads where it led.
+    /// Returns the choice if the cached route is still valid.
     #[inline]
     fn follow<'a, 'o>(
         &'a mut self,
@@ -280,14 +286,14 @@ impl Assembler {
 }
 
 impl Choice {
-    /// Nothing waits in it, and it goes on.
+    /// Returns true if the choice is open and none of its calls waits for a start event.
     #[inline]
     fn is_idle(&self) -> bool {
         !self.closed && self.unstarted.is_empty()
     }
 }
 
-/// The part takes a piece that comes under its number as the next one.
+/// Returns true if a piece under the label `sub` can only continue the part.
 #[inline]
 fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
     one.steady
@@ -297,7 +303,7 @@ fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
         && !(one.valued || one.closed || one.labels.is_closed(sub) || one.joiner.is_pending())
 }
 
-/// The call takes any piece that keeps it JSON as the next one.
+/// Returns true if any piece that keeps the arguments valid JSON can only continue the call.
 fn takes_more(record: &Item, call: &Call) -> bool {
     !record.valued
         && (record.own_text || record.snapshot.is_none())
@@ -308,7 +314,7 @@ fn takes_more(record: &Item, call: &Call) -> bool {
         && call.text.is_settled()
 }
 
-/// How much is known of who an item is.
+/// Returns the number of known ids of the item and its call.
 fn told(choice: &Choice, item: usize) -> usize {
     let record = choice.book.get(item);
     let call = choice.call_of(item);

@@ -1,7 +1,7 @@
-//! What stands beside texts and calls in an answer: files, sources, results of tools, items that nobody models.
+//! Assembles the content of a response that is neither text nor a call: files, sources, tool results and unmodeled
+//! items.
 //!
-//! Each is told once and kept for the snapshot; of the results of one call the last one counts. It knows no part of the
-//! three channels and no call. The rest of the `Assembler`.
+//! Each one is emitted once and kept for the snapshot. Of several results for one call, the last one counts.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -13,14 +13,15 @@ use crate::assemble::rule_context::Step;
 use crate::model::output::Output;
 
 impl Assembler {
-    /// The id of the call that was addressed last, if it was told as final: a result may come without one.
+    /// Returns the id of the call that was addressed last, if that call was emitted as final: its result may lack an
+    /// id.
     pub fn last_told(&self, index: i32) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
         Some(&verdict.call_id)
     }
 
-    /// A file or image.
+    /// Adds a file or image.
     pub fn file(
         &mut self,
         out: &mut Output<'_>,
@@ -42,7 +43,7 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// A source of the answer. `document`: the text of a JSON object.
+    /// Adds a source of the response. `document` is the text of a JSON object.
     pub fn source(
         &mut self,
         out: &mut Output<'_>,
@@ -63,9 +64,11 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// Attachment a tool gave that somebody else ran. `output`: JSON text. The same call again is the same part.
+    /// Adds the result of a tool that the client did not run. `output` is JSON text. A further result for the same call
+    /// keeps the part number of the first.
     ///
-    /// It goes to the latest call with that id, under the id that this call was given; that call is answered.
+    /// The result goes to the latest call with this id and uses the id that this call has in its final event. The call
+    /// then counts as answered.
     pub fn result(
         &mut self,
         out: &mut Output<'_>,
@@ -110,7 +113,7 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// An item that nobody models but that a later turn must hand back. The next under the same key replaces it.
+    /// Adds an unmodeled item that a later turn must send back. A later item with the same key replaces it.
     pub fn kept_unknown(
         &mut self,
         out: &mut Output<'_>,

@@ -1,6 +1,6 @@
-//! One choice: its calls and how to find them, its text parts, its finish reason.
+//! The state of one choice: its calls and their lookup tables, its text parts and its finish reason.
 //!
-//! State and lookups, every one in one step. It knows no rule and no event.
+//! Every lookup takes constant time. The rules that change a choice are in other modules, which also emit its events.
 
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
@@ -23,28 +23,28 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// The private index of the one call of `function_call`.
+/// Internal index of the single call that `function_call` sends.
 pub const LEGACY_INDEX: i64 = -1;
-/// How many unfinished calls a stray fragment is tried on.
+/// Maximum number of unfinished calls that are checked for a fragment without a usable index.
 const CANDIDATES: usize = 8;
-/// Indexes up to here are found without hashing.
+/// Indexes below this value are looked up without hashing.
 const LOW: usize = 32;
 
-/// What was said about the end of a choice.
+/// The finish reason of a choice.
 #[derive(Clone, Debug, Default)]
 pub struct FinishState {
     pub raw: Option<String>,
-    /// Mapped.
+    /// The mapped reason.
     pub reason: Option<&'static str>,
-    /// The word says neither stop nor calls, but that nobody forced the end.
+    /// The word means neither `stop` nor `tool_calls`, only that the end was not forced.
     pub natural: bool,
-    /// A second one was reported.
+    /// A second finish reason was already reported.
     pub repeated: bool,
-    /// As it was told at the end.
+    /// The reason in the `Finished` event, once emitted.
     pub concluded: Option<&'static str>,
 }
 
-/// Asked with every piece of a call: nothing to make first.
+/// A static default, because every piece of a call reads this state: reading it must not allocate.
 static UNFINISHED: FinishState = FinishState {
     raw: None,
     reason: None,
@@ -60,7 +60,7 @@ impl Blank for FinishState {
     }
 }
 
-/// What a displaced call is remembered by.
+/// The id or index that a call lost to a later call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DisplacedKey {
     Id(Id),
@@ -102,11 +102,12 @@ impl ByIndex {
     }
 }
 
-/// Calls of one type that may go on: JSON that is a prefix of JSON, or free-form text, which has no end.
+/// Calls of one type that can continue: with JSON, those whose text is a prefix of JSON; with free-form text, all of
+/// them, because such text has no defined end.
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls {
     pub unfinished: CallList,
-    /// Of these, the named ones without any argument text.
+    /// Subset of `unfinished`: named calls without any argument text.
     pub waiting: LazyBox<CallList>,
 }
 
@@ -133,48 +134,49 @@ impl OpenCalls {
 pub struct Choice {
     pub index: i32,
     pub textual: TextParts,
-    /// In order of creation.
+    /// Calls in order of creation.
     pub calls: Vec<Call>,
-    /// The latest call with that id.
+    /// The latest call with each id.
     pub by_id: Map<Id, usize>,
     pub by_index: ByIndex,
-    /// The last call addressed at all.
+    /// The call that was addressed last.
     pub latest: Option<usize>,
-    /// R3c3: by place in the last list of several.
+    /// R3c3: the call at each position of the last list with several entries.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: what calls said that were displaced: key, name, canonical arguments.
+    /// R1d, R3a3: calls that lost their id or index, as key, name and canonical arguments.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
-    /// Free-form text and JSON share no call.
+    /// Free-form calls are tracked separately, because a call cannot mix JSON and free-form text.
     open_text: LazyBox<OpenCalls>,
-    /// Named, not shown yet.
+    /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
-    /// Of whose text something was not shown.
+    /// Calls with argument text that no event has shown yet.
     owing: LazyBox<Set<usize>>,
-    /// An index went from one call to another: it is no order.
+    /// An index moved from one call to another, so indexes do not determine the order of calls.
     pub rebound: bool,
     pub finish: LazyBox<FinishState>,
     pub metadata: LazyBox<RawMembers>,
-    /// What the wire itself opens and closes.
+    /// Items that the wire itself opens and closes.
     pub book: LazyBox<ItemIndex>,
-    /// Parts of it of which something was taken that no event has shown.
+    /// Item parts with accepted text that no event has shown yet.
     partly: LazyBox<Set<Spot>>,
-    /// The calls that are there, by their first id; once that was asked.
-    #[allow(clippy::box_collection)] // few choices need it
+    /// Calls that are not dropped, by first id. `None` until `list_owners` is called.
+    #[allow(clippy::box_collection)] // only few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
-    /// Those that changed since a whole message left them out; from the first message on.
+    /// Calls that changed since a whole message last omitted them. Filled from the first whole message on.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
-    /// A call was told as final.
+    /// A call was emitted as final.
     pub has_told: bool,
-    /// Its parts and calls are.
+    /// The parts and calls of the choice are closed.
     pub closed: bool,
-    /// The first part of the step that it is in.
+    /// Number of the first part in the current step.
     pub step: u32,
 }
 
 impl Choice {
-    /// A call was announced and not shown, or something of what is open is held back.
+    /// Returns true if accepted input is still held back: a call without a start event, or text that no event has
+    /// shown.
     pub fn owes(&self) -> bool {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let holds_back = latest
@@ -191,8 +193,8 @@ impl Choice {
             || !self.partly.is_empty()
     }
 
-    /// Keeps `partly` right after a part has changed: of one that is open, half a character may wait for its other half, its
-    /// beginning for what may repeat it, or all of it for its end.
+    /// Updates `partly` after a part has changed. An open part may hold back half of a surrogate pair, an opening text
+    /// that deltas may repeat, or redacted text until it closes.
     pub fn weigh(&mut self, spot: Spot) {
         let waits = self.one(spot).is_some_and(|(one, part)| {
             let waits = one.joiner.is_pending() || one.snapshot.is_some();
@@ -251,7 +253,7 @@ impl Choice {
         Ok(slot)
     }
 
-    /// The call was addressed through that index.
+    /// Records that the call was addressed, and through which index.
     pub fn bind(&mut self, slot: usize, index: Option<i64>) {
         self.latest = Some(slot);
         let Some(index) = index else {
@@ -271,7 +273,7 @@ impl Choice {
         }
     }
 
-    /// Keep the rosters right after the call has changed.
+    /// Updates the lists of open calls after the call has changed.
     pub fn track(&mut self, slot: usize) {
         let Some(call) = self.calls.get(slot) else {
             return;
@@ -288,7 +290,7 @@ impl Choice {
         }
     }
 
-    /// Notes whether something of the call's text is held back.
+    /// Updates `owing`, the set of calls with held-back text.
     #[inline]
     pub fn keep_account(&mut self, slot: usize) {
         let Some(call) = self.calls.get(slot) else {
@@ -309,7 +311,8 @@ impl Choice {
         }
     }
 
-    /// R3c2: of the calls of that type, the latest of all if it is unfinished, else the last that became so.
+    /// R3c2: returns an unfinished call of the given type: the last addressed call if it is unfinished, otherwise the
+    /// one that became unfinished last.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
@@ -319,7 +322,7 @@ impl Choice {
         }
     }
 
-    /// The latest unfinished call that can take the payload. Only the last few are tried.
+    /// Returns the latest unfinished call that can take the payload. Only the last few calls are checked.
     pub fn accepting(
         &self,
         piece: &[u8],
@@ -333,7 +336,8 @@ impl Choice {
         })
     }
 
-    /// One of the open calls was given what may have been another's: that holds for the others' next pieces too.
+    /// Marks the other open calls as ambiguous after one of them took a fragment that may belong to another: their next
+    /// pieces may be misplaced, too.
     pub fn contest(&mut self, taker: usize, code: Code) {
         let custom = self.get(taker).is_some_and(|call| call.custom);
         let open = self.open_calls(custom).unfinished.latest();
@@ -354,7 +358,7 @@ impl Choice {
         }
     }
 
-    /// A complete call is displaced from its id or index: what it said must still be recognised.
+    /// Remembers a complete call that loses its id or index, so that a replay of its arguments is still recognized.
     pub fn remember(&mut self, slot: usize, key: DisplacedKey) {
         if let Some(call) = self.calls.get_mut(slot)
             && call.is_complete()
@@ -370,7 +374,7 @@ impl Choice {
             .contains(&(key.clone(), name.to_owned(), canonical))
     }
 
-    /// The call has that id for its first one.
+    /// Sets the first id of the call.
     pub fn set_id(&mut self, slot: usize, id: Id) {
         let Some(call) = self.calls.get_mut(slot) else {
             return;
@@ -381,7 +385,7 @@ impl Choice {
         call.id = Some(id);
     }
 
-    /// The call never was, or is there after all.
+    /// Drops the call, or restores it.
     pub fn set_dropped(&mut self, slot: usize, dropped: bool) {
         let Some(call) = self.calls.get_mut(slot) else {
             return;
@@ -397,7 +401,7 @@ impl Choice {
         }
     }
 
-    /// From here on it can be asked who has which id.
+    /// Builds `owners`, which `owned` needs.
     pub fn list_owners(&mut self) {
         if self.owners.is_some() {
             return;
@@ -411,7 +415,7 @@ impl Choice {
         self.owners = Some(Box::new(owners));
     }
 
-    /// The calls that are there with that first id, in order of creation, from one on.
+    /// Returns the calls with the given first id that are not dropped, in order of creation, starting at slot `from`.
     pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
         let owned = self.owners.as_ref().and_then(|owners| owners.get(id));
         owned
@@ -419,14 +423,14 @@ impl Choice {
             .flat_map(move |owned| owned.range(from..).copied())
     }
 
-    /// Of the first so many calls those that changed since the last time, in order.
+    /// Removes and returns those of the first `count` calls that have changed, in order.
     pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
         let later = self.changed.split_off(&count);
         let taken = std::mem::replace(&mut self.changed, later);
         taken.into_iter().collect()
     }
 
-    /// What the call came to.
+    /// Records the final result of the call.
     pub fn tell(&mut self, slot: usize, verdict: Verdict) {
         if let Some(call) = self.calls.get_mut(slot) {
             call.verdict = Some(Box::new(verdict));
@@ -434,7 +438,7 @@ impl Choice {
         }
     }
 
-    /// AM10: the answer starts again.
+    /// AM10: removes all calls, because the response restarts.
     pub fn forget_calls(&mut self) {
         self.calls.clear();
         self.has_told = false;
@@ -452,21 +456,21 @@ impl Choice {
         self.rebound = false;
     }
 
-    /// The calls that are there, in order of creation.
+    /// Returns the calls that are not dropped, in order of creation.
     pub fn live(&self) -> Vec<usize> {
         let live = self.calls.iter().filter(|call| !call.dropped);
         live.map(|call| call.slot).collect()
     }
 
-    /// Those of them that no close of their own has told.
+    /// Returns the calls that are not dropped and have no final result yet.
     pub fn undecided(&self) -> Vec<usize> {
         let calls = self.calls.iter();
         let undecided = calls.filter(|call| !call.dropped && call.verdict.is_none());
         undecided.map(|call| call.slot).collect()
     }
 
-    /// The calls that are there, in their final order: by index where every call has one of its own that never changed
-    /// hands, else by arrival.
+    /// Returns the calls that are not dropped, in their final order: by index if each call has an index of its own and
+    /// no index moved between calls, otherwise by arrival.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {
@@ -480,21 +484,21 @@ impl Choice {
         slots
     }
 
-    /// Those shown that are the client's: only they are a reason to finish.
+    /// Returns the shown calls that the client must run. Only these justify the finish reason `tool_calls`.
     pub fn client_calls(&self) -> Vec<&Call> {
         let shown = self.shown();
         let calls = shown.iter().filter_map(|slot| self.get(*slot));
         calls.filter(|call| !call.provider_executed).collect()
     }
 
-    /// The calls that are more than a guess, in their final order.
+    /// Returns the calls that have a name, arguments or a final result, in their final order.
     pub fn shown(&self) -> Vec<usize> {
         let mut slots = self.in_order();
         slots.retain(|slot| self.get(*slot).is_some_and(is_more_than_a_guess));
         slots
     }
 
-    /// There is one of them.
+    /// Returns true if `shown` is not empty.
     pub fn has_shown(&self) -> bool {
         let mut calls = self.calls.iter().filter(|call| !call.dropped);
         calls.any(is_more_than_a_guess)
@@ -505,7 +509,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
     call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
-/// Unmodelled members that no event could carry.
+/// Keeps unmodeled members that no event could carry, for the `Finished` event.
 pub fn leave(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> Step {
     let more = choice.metadata.add(metadata);
     desk.spend_text(more)

@@ -1,6 +1,6 @@
-//! The choices of one stream: found by their index, and whether one of them has taken something that no event has shown.
+//! The choices of one stream: finds them by index and tracks whether any of them holds back accepted input.
 //!
-//! Whoever changes a choice turns to it first, so that only that one has to be asked again. It knows no rule.
+//! A caller selects a choice before changing it, so that `owe` has to recheck only that one.
 
 use crate::assemble::choice::Choice;
 use crate::model::small_map::List;
@@ -17,15 +17,15 @@ impl Numbered for Choice {
     }
 }
 
-/// In order of first sight; at the end by index.
+/// Choices in order of first appearance; sorted by index at the end of the stream.
 #[derive(Debug, Default)]
 pub struct Choices {
     all: List<Choice>,
-    /// The one that was turned to last.
+    /// Position of the choice that was selected last.
     at: usize,
-    /// The others that owe something.
+    /// Positions of the other choices that hold back input.
     owing: Set<usize>,
-    /// All of them came to their end; whether one owes something then, once it was asked.
+    /// Set when all choices close, because any of them may change then. Caches the result of `owe`.
     ended: Option<Cell<Option<bool>>>,
 }
 
@@ -40,19 +40,19 @@ impl Choices {
         self.all.place(index)
     }
 
-    /// The choice of an index, to be changed.
+    /// Selects the choice with this index for changes.
     #[inline]
     pub fn turn_to(&mut self, index: i32) -> Option<&mut Choice> {
         let place = self.all.place(index)?;
         self.turn(place)
     }
 
-    /// Adds the choice of an index that was not there; its place.
+    /// Adds a choice whose index is new, and returns its position.
     pub fn add(&mut self, choice: Choice) -> usize {
         self.all.push(choice)
     }
 
-    /// The choice at a place, to be changed.
+    /// Selects the choice at this position for changes.
     #[inline]
     pub fn turn(&mut self, place: usize) -> Option<&mut Choice> {
         if place != self.at || self.ended.is_some() {
@@ -76,7 +76,7 @@ impl Choices {
         self.at = place;
     }
 
-    /// One of them owes something.
+    /// Returns true if a choice holds back input that no event has shown.
     pub fn owe(&self) -> bool {
         let Some(ended) = &self.ended else {
             return !self.owing.is_empty() || self.all.get(self.at).is_some_and(Choice::owes);
@@ -96,7 +96,7 @@ impl Choices {
         self.all.iter()
     }
 
-    /// All of them, which come to their end.
+    /// Iterates over all choices to close them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Choice> {
         self.ended = Some(Cell::default());
         self.all.iter_mut()

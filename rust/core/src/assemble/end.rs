@@ -1,6 +1,7 @@
-//! The end of a stream: the marker, the input's end, an upstream error; what closes then, and what it came to.
+//! Ends a stream: handles the terminal marker, the end of the input and upstream errors, closes what is open, and sets
+//! the completeness.
 //!
-//! The rest of the `Assembler`. It knows in which order things close, and no rule of how.
+//! This module decides the order in which parts and calls close; how each one closes is decided in `part`.
 
 use crate::assemble::Assembler;
 use crate::assemble::EndOnWire;
@@ -26,49 +27,49 @@ use crate::model::policy::MissingTerminal;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// How far a choice came when the input ended, from the best to the worst.
+/// How complete a choice was when the input ended, from the best case to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ChoiceEnd {
-    /// It gave its reason.
+    /// It has a finish reason.
     Reasoned,
-    /// Whatever the wire opened was closed; nothing said that this is all.
+    /// Everything that the wire opened was closed, but there is no finish reason.
     Closed,
-    /// Something is open, or went on behind the reason and is not whole.
+    /// Something is open, or a call continued after the finish reason and is incomplete.
     Open,
 }
 
-/// What the end of the input means.
+/// How the end of the input is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The dialect has no terminal marker, and this is the end.
+    /// The dialect has no terminal marker, and the response is complete.
     Whole,
-    /// Without the marker, but with the dialect's own word for the end.
+    /// There is no terminal marker, but every choice has a finish reason.
     Reasoned,
-    /// Without any word for the end, which the policy reads as one.
+    /// There is neither a terminal marker nor a finish reason, but the policy assumes that the response is complete.
     Unsaid,
     Cut,
 }
 
-/// By what everything closes.
+/// Why everything closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
-    /// The terminal marker: choices without a reason are over as well.
+    /// The terminal marker arrived, which also ends choices without a finish reason.
     Marked,
-    /// Every choice gave its reason.
+    /// Every choice has a finish reason.
     Reasoned,
-    /// The end that a policy assumes: nothing is open, and a choice without a reason has none.
+    /// The policy assumes the end: nothing is open, and choices without a finish reason get none.
     Unsaid,
-    /// The stream was cut; only choices with a reason are over.
+    /// The stream was cut; only choices with a finish reason have ended.
     Cut,
 }
 
 impl Assembler {
-    /// A call, or text of one, was taken that no event has shown yet.
+    /// Returns true if accepted input is still held back, such as a call or text that no event has shown.
     pub(crate) fn owes(&self) -> bool {
         self.choices.owe()
     }
 
-    /// The terminal marker, or the end of a whole body.
+    /// Takes the terminal marker, or the end of a whole body.
     pub fn done(&mut self, out: &mut Output<'_>) -> Step {
         if self.over {
             return Ok(());
@@ -76,14 +77,14 @@ impl Assembler {
         self.over = true;
         self.close(out, Closing::Marked)?;
         if self.choices.is_empty() {
-            // Nothing was said, nor why.
+            // There is neither content nor a finish reason.
             out.diagnose(Code::FINISH_MISSING, None, "")?;
         }
         self.completeness = Completeness::Complete;
         Ok(())
     }
 
-    /// The end of the input.
+    /// Takes the end of the input.
     pub fn end(&mut self, out: &mut Output<'_>, rest: UnfinishedInput, input: InputEnd) -> Step {
         if self.over {
             return Ok(());
@@ -109,9 +110,9 @@ impl Assembler {
         }
     }
 
-    /// What an input that ends here came to.
+    /// Returns how to interpret an input that ends here.
     fn outcome(&self, assumes: MissingTerminal, rest: UnfinishedInput, input: InputEnd) -> Outcome {
-        // An unfinished event after the finish reason may hold more of the answer.
+        // An unfinished event after the finish reason may contain more of the response.
         if rest != UnfinishedInput::Nothing
             || input == InputEnd::Broken
             || self.end_on_wire == EndOnWire::BrokenOff
@@ -126,7 +127,7 @@ impl Assembler {
         }
     }
 
-    /// The input ended too early: what is open was cut. `code` is the one whose action raises it.
+    /// Closes everything after an input that ended too early. `code` is the diagnostic to report or raise.
     fn end_cut(
         &mut self,
         out: &mut Output<'_>,
@@ -158,7 +159,7 @@ impl Assembler {
         out.diagnose(code, None, place.name())
     }
 
-    /// The gateway sent an error: everything closes.
+    /// Takes an error that the gateway sent, and closes everything.
     pub fn upstream_error(
         &mut self,
         out: &mut Output<'_>,
@@ -188,7 +189,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Nothing was said yet, and no error either.
+    /// Returns true if neither content nor an error has arrived.
     pub(crate) fn is_blank(&self) -> bool {
         self.choices.is_empty() && self.error.is_none()
     }
@@ -197,7 +198,7 @@ impl Assembler {
         self.completeness
     }
 
-    /// Everything closes.
+    /// Closes all choices.
     fn close(&mut self, out: &mut Output<'_>, closing: Closing) -> Step {
         self.choices.sort_by_key(|choice| choice.index);
         let mut desk = RuleContext {
@@ -259,7 +260,8 @@ impl Assembler {
         parts
     }
 
-    /// The ends of choices without a reason, where the end is assumed: as they would be with the marker.
+    /// Emits the `Finished` event of each choice without a finish reason, if the end is assumed: the same event as with
+    /// a terminal marker.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         if self.completeness == Completeness::Assumed {
             let choices = self.choices.iter();
@@ -269,7 +271,7 @@ impl Assembler {
         }
     }
 
-    /// The argument text of a call as far as deltas showed it; `None` if no call with that part was shown.
+    /// Returns the argument text of a call as far as deltas showed it, or `None` if no call with that part was shown.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         let calls = self.choices.iter().flat_map(|choice| &choice.calls);
         let call = calls
@@ -279,7 +281,7 @@ impl Assembler {
         Some(text_of(shown.unwrap_or_default()))
     }
 
-    /// The close events that rebuild the answer as it stands.
+    /// Emits the close events from which the current response can be rebuilt.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         if let Some(started) = &self.started {
             sink.event(&started.event());
@@ -301,7 +303,8 @@ impl Assembler {
     }
 }
 
-/// The parts of a choice in order, then its calls. Text after that opens a new part, calls are late.
+/// Closes the parts of a choice in order, then its calls. Text that arrives later opens a new part; later calls are
+/// reported as late.
 pub fn close_choice(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -326,7 +329,7 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> Step {
         None => {
             out.diagnose(Code::FINISH_MISSING, None, "")?;
             if concluded == "tool_calls" {
-                out.touch("finish_missing"); // readers run calls only where the reason is that there are some
+                out.touch("finish_missing"); // clients run calls only if the finish reason is `tool_calls`
             }
         }
         Some(raw) if choice.finish.reason != Some(concluded) && !choice.finish.natural => {
@@ -338,7 +341,8 @@ fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> Step {
     Ok(())
 }
 
-/// How far the choice came. What the wire closed without a reason is closed, and no more.
+/// Returns how complete the choice is. Without a finish reason it is at best `Closed`, even if the wire closed
+/// everything.
 fn end_of(choice: &Choice) -> ChoiceEnd {
     let mut calls = choice
         .shown()

@@ -1,6 +1,6 @@
-//! Finish reasons: which of several holds, and what it means beside the calls that are there.
+//! Finish reasons: chooses among several reasons and reconciles the reason with the calls of the choice.
 //!
-//! The table of words comes from outside (each dialect has its own). It knows no parts.
+//! Each dialect has its own table that maps its words to reasons.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::FinishState;
@@ -10,7 +10,7 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
-/// How little is left of the answer: of two reasons the heavier one holds.
+/// Rank of a finish reason by how incomplete it leaves the response. Of two reasons, the one with the higher rank wins.
 fn weight(reason: &str) -> u8 {
     match reason {
         "stop" | "tool_calls" => 0,
@@ -19,20 +19,21 @@ fn weight(reason: &str) -> u8 {
     }
 }
 
-/// What the end of a choice says about its calls that are still open.
+/// What the end of a choice implies for its open calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsEnd {
-    /// A reason was sent, and it is one of success: a call without arguments is whole.
+    /// A finish reason of success was sent: a call without arguments is complete.
     Success,
-    /// No reason was sent, but something stands for the end.
+    /// No finish reason was sent, but the stream has ended.
     Unsaid,
-    /// The reason says that the answer is not whole: what is unfinished is no mistake.
+    /// The finish reason means that the response is incomplete, so an unfinished call is not an anomaly.
     Unfinished,
     /// The input ended too early.
     Cut,
 }
 
-/// The same for a choice with that reason. `ended`: the stream has an end, also for a choice without a reason.
+/// Returns what a choice with this finish reason implies for its open calls. `ended`: the stream has ended, even for
+/// choices without a finish reason.
 pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     match finish.reason {
         Some("stop" | "tool_calls") => CallsEnd::Success,
@@ -42,9 +43,9 @@ pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     }
 }
 
-/// One reason as sent, and what the table says it is: the first holds, unless a later one that is known is worse.
+/// Records a finish reason, as sent and as mapped. The first reason wins, unless a later mapped one has a higher rank.
 ///
-/// "natural" is a word for every end that nobody forced: stop, or calls where there are some.
+/// "natural" stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
 pub fn take_reason(
     out: &mut Output<'_>,
     choice: &mut Choice,
@@ -81,9 +82,10 @@ pub fn take_reason(
     Ok(())
 }
 
-/// What the choice's end comes to: `calls` of the client are a reason, and no calls are none.
+/// Returns the final reason of a choice. Unanswered client `calls` turn `stop` or a missing reason into `tool_calls`;
+/// `tool_calls` without calls becomes `stop`.
 ///
-/// Calls that were answered in the stream itself (AI SDK: the server ran them, and went on) leave any reason as it is.
+/// Calls that were answered in the stream itself (AI SDK: the server ran them and continued) do not change the reason.
 pub fn conclude(finish: &FinishState, calls: &[&Call]) -> &'static str {
     let waits = calls.iter().any(|call| !call.answered);
     match finish.reason {

@@ -1,4 +1,4 @@
-//! Calls that the wire itself opens and closes: their wire deltas. The rest of the `Assembler`, beside `items`.
+//! Assembles calls that the wire itself opens and closes: their wire deltas. Complements `items`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -39,7 +39,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 impl Assembler {
-    /// A call is announced. Its arguments: what the opening carries already, a snapshot.
+    /// Opens a call. Its arguments are those that the opening event already carries, a snapshot.
     pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -80,7 +80,7 @@ impl Assembler {
                 let repeats = again && !undecided(item);
                 let parts = &mut choice.textual.parts;
                 let other = choice.book.learn(&mut desk, item, &address, parts)?;
-                // Announced again says it.
+                // The id of a repeated announcement is not reported as unstable.
                 let other = other.filter(|_| !again);
                 note_ids(&mut desk, choice, item, &address, other)?;
                 if repeats {
@@ -105,7 +105,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// A piece of a call's arguments.
+    /// Appends a piece of a call's arguments.
     pub fn call_text(
         &mut self,
         out: &mut Output<'_>,
@@ -135,7 +135,7 @@ impl Assembler {
         add_arguments(&mut desk, choice, item, &text, address.index)
     }
 
-    /// The whole arguments of a call, said with authority; it is not closed by that.
+    /// Sets the whole arguments of a call, which replace what was streamed. Does not close the call.
     pub fn call_value(
         &mut self,
         out: &mut Output<'_>,
@@ -154,7 +154,7 @@ impl Assembler {
         }
     }
 
-    /// No more pieces of a call's arguments are announced; its close is still to come.
+    /// Records that a call receives no more pieces of arguments. Its close is still to come.
     pub fn call_paused(&mut self, out: &mut Output<'_>, choice: i32, address: Address<'_>) -> Step {
         let Some(At { choice, desk }) = self.item_choice(out, choice)? else {
             return Ok(());
@@ -168,7 +168,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// A call is whole; it is created if nobody announced it. Its arguments None: as they were streamed.
+    /// Closes a call; creates it if it was not announced. Without arguments, the streamed arguments are final.
     pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -197,7 +197,8 @@ impl Assembler {
                 return true;
             };
             again = call.verdict.is_some() && by_call_id;
-            // A whole call in one delta (AI SDK), or another item (Responses): the id is used again, with other arguments.
+            // With other arguments, it is a new call that reuses the id: sent whole in one delta (AI SDK) or as another
+            // item (Responses).
             !again || says(call, arguments)
         });
         let item = match known {
@@ -231,7 +232,7 @@ impl Assembler {
         told(&mut desk, choice, item, name, &call)
     }
 
-    /// A terminal list tells a call again.
+    /// Applies a call from a terminal list.
     pub fn restate_call(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -268,7 +269,8 @@ fn traits<'a>(call: &CallSaid<'_>, metadata: Option<&'a str>) -> Traits<'a> {
     }
 }
 
-/// What led to the item is the id of its call: the address names no item, or another one that shares it.
+/// Returns true if the address led to the item by its call id: it has no item id, or that of another item with this
+/// call id.
 fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(item_id), Some(item)) = (address.item_id, choice.book.get(item)) else {
         return address.item_id.is_none();
@@ -282,7 +284,7 @@ fn announce(choice: &mut Choice, item: usize) {
     }
 }
 
-/// The wire told the item's call as a whole.
+/// Applies a call that the wire sent whole, and closes its item.
 fn told(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

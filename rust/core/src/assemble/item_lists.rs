@@ -1,6 +1,6 @@
-//! The list of parts that the close of an item has, or a terminal list of items; the rest of the `Assembler`.
+//! Applies the list of parts from the close of an item or from a terminal list.
 //!
-//! Which part an entry is, is decided for all entries of one kind together, in `resolve/listed_parts`.
+//! All entries of one kind are matched with parts together, in `resolve/listed_parts`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -22,7 +22,7 @@ use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 
-/// An item whose parts were told more often than this is told no more: a list costs the text of the item.
+/// Maximum number of lists that are applied to one item, because each one costs as much as the text of the item.
 const MAX_LISTS: u8 = 16;
 
 type Sort = (ItemKind, Channel, &'static str);
@@ -31,13 +31,13 @@ type Sort = (ItemKind, Channel, &'static str);
 #[derive(Debug)]
 struct Group {
     entries: Vec<usize>,
-    /// `None`: every entry finds its own part.
+    /// `None`: each entry is matched with a part on its own.
     list: Option<TextList>,
     told: usize,
 }
 
 impl Assembler {
-    /// The parts of an item, whole. `again`: in a terminal list, which only repeats.
+    /// Applies the whole parts of an item. `again`: they come from a terminal list, which only repeats.
     pub fn parts_listed(
         &mut self,
         out: &mut Output<'_>,
@@ -102,7 +102,7 @@ impl Assembler {
             .try_for_each(|list| list.end(&mut desk, choice))
     }
 
-    /// An entry of a terminal list whose item is not known by its id.
+    /// Applies an entry of a terminal list whose item cannot be found by its id.
     fn restate_alone(&mut self, out: &mut Output<'_>, entry: &ListedPart<'_>, text: &str) -> Step {
         if entry.annotations.is_some() {
             let attributes = PartAttributes {
@@ -116,7 +116,8 @@ impl Assembler {
     }
 }
 
-/// What the entries of one kind make of the parts of their item. `None`: each is told alone, or, of a close, says nothing.
+/// Matches the entries of one kind with the parts of their item. Returns `None` if they cannot be matched together:
+/// each entry of a terminal list is then applied on its own, and the entries of a close are ignored.
 fn list_of(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -154,7 +155,8 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// The item at the place of the list, or the latest one, if it has more than one part and all of the text, under another id.
+/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the entries.
+/// Its id may differ from the one in the list. Requires several entries or parts.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let book = &choice.book;
     let here = [

@@ -1,10 +1,9 @@
-//! Parts that the wire itself opens and closes: the wire deltas of every dialect but Chat.
+//! Assembles parts that the wire itself opens and closes: the wire deltas of every dialect except Chat.
 //!
-//! An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK id. It holds one call
-//! or text-like parts. Every method is one wire delta; the rest of the `Assembler`, with `item_deltas_calls`. Which item an
-//! address means is said in `book`, what becomes of a part in `item_text`, of a call in `item_call`, of a call that is
-//! announced twice in `reannounced`, of a terminal list in `terminal_items`. `metadata` is the text of a JSON object, everywhere.
-//! It knows no dialect.
+//! An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK block. It holds
+//! one call or text-like parts. Each method takes one wire delta; `item_deltas_calls` has those for calls. `item_index`
+//! finds the item of an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call
+//! that is announced twice, and `terminal_items` a terminal list. `metadata` is always the text of a JSON object.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -49,7 +48,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 impl Assembler {
-    /// The choice, or `None` where nothing of it counts any more.
+    /// Returns the choice, or `None` if it is closed or the stream has ended.
     pub(crate) fn item_choice<'a, 'o>(
         &'a mut self,
         out: &'a mut Output<'o>,
@@ -66,7 +65,7 @@ impl Assembler {
         Ok(Some(at))
     }
 
-    /// An item that has no part yet.
+    /// Opens an item that has no part yet.
     pub fn item_opened(
         &mut self,
         out: &mut Output<'_>,
@@ -103,7 +102,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// A part opens. `text`: what the opening carries already, a snapshot.
+    /// Opens a part. `text` is the text that the opening event already carries, a snapshot.
     pub fn part_opened(
         &mut self,
         out: &mut Output<'_>,
@@ -121,7 +120,7 @@ impl Assembler {
             known.is_some_and(|(one, part)| part.open && one.sub == at.address.sub)
         });
         if let Some(spot) = known {
-            // It is there already: announced twice, or deltas came first.
+            // The part exists already: it was announced twice, or its deltas arrived first.
             return put_metadata(&mut desk, choice, spot, metadata);
         }
         fill(choice, item);
@@ -129,7 +128,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// A piece of a part's text; opens what is not known.
+    /// Appends a piece of a part's text. Opens the part if it does not exist.
     pub fn part_text(
         &mut self,
         out: &mut Output<'_>,
@@ -147,7 +146,7 @@ impl Assembler {
             return Ok(());
         }
         if found.is_none() && at.address.index.is_some() && !desk.shared.ids_optional {
-            desk.out.touch("not_opened"); // its opening is missing; Gemini has none
+            desk.out.touch("not_opened"); // the opening event is missing; Gemini has none
         }
         let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
         let spot = match known_part(choice, item, &at) {
@@ -161,7 +160,7 @@ impl Assembler {
         add_text(&mut desk, choice, spot, text, at.address.sub, metadata)
     }
 
-    /// The whole text of a part, said with authority; it is not closed by that.
+    /// Sets the whole text of a part, which replaces what was streamed. Does not close the part.
     pub fn part_value(
         &mut self,
         out: &mut Output<'_>,
@@ -189,7 +188,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// What hangs on a part.
+    /// Adds annotations, a signature and other attributes to a part.
     pub fn part_attributes(
         &mut self,
         out: &mut Output<'_>,
@@ -229,7 +228,7 @@ impl Assembler {
         desk.say(Code::LATE_DELTA, part.part)
     }
 
-    /// A part is whole. `text` None: as it was streamed.
+    /// Closes a part. Without `text`, the streamed text is final.
     pub fn part_closed(
         &mut self,
         out: &mut Output<'_>,
@@ -252,7 +251,8 @@ impl Assembler {
             None if text.is_none() => return Ok(()),
             None => opened(&mut desk, choice, item, make(&at))?,
         };
-        // An item that was opened by itself, or numbers its parts, has a close of its own.
+        // An item that was opened by an event of its own, or whose parts are numbered, also has a close event of its
+        // own.
         let alone = choice
             .book
             .get(item)
@@ -266,7 +266,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// An item is whole, with all that is in it. `kind` None: whatever is open there.
+    /// Closes an item and everything in it. Without `kind`, closes whichever item is open at the address.
     pub fn item_closed(
         &mut self,
         out: &mut Output<'_>,
@@ -315,7 +315,7 @@ impl Assembler {
         let Some(index) = address.index.filter(|_| kind.is_none()) else {
             return Ok(());
         };
-        // Deltas of another type opened parts of their own in the block.
+        // Deltas of another type may have opened parts of their own in the same block.
         choice
             .book
             .open_at(index)
@@ -323,7 +323,8 @@ impl Assembler {
             .try_for_each(|other| end_item(&mut desk, choice, other, None, None))
     }
 
-    /// A terminal list tells a part again: what is missing is made, what is open closes, nothing is appended.
+    /// Applies a part from a terminal list: creates the part if it is missing and closes it if it is open, but never
+    /// appends.
     pub fn restate_part(
         &mut self,
         out: &mut Output<'_>,
@@ -359,12 +360,12 @@ impl Assembler {
         close_part(&mut desk, choice, spot, metadata, alone)
     }
 
-    /// Ids and indexes may be used again for other items. Texts that are open are over; calls wait for the end.
+    /// Ends a step: ids and indexes may be reused for other items. Closes open text; open calls wait for the end.
     pub fn forget_addresses(&mut self, out: &mut Output<'_>, choice: i32) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        // Of the steps before only calls are open, and those wait.
+        // Earlier steps left only calls open, and those wait for the end.
         for item in choice.book.opened_here() {
             let record = choice.book.get(item);
             if record.is_some_and(|item| item.first.is_some() || item.kind != ItemKind::Call) {
@@ -377,7 +378,7 @@ impl Assembler {
     }
 }
 
-/// With what of its address can be evidence.
+/// Returns the part reference with only the usable members of its address.
 pub(crate) fn cleared<'a>(desk: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
     PartAt {
         address: usable(desk, &at.address),
@@ -398,7 +399,8 @@ pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option
     choice.book.find(calls, at.kind, &at.address, purpose)
 }
 
-/// A thought came to the index of one that is closed. No id says that it is the same, so it is another one.
+/// Returns true if the item is a closed reasoning item and neither it nor the address has an id. A delta at its index
+/// then belongs to a new item, because no id links it to the closed one.
 pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let ids = |item: &Item| item.item_id.is_some() || address.item_id.is_some();
     let item = choice.book.get(item);

@@ -1,8 +1,9 @@
-//! Wire deltas to events: the parts and calls of one stream, its end, and what it came to.
+//! Turns wire deltas into events: assembles the parts and calls of one stream and determines how it ended.
 //!
-//! `Assembler` is the facade: every method is one wire delta of a decoder. It knows no dialect and no framing; the identity
-//! rules stand in `by_evidence`, the argument rules in `arguments`, the close in `close_calls`. Events and diagnostics leave
-//! through `Out`. Parts and calls that the wire itself opens and closes come in through `items`.
+//! `Assembler` is the facade: each method takes one wire delta from a decoder. It depends on no dialect and no framing.
+//! The identity rules are in `by_evidence`, the argument rules in `arguments`, the close rules in `close_calls`. Events
+//! and diagnostics leave through `Output`. The methods for parts and calls that the wire itself opens and closes are in
+//! `items`.
 
 pub(crate) mod append;
 pub(crate) mod append_items;
@@ -64,30 +65,30 @@ use serde_json::Value;
 pub struct Assembler {
     shared: Shared,
     choices: Choices,
-    /// Changes with whatever happens to a choice, but for the next piece of what is under way.
+    /// Incremented by every operation on a choice, except one that appends the next piece to an open part or call.
     turn: ChangeCounter,
     attached: LazyBox<Attachments>,
     started: Option<Box<StartRecord>>,
     usage: Option<Box<UsageRecord>>,
     error: Option<Box<ErrorRecord>>,
     end_on_wire: EndOnWire,
-    /// Nothing that comes now counts.
+    /// The stream has ended; later deltas are ignored.
     over: bool,
     completeness: Completeness,
 }
 
-/// What the wire said about its end, beside the terminal marker and the reasons of the choices.
+/// What the wire reported about its end, apart from the terminal marker and the finish reasons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EndOnWire {
     #[default]
     Unsaid,
-    /// The dialect has no terminal marker, and an input that ends here ends with the answer.
+    /// The dialect has no terminal marker, and an input that ends here is complete.
     Whole,
-    /// It broke off: whatever was closed, the answer is not whole.
+    /// The wire reported that it broke off: the response is truncated, even if everything was closed.
     BrokenOff,
 }
 
-/// The choice of that index, and what its rules work at.
+/// A choice and the context that its rules run in.
 pub(crate) struct At<'a, 'o> {
     choice: &'a mut Choice,
     desk: RuleContext<'a, 'o>,
@@ -127,7 +128,7 @@ impl Assembler {
 
     // The response
 
-    /// The first chunk: what the response calls itself.
+    /// Records the metadata of the response from its first chunk and emits `ResponseStarted`, once per stream.
     pub fn started(
         &mut self,
         out: &mut Output<'_>,
@@ -144,12 +145,12 @@ impl Assembler {
         Ok(())
     }
 
-    /// The metadata of the first chunk.
+    /// Returns the metadata of the first chunk.
     pub fn start_metadata(&self) -> Option<&str> {
         self.started.as_ref()?.metadata()
     }
 
-    /// Token counts. The last that says something holds; they are never summed.
+    /// Records token counts. The last counts that are not blank replace earlier ones; counts are never summed.
     pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> Step {
         let record = UsageRecord::new(usage);
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
@@ -162,7 +163,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Token counts that come in pieces: of each, the last that was said holds. They are never summed.
+    /// Merges token counts that arrive in several payloads. For each number, the last value wins; numbers are never
+    /// summed.
     pub fn merge_usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> Step {
         if self.over {
             return Ok(());
@@ -175,19 +177,19 @@ impl Assembler {
         desk.spend_text(more)
     }
 
-    /// Which dialect speaks: whether ids are optional there.
+    /// Sets the dialect, which determines whether its calls may lack an id.
     pub fn speak(&mut self, dialect: &str) {
         let facts = spec::dialects().get(dialect);
         let optional = facts.and_then(|facts| facts.get("ids_optional"));
         self.shared.ids_optional = optional.and_then(Value::as_bool).unwrap_or(false);
     }
 
-    /// Nothing that comes now counts.
+    /// Returns true if the stream has ended, so that later deltas are ignored.
     fn is_over(&self) -> bool {
         self.over
     }
 
-    /// A payload or a member that nobody knows.
+    /// Reports a payload or member that the decoder does not recognize.
     pub fn unknown(&mut self, out: &mut Output<'_>, event: Option<&str>, raw: &[u8]) -> Step {
         out.unknown(event, raw);
         Ok(())
@@ -195,7 +197,7 @@ impl Assembler {
 
     // Text
 
-    /// A piece of text.
+    /// Appends a piece of text.
     #[inline]
     pub fn text(
         &mut self,
@@ -207,7 +209,7 @@ impl Assembler {
         self.textual(out, choice, Channel::Text, "raw", text, metadata)
     }
 
-    /// A piece of reasoning.
+    /// Appends a piece of reasoning.
     pub fn reasoning(
         &mut self,
         out: &mut Output<'_>,
@@ -219,7 +221,7 @@ impl Assembler {
         self.textual(out, choice, Channel::Reasoning, kind, text, metadata)
     }
 
-    /// A piece of a refusal.
+    /// Appends a piece of a refusal.
     pub fn refusal(
         &mut self,
         out: &mut Output<'_>,
@@ -256,13 +258,13 @@ impl Assembler {
         }
     }
 
-    /// Whether the text is the whole of what the choice said, in two pieces or more (AM9).
+    /// Returns true if `text` equals all text of the choice so far and that text arrived in at least two pieces (AM9).
     pub fn restates(&self, choice: i32, text: &Text<'_>) -> bool {
         let choice = self.choices.find(choice);
         choice.is_some_and(|choice| choice.textual.restates(text))
     }
 
-    /// What the choice shows as its open text was reasoning.
+    /// Changes the type of the open text part to reasoning.
     pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> Step {
         if self.over {
             return Ok(());
@@ -271,7 +273,8 @@ impl Assembler {
         choice.textual.retype(&mut desk)
     }
 
-    /// Attributes of the open or the next reasoning part of the choice. `details` is the text of a JSON array.
+    /// Adds attributes to the open reasoning part of the choice, or to the next one. `details` is the text of a JSON
+    /// array.
     pub fn reasoning_attributes(
         &mut self,
         out: &mut Output<'_>,
@@ -292,7 +295,7 @@ impl Assembler {
         choice.textual.attribute(&mut desk, attributes)
     }
 
-    /// Annotations of the open or the next text part: the text of a JSON array.
+    /// Adds annotations to the open text part, or to the next one. `list` is the text of a JSON array.
     pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> Step {
         if self.over {
             return Ok(());
@@ -303,7 +306,7 @@ impl Assembler {
 
     // Calls
 
-    /// One entry of a list of tool-call deltas.
+    /// Takes one entry of a list of tool-call deltas.
     #[inline]
     pub fn call(&mut self, out: &mut Output<'_>, index: i32, fragment: &Fragment<'_>) -> Step {
         if self.over {
@@ -325,7 +328,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// A whole message: corrects and completes what was streamed, or is all there is.
+    /// Takes a whole message, which corrects and completes the streamed parts or is the only content.
     pub fn message(&mut self, out: &mut Output<'_>, index: i32, message: Message<'_>) -> Step {
         if self.over {
             return Ok(());
@@ -344,14 +347,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// The choice starts again from nothing (AM10).
+    /// Restarts the choice from the beginning (AM10).
     pub fn restart(&mut self, out: &mut Output<'_>, index: i32) -> Step {
         if self.over {
             return Ok(());
         }
         let At { choice, mut desk } = self.at(out, index)?;
         if choice.closed {
-            // What was told as final stays.
+            // Content that was emitted as final cannot be withdrawn.
             return desk.out.diagnose(Code::LATE_DELTA, None, "");
         }
         desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
@@ -367,7 +370,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// The step of the answer starts again: it showed nothing, but for calls and results that were told as final.
+    /// Restarts the current step: discards its parts and calls, except calls and results that were emitted as final.
     pub fn restart_step(&mut self, out: &mut Output<'_>, index: i32) -> Step {
         let Some(At { choice, mut desk }) = self.item_choice(out, index)? else {
             return Ok(());
@@ -390,14 +393,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// The dialect has no terminal marker (Gemini): an input that ends at this place ends with the answer.
+    /// Marks this place as a valid end of the input, for a dialect without a terminal marker (Gemini).
     pub fn whole_here(&mut self) {
         if self.end_on_wire != EndOnWire::BrokenOff {
             self.end_on_wire = EndOnWire::Whole;
         }
     }
 
-    /// A call of the choice was told as final: the choice cannot start again as if nothing had been said.
+    /// Returns true if a call of the choice was emitted as final, so that the choice can no longer restart.
     pub fn has_told_call(&self, index: i32) -> bool {
         let choice = self.choices.find(index);
         choice.is_some_and(|choice| choice.has_told)
@@ -405,7 +408,7 @@ impl Assembler {
 
     // The end
 
-    /// Members that no event could carry: they go to the choice's `Finished`.
+    /// Keeps members that no event could carry, for the `Finished` event of the choice.
     pub fn choice_metadata(&mut self, out: &mut Output<'_>, index: i32, metadata: &str) -> Step {
         if self.over {
             return Ok(());
@@ -414,13 +417,13 @@ impl Assembler {
         leave(&mut desk, choice, metadata)
     }
 
-    /// The wire said that it broke off: whatever was closed, the answer is not whole.
+    /// Records that the wire reported a break: the response is truncated, even if everything was closed.
     pub fn cut(&mut self) {
         self.end_on_wire = EndOnWire::BrokenOff;
     }
 
-    /// The choice said why it ended; `reason` is what the dialect's table makes of it: `natural` is a word for every end
-    /// that nobody forced, stop, or calls where there are some.
+    /// Takes the finish reason of a choice. `reason` is `raw_reason` mapped by the dialect's table; `natural` stands
+    /// for any end that was not forced: `stop`, or `tool_calls` if there are calls.
     pub fn finish(
         &mut self,
         out: &mut Output<'_>,

@@ -1,6 +1,5 @@
-//! What of a stream's own events has to be kept for its snapshot: the start, the usage, the error.
-//!
-//! Owned copies that can show themselves as events again. They know no rule.
+//! Owned copies of the start, usage and error of a stream, kept for its snapshot. Each can be emitted as an event
+//! again.
 
 use crate::assemble::part::object_merge::RawMembers;
 use crate::model::event::Event;
@@ -52,7 +51,7 @@ impl StartRecord {
 pub struct UsageRecord {
     numbers: Usage<'static>,
     raw: Option<Box<str>>,
-    /// Of usage that comes in pieces: joined only when somebody asks, so that many cost no more.
+    /// Raw members of usage that arrives in several payloads. Joined only on demand, so that many payloads stay cheap.
     members: Option<Box<RawMembers>>,
 }
 
@@ -73,7 +72,7 @@ impl UsageRecord {
         }
     }
 
-    /// One more piece: of each number the last holds. How many bytes more are kept.
+    /// Merges further usage; for each number, the last value wins. Returns by how many bytes the kept data grew.
     pub fn merge(&mut self, usage: Usage<'_>) -> i64 {
         let known = &mut self.numbers;
         for (known, said) in [

@@ -1,6 +1,7 @@
-//! What all choices of one stream share: the settings, the numbering of parts, the caps, the ids in use.
+//! `Shared`: the state that all choices of one stream share, with settings, counters for the limits, and ids in use.
+//! `RuleContext`: this state and the output, which every rule works with.
 //!
-//! It counts and it says no; it knows no rule. `Desk` is what a rule works at: this, and the way out.
+//! The counters enforce the limits on calls, parts, arguments and text.
 
 use crate::assemble::part::call::Id;
 use crate::assemble::settings::Settings;
@@ -16,7 +17,7 @@ use crate::model::spec::Code;
 
 pub type Step = Result<(), Fault>;
 
-/// One per stream.
+/// State shared by all choices. One per stream.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub settings: LazyBox<Settings>,
@@ -25,21 +26,21 @@ pub struct Shared {
     calls: u64,
     argument_bytes: usize,
     text_bytes: i64,
-    /// On the wire, of any call.
+    /// Ids that occurred on the wire, for any call.
     pub ids_seen: Set<Id>,
-    /// To closed calls.
+    /// Ids given to closed calls.
     pub ids_given: LazyBox<Set<String>>,
     next_suffix: LazyBox<Map<String, u64>>,
-    /// The dialect's calls need no id.
+    /// The calls of the dialect may lack an id.
     pub ids_optional: bool,
-    /// The payloads that brought the last fragment of a call, and the last token counts.
+    /// Ordinals of the payloads with the last call fragment (`called_at`) and the last token counts (`counted_at`).
     pub called_at: u64,
     pub counted_at: Option<u64>,
 }
 
 blank!(Set<String>, Map<String, u64>);
 
-/// What a rule works at, for the length of one delta.
+/// The shared state and the output, borrowed for one delta.
 pub struct RuleContext<'a, 'o> {
     pub shared: &'a mut Shared,
     pub out: &'a mut Output<'o>,
@@ -54,7 +55,7 @@ impl RuleContext<'_, '_> {
         self.out.diagnose(code, Some(part), "")
     }
 
-    /// A fault where the value is beyond the cap.
+    /// Returns a fault if the limit is exceeded.
     fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> Step {
         match self.out.config.limits.value(name) {
             Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
@@ -62,12 +63,12 @@ impl RuleContext<'_, '_> {
         }
     }
 
-    /// The number of one more part.
+    /// Returns the number for a new part.
     pub fn next_part(&mut self) -> Result<u32, Fault> {
         self.out.next_part()
     }
 
-    /// One more item that the wire opens.
+    /// Counts an item that the wire opens.
     pub fn count_item(&mut self) -> Step {
         let items = self.shared.items;
         self.cap(LimitName::max_parts, |limit| items >= limit)?;
@@ -89,13 +90,13 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    /// Before a fragment of that size is looked at: it could not be kept in any form.
+    /// Checks the size of a fragment before it is examined: one above the limit could not be stored in any form.
     #[inline]
     pub fn check_piece(&self, size: usize) -> Step {
         self.cap(LimitName::max_arguments_bytes, |limit| size as u64 > limit)
     }
 
-    /// A call's text has changed its size, by no more than one fragment.
+    /// Checks the limits after one fragment changed the size of a call's text, and updates the total.
     #[inline]
     pub fn count_arguments(&mut self, before: usize, after: usize) -> Step {
         self.cap(LimitName::max_arguments_bytes, |limit| after as u64 > limit)?;
@@ -107,7 +108,7 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    /// So many bytes more of a call's text pass no cap.
+    /// Returns true if `more` further bytes of a call's text stay within the limits.
     #[inline]
     pub fn has_room_for_arguments(&self, before: usize, more: usize) -> bool {
         let limits = &self.out.config.limits;
@@ -120,7 +121,7 @@ impl RuleContext<'_, '_> {
             )
     }
 
-    /// Before `more` bytes of text, reasoning, refusal or metadata are kept.
+    /// Counts `more` bytes of text, reasoning, refusal or metadata, before they are stored.
     #[inline]
     pub fn spend_text(&mut self, more: i64) -> Step {
         let total = self.shared.text_bytes + more;
@@ -147,13 +148,14 @@ impl RuleContext<'_, '_> {
 }
 
 impl Shared {
-    /// Token counts came after the calls: the gateway counted an answer that was whole. Some gateways count in every
-    /// chunk, so counts beside a fragment show nothing.
+    /// Returns true if token counts arrived after the last call fragment, which shows that the gateway counted a
+    /// complete response. Counts in the same payload as a fragment show nothing, because some gateways send counts in
+    /// every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)
     }
 
-    /// A call's text has so many bytes more, for which there was room.
+    /// Adds `more` bytes of a call's text to the total, after `has_room_for_arguments` returned true.
     #[inline]
     pub fn add_arguments(&mut self, more: usize) {
         self.argument_bytes += more;
@@ -166,14 +168,13 @@ impl Shared {
         }
     }
 
-    /// The id of a call that got none: the same in every run.
+    /// Returns an id for a call that received none. It is the same in every run.
     pub fn minted_id(&self, part: u32) -> String {
         let seed = self.settings.seed.as_deref().unwrap_or("sw");
         format!("call_{seed}_{part}")
     }
 
-    /// A call that was told, here or in an earlier turn, has that id.
-    /// A call was announced under that id, here or in an earlier turn.
+    /// Returns true if a call has used the id, in this stream or in an earlier turn.
     pub fn is_used(&self, identity: &str) -> bool {
         self.ids_seen.contains(identity) || self.is_taken(identity)
     }
@@ -182,9 +183,10 @@ impl Shared {
         self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
     }
 
-    /// `wanted`, or the first of `wanted__2`, `wanted__3` … that is in use nowhere in the stream or before it.
+    /// Returns `wanted`, or the first of `wanted__2`, `wanted__3` … that is used neither in the stream nor in an
+    /// earlier turn.
     ///
-    /// An id from the wire need not be new on the wire; a minted one must be.
+    /// An id from the wire may already have occurred on the wire; a minted one must not have.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
         if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(wanted.as_str())) {
             return wanted;

@@ -1,6 +1,4 @@
-//! The tools of the request, as the rules ask about them.
-//!
-//! Plain data, read once from the config; it knows no stage.
+//! The tools of the request and other settings, arranged for lookup by the rules. Read once from the config.
 
 use crate::model::config::Config;
 use crate::model::lazy_box::LazyBox;
@@ -8,7 +6,7 @@ use crate::model::lazy_box::blank;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// As far as the caller told: names, and whether a schema says that a parameter is required.
+/// Tool names, each with whether its schema requires a parameter, as far as the caller supplied them.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     required: HashMap<String, bool>,
@@ -19,7 +17,7 @@ impl Tools {
         self.required.contains_key(name)
     }
 
-    /// Whether a tool's name begins with `head` and then `tail`.
+    /// Returns true if the name of a tool begins with `head` followed by `tail`.
     pub fn begins(&self, head: &str, tail: &str) -> bool {
         self.required.keys().any(|name| {
             name.strip_prefix(head)
@@ -27,25 +25,25 @@ impl Tools {
         })
     }
 
-    /// A call of this tool without arguments cannot be finished.
+    /// Returns true if a call of this tool cannot be complete without arguments.
     pub fn needs_arguments(&self, name: &str) -> bool {
         self.required.get(name).copied().unwrap_or(false)
     }
 }
 
-/// What of the config is looked up by key.
+/// The members of the config that are looked up by key.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub tools: Tools,
     pub known_call_ids: HashSet<String>,
-    /// Makes minted ids recognisable.
+    /// Included in minted ids, to make them recognizable.
     pub seed: Option<String>,
 }
 
 blank!(Settings);
 
 impl Settings {
-    /// Most callers say nothing of the kind.
+    /// Reads the settings from the config. Allocates nothing if it has none, which is the usual case.
     pub fn of(config: &Config) -> LazyBox<Settings> {
         if config.tools.is_none() && config.known_call_ids.is_empty() && config.seed.is_none() {
             return LazyBox::default();

@@ -1,6 +1,6 @@
-//! The answer as it stands: the authoritative close event of every part, from which a `Response` is folded.
+//! Emits the current response as close events, one for each part, from which a `Response` is built.
 //!
-//! Reads everything, changes nothing. Parts stand in order of first sight, but calls among themselves in their final order.
+//! Changes nothing. Parts are in order of first appearance, but calls among themselves are in their final order.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::finish_reason::conclude;
@@ -16,13 +16,13 @@ use crate::model::event::Sink;
 
 enum SnapshotPart<'a> {
     Attachments(&'a Record),
-    /// Before its close, what names the item of a text.
+    /// The start event of a text part, which carries its item id and precedes the close event.
     Named(&'a TextPart, i32),
     Text(&'a TextPart, i32),
     Call(&'a Call, i32),
 }
 
-/// The close event of every part of every choice.
+/// Emits the close event of every part of every choice.
 pub fn emit_parts(
     shared: &Shared,
     choices: &[&Choice],
@@ -66,7 +66,7 @@ pub fn emit_parts(
     }
 }
 
-/// The end of a choice, as it was told or would be.
+/// Emits the `Finished` event of a choice, as it was or would be emitted.
 pub fn emit_finished(choice: &Choice, give: impl FnOnce(&Event<'_>)) {
     let reason = choice.finish.concluded;
     let reason = reason.unwrap_or_else(|| conclude(&choice.finish, &choice.client_calls()));

@@ -1,9 +1,9 @@
-//! A terminal full message beside what was streamed: it is authoritative, so it corrects and completes, and never
-//! appends.
+//! Reconciles a terminal full message with the streamed content. The message is authoritative: it corrects and
+//! completes the streamed content instead of being appended to it.
 //!
-//! Also the only thing there is where a gateway answers a streaming request with a whole body. What it leaves out stays;
-//! what it says otherwise holds, unless it is empty, shrinks to {} or is no JSON object where the streamed arguments are
-//! one. It knows no identity rules of deltas: a message names its calls one by one.
+//! If a gateway answers a streaming request with a whole body, the message is the only content. What the message omits
+//! is kept. Where it differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON object
+//! although the streamed arguments are one. Each entry names its call, so the identity rules for deltas are not used.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::give;
@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// The whole message of one choice.
+/// Applies the whole message of one choice.
 pub fn reconcile(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -81,7 +81,7 @@ fn channel(
 fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>]) -> Step {
     choice.list_owners();
     let count = choice.calls.len();
-    // Many messages must not look through all calls each: one asks about no more than it has entries.
+    // Each message examines at most as many calls as it has entries, so that many messages do not scan all calls each.
     let streamed = choice.calls.iter().filter(|call| was_streamed(call));
     let streamed = streamed.take(fragments.len()).map(|call| call.slot);
     let streamed: Vec<usize> = streamed.collect();
@@ -124,7 +124,7 @@ fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragm
     }
     for slot in choice.take_changed(count) {
         if met.contains(&slot) {
-            choice.changed.insert(slot); // the next message may leave it out
+            choice.changed.insert(slot); // the next message may omit it
         } else if let Some(call) = choice.get_mut(slot)
             && was_streamed(call)
             && (!call.name.is_empty() || !call.is_empty())
@@ -137,7 +137,7 @@ fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragm
     Ok(())
 }
 
-/// A message's entry; its index is a place in the list at most, and says nothing that the list does not.
+/// Reads one entry of the message. Its index is ignored, because it can only repeat the position in the list.
 fn read<'a>(
     desk: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,
@@ -173,7 +173,7 @@ fn was_streamed(call: &Call) -> bool {
     !(call.dropped || call.tentative && call.is_empty())
 }
 
-/// The first call from there on that has the id of an entry, and that no entry before it meant.
+/// Returns the first call from slot `from` on that has the id of the entry and that no earlier entry matched.
 fn named(
     choice: &Choice,
     incoming: &Incoming<'_>,
@@ -188,7 +188,7 @@ fn named(
     })
 }
 
-/// The streamed call that an entry means otherwise: by an id that changed, by its place in the list.
+/// Returns the streamed call that the entry means under another first id: by an id that changed, or by its position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

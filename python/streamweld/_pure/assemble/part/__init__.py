@@ -1,1 +1,1 @@
-"""What is assembled: calls, texts and items, from their opening to their close."""
+"""The parts of a response while they are assembled: tool calls, texts and items, from opening to close."""

@@ -1,24 +1,25 @@
-"""One call's argument text: appends what keeps it JSON, and repairs, only where a plain append would break it.
+"""Argument text of one tool call: appends each fragment that keeps it valid JSON, and repairs it otherwise.
 
-The rules A1 to A8. The text is bytes (UTF-8) beside an incremental automaton; nothing is ever scanned again. Every
-comparison with the text so far costs at most the size of the fragment at hand, except the canonical form of a finished
-value, which is made once. It knows one call's text and nothing of ids, names, indexes or events.
+Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never scanned
+twice. A comparison with the text so far costs at most the length of the fragment, except for the canonical form of a
+finished value, which is computed once. Ids, names, indexes and events are handled elsewhere.
 
-    A1   text + fragment is a prefix of JSON, or JSON            append      (conformant streams: only this)
-    A2   the fragment says what the finished text says           keep
-    A3   the text is a placeholder, the fragment an object       replace     (not for a header, nor after a second
-                                                                              one; {} only out of one fragment)
-    A4   the fragment begins with the text                       extend, and expect it from now on
-    A4'  every fragment so far began with the one before         replace by the last one     (also at the end)
-    A5   the fragment is the one before                          keep
-    A5'  every fragment so far came exactly twice                replace by one of each      (also at the end)
-    A6   the text begins with the fragment                       hold: a replay or a restart, the next fragments tell
-    A7   the text is broken, the fragment is a whole object      replace     (not by {}, which says nothing)
-    A8   the text is whole, and none of the above                overflow: the caller decides
-         (also of the rest of a fragment in which the text became whole)
+    A1   text + fragment is JSON, or the beginning of JSON      append      (conformant streams: only this)
+    A2   the fragment repeats the finished text                 keep
+    A3   the text is a placeholder, the fragment is an object   replace     (not if it has a header or follows a
+                                                                             repeated header; `{}` counts only
+                                                                             if one fragment brought it whole)
+    A4   the fragment begins with the text so far               extend, and expect the same from later fragments
+    A4'  every fragment so far began with the one before        replace by the last one      (also at the end)
+    A5   the fragment equals the one before                     keep
+    A5'  every fragment so far came exactly twice               replace by one of each       (also at the end)
+    A6   the text begins with the fragment                      hold it back until later fragments decide
+    A7   the text is broken, the fragment is a whole object     replace     (not if the fragment is `{}`)
+    A8   the text is whole, and none of the above applies       overflow: the caller decides
+         (also for the rest of a fragment in which the text became whole)
 
-While several of these may still come true, only what all of them have in common is `settled`, and may be shown: a text
-that may be a placeholder or double-encoded is none of the arguments yet.
+While several of these rules may still apply, only the text that they have in common is settled and may be emitted. A
+text that may be a placeholder or double-encoded is not settled.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ __all__ = ["ArgumentText", "Change", "Push"]
 
 _NOTHING = (b"", b"null", b'""')
 _PLACEHOLDERS = (b"{}", b"null", b'""', b'"{}"')
-_LONGEST_PLACEHOLDER = 16  # with white space around it
+_LONGEST_PLACEHOLDER = 16  # length limit, including the white space around it
 _WHITE = b" \t\n\r"
 
 
 class Change(Enum):
-    """What became of a fragment."""
+    """Effect of a fragment on the argument text."""
 
-    GREW = "grew"  # the text has more at its end
-    REPLACED = "replaced"  # the text is another one
-    KEPT = "kept"  # nothing to add
-    HELD = "held"  # not decided yet
-    OVERFLOW = "overflow"  # it does not belong to a finished text
+    GREW = "grew"  # the fragment extended the text
+    REPLACED = "replaced"  # the text was replaced
+    KEPT = "kept"  # the text is unchanged
+    HELD = "held"  # undecided: the fragment is held back
+    OVERFLOW = "overflow"  # the fragment does not belong to the text, which is complete
 
 
 class Push(NamedTuple):
     change: Change
-    code: str | None = None  # the diagnostic of the repair
-    spill: bytes = b""  # OVERFLOW: the text that does not belong here
+    code: str | None = None  # diagnostic of the repair, if any
+    spill: bytes = b""  # text that does not belong to this call (OVERFLOW only)
 
 
 _GREW = Push(Change.GREW)
@@ -59,7 +60,7 @@ _KEPT = Push(Change.KEPT)
 
 
 class ArgumentText:
-    """The text of one call."""
+    """The argument text of one call."""
 
     __slots__ = (
         "_canonical",
@@ -86,22 +87,22 @@ class ArgumentText:
     def __init__(self, *, plain: bool = False) -> None:
         self.data: bytearray = bytearray()
         self.automaton: Automaton = Automaton()
-        self.plain = plain  # not JSON and never will be: only appended to
-        self.overflow = bytearray()  # what came behind a whole value and belongs nowhere
-        self.shadow = 0  # length of the beginning of the text that is arriving again
-        self.shadow_has_header = False  # it began with a fragment that carried the call's name
+        self.plain = plain  # the text is not JSON and cannot become JSON: fragments are only appended
+        self.overflow = bytearray()  # text after a complete value that belongs to no other call
+        self.shadow = 0  # length of the beginning of the text that was received again and is held back (A6)
+        self.shadow_has_header = False  # the repetition began with a fragment that carried the call's name
         self.shown = 0  # number of bytes of the text that were emitted
-        self.taken_back = False  # something else was: the text that was shown gave way to another one
-        self._count = 0  # fragments seen
-        self._first = 0  # length of the first one
-        self._last = 0  # where the last one begins in the text
-        self._cumulative = True  # A4': every fragment began with the one before ...
-        self._grown = False  # ... and one of them was longer
-        self._follows_growth = False  # A4 was seen: a fragment that begins with the text replaces it
+        self.taken_back = False  # the emitted text is no longer a prefix of the text, so a reset event is due
+        self._count = 0  # number of fragments received
+        self._first = 0  # length of the first fragment
+        self._last = 0  # byte offset at which the last fragment begins
+        self._cumulative = True  # A4': every fragment began with the one before
+        self._grown = False  # A4': at least one fragment was longer than the one before
+        self._follows_growth = False  # A4 applied: a later fragment that begins with the text replaces it
         self._cumulative_said = False
         self._doubles = True  # A5': every fragment came twice
-        self._doubled: _Single | None = None  # one of each, from the first pair on
-        self._follows_doubling = False  # A5' was seen: the second of a pair is dropped
+        self._doubled: _Single | None = None  # the text made of one fragment per pair, from the first pair on
+        self._follows_doubling = False  # A5' applied: the second fragment of each pair is dropped
         self._canonical: str | None = None
 
     @property
@@ -110,12 +111,12 @@ class ArgumentText:
 
     @property
     def complete(self) -> bool:
-        """One whole JSON value (a number that stands alone never is: more digits may come)."""
+        """True if the text is one complete JSON value. A bare number is never complete: more digits may follow."""
         return not self.plain and self.automaton.verdict == "complete"
 
     @property
     def unfinished(self) -> bool:
-        """A prefix of JSON, the empty text included."""
+        """True if the text is the incomplete beginning of a JSON value. The empty text counts."""
         return not self.plain and self.automaton.verdict == "prefix"
 
     @property
@@ -127,7 +128,7 @@ class ArgumentText:
 
     @property
     def settled(self) -> int:
-        """How many bytes of a JSON text hold in every reading that is still possible."""
+        """The number of bytes that are final under every rule that may still apply."""
         size = len(self.data)
         if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.gives_way()):
             return 0
@@ -139,24 +140,24 @@ class ArgumentText:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
 
     def gives_way(self) -> bool:
-        """A placeholder that an object may replace: `{}` is one only where it came whole, in one fragment."""
+        """Return True if an object may replace the text (A3). `{}` counts only if one fragment brought it whole."""
         if not self.is_placeholder():
             return False
         return self.says_nothing() or self._last == 0
 
     def says_nothing(self) -> bool:
-        """White space, null and "" stand for no arguments."""
+        """Return True if the text represents no arguments: white space, null or ""."""
         return not self.overflow and bytes(self.data).strip(_WHITE) in _NOTHING
 
     def is_blank(self) -> bool:
         return len(self.data) == 0 or (self.automaton.root is None and not self.plain and self.unfinished)
 
     def accepts(self, piece: bytes) -> bool:
-        """Whether a plain append keeps it JSON."""
+        """Return True if the text remains a prefix of JSON, or JSON, after appending the piece."""
         return not (self.plain or self.overflow or self.shadow) and self.automaton.after(piece).verdict != "broken"
 
     def repeats(self, piece: bytes) -> bool:
-        """A2: a whole fragment that says what the finished text says."""
+        """Return True if the piece repeats the finished text (A2): both are complete with equal canonical forms."""
         if not self.complete:
             return False
         if len(piece) == len(self.data) and self.data.startswith(piece):
@@ -167,21 +168,21 @@ class ArgumentText:
         return self.canonical() == canonical(piece.decode("utf-8", "replace"))
 
     def begins_with(self, piece: bytes) -> bool:
-        """A6: the finished or unfinished text begins with the fragment, and goes on."""
+        """Return True if the text begins with the fragment and is longer (A6)."""
         return 0 < len(piece) < len(self.data) and self.data.startswith(piece)
 
     def is_last(self, piece: bytes) -> bool:
-        """A5: the fragment is the one before."""
+        """Return True if the fragment equals the one before (A5)."""
         return len(piece) == len(self.data) - self._last and self.data.endswith(piece)
 
     def canonical(self) -> str:
-        """Of a complete text; made once."""
+        """Return the canonical form of the complete text. Computed once."""
         if self._canonical is None:
             self._canonical = canonical(self.text())
         return self._canonical
 
     def push(self, piece: bytes, *, header: bool = False) -> Push:
-        """One non-empty fragment. `header`: it came with a name."""
+        """Apply one non-empty fragment. `header`: the fragment carried a name."""
         if self.plain:
             self.data += piece
             return _GREW
@@ -207,29 +208,32 @@ class ArgumentText:
         return self._repair(piece, after, header=header)
 
     def begin_shadow(self, piece: bytes) -> None:
-        """R1e: a header came again with the beginning of the finished text."""
+        """Hold back a repeated header that came with the beginning of the finished text (R1e)."""
         self._hold(len(piece), has_header=True)
 
     def replace(self, data: bytes | bytearray) -> None:
-        """Another text, from outside: the close of a call, or a decision about two calls."""
+        """Replace the text from outside: by the closing value of a call, or after calls were split or joined."""
         self._become(bytearray(data))
         self.overflow.clear()
         self.shadow = 0
         self._cumulative = self._doubles = False
 
     def undo(self, size: int) -> None:
-        """A cap was passed: drop what is beyond `size`. The stream is over; only the text counts from here on."""
+        """Drop everything beyond `size` after a limit was exceeded.
+
+        Other fields are not updated, because the stream is over.
+        """
         del self.overflow[max(0, size - len(self.data)) :]
         del self.data[size:]
         self.shown = min(self.shown, len(self.data))
 
     def end(self) -> Push:
-        """No more fragments: what the hypotheses still say about an unfinished text, and about one that was held."""
+        """End the text: apply the hypotheses A4' and A5' to an unfinished text, and decide about held-back text."""
         single = self._doubled
         doubled = single is not None and self._count % 2 == 0 and single.pairs > 1 and single.is_object()
         if self.plain or self.complete or self.overflow or not self.data:
             if doubled:
-                # As sent it is JSON too: kept, but said.
+                # The text is also valid JSON as sent: keep it, but report the doubling.
                 return Push(Change.KEPT, "args_doubled")
             if self.shadow:
                 self.shadow = 0
@@ -251,7 +255,7 @@ class ArgumentText:
         return _KEPT
 
     def _observe(self, piece: bytes) -> None:
-        """Keep the two hypotheses up to date. A conformant stream drops both at its second fragment."""
+        """Update the cumulative and doubled hypotheses. A conformant stream refutes both with its second fragment."""
         if self._count:
             if self._cumulative:
                 before = len(self.data) - self._last
@@ -270,7 +274,7 @@ class ArgumentText:
         self._count += 1
 
     def _grow(self, piece: bytes) -> Push:
-        """A4: the fragment is the text so far and more."""
+        """Extend the text by a fragment that begins with the text so far (A4)."""
         if len(piece) == len(self.data):
             return _KEPT
         self.automaton.feed(piece[len(self.data) :])
@@ -284,14 +288,14 @@ class ArgumentText:
         return Push(Change.GREW, "args_cumulative")
 
     def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> Push:
-        """A2 to A8: a plain append would break the text."""
+        """Apply A2 to A8 to a fragment that would break the text."""
         if self.automaton.verdict == "broken":
             return self._broken(piece)
         if self.is_blank():
             head = self._whole_with(after)
             if head:
                 return self._split(piece, head)
-            # Not JSON from the first byte on: nothing to repair, ever.
+            # The text is not JSON from its first byte, so no repair can apply.
             self.data += piece
             self.automaton = after
             self.plain = after.root is None
@@ -334,9 +338,9 @@ class ArgumentText:
         return _GREW
 
     def _take_singles(self, single: _Single, piece: bytes) -> bool:
-        """A5': the text holds every fragment twice, and one of each goes on where it does not."""
+        """A5': use the text of one fragment per pair if it can continue where the full text would break."""
         if len(single.data) == len(self.data):
-            return False  # the second of the only pair: A5 keeps it out
+            return False  # the second fragment of the only pair: A5 drops it
         second = self._count % 2 == 0
         if (single.automaton if second else single.automaton.after(piece)).verdict == "broken":
             return False
@@ -348,12 +352,15 @@ class ArgumentText:
         return True
 
     def _whole_with(self, after: Automaton) -> int:
-        """How many bytes of the fragment end the object or array, if it broke only behind that."""
+        """Return how many bytes of the fragment complete the object or array if the text breaks only after; else 0."""
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0
 
     def _split(self, piece: bytes, head: int) -> Push:
-        """The fragment ends the value and goes on: never is the first of two values just taken."""
+        """Complete the value with the head of the fragment and return the rest as overflow.
+
+        Drops both hypotheses, so that the value just completed is never replaced.
+        """
         self._last = len(self.data)
         self.automaton.feed(piece[:head])
         self.data += piece[:head]
@@ -362,7 +369,7 @@ class ArgumentText:
         return Push(Change.OVERFLOW, None, piece[head:])
 
     def _broken(self, piece: bytes) -> Push:
-        """A7: only a whole object helps a text that is broken."""
+        """Handle a broken text (A7): only a whole, non-empty object replaces it."""
         if _is_object(piece) and not _is_empty_object(piece):
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_restart")
@@ -377,7 +384,7 @@ class ArgumentText:
         self._doubled = None
 
     def _shadowed(self, piece: bytes) -> Push:
-        """A6: the text so far is arriving a second time."""
+        """Compare a fragment with the rest of the text while the text is being repeated (A6)."""
         at = self.shadow
         rest = len(self.data) - at
         if len(piece) <= rest and self.data.startswith(piece, at):
@@ -400,7 +407,7 @@ class ArgumentText:
             self.shadow = 0
             return Push(Change.OVERFLOW, None, bytes(again))
         if Automaton().feed(bytes(again)) == "broken":
-            # Not even that: all of it, as it came.
+            # The repeated text is not valid by itself either: append all of it as received.
             self.shadow = 0
             return self._append_broken(bytes(again))
         self._become(again)
@@ -425,7 +432,7 @@ class ArgumentText:
 
 
 class _Single:
-    """One of each pair of fragments."""
+    """The text made of one fragment per pair."""
 
     __slots__ = ("automaton", "data", "pairs")
 

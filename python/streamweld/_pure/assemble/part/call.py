@@ -1,7 +1,6 @@
-"""One tool call under way: who it is, what it says, and what of it was shown.
+"""State of one tool call in progress: identity, arguments, and what was emitted.
 
-A record with questions about itself. The rules that change it stand in `by_evidence`, `route_fragment` and
-`close_calls`; its events in `call_events`.
+Contains state and queries only. `route_fragment` and `close_calls` change it; `call_events` emits its events.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_ALIASES", "Call", "Verdict"]
 
-MAX_ALIASES = 64  # a new id in every delta must not fill the memory; the index or the order still finds the call
+MAX_ALIASES = 64  # bounds the memory of a stream with a new id in every delta
 
 
 class Verdict:
-    """What a closed call came to."""
+    """Final result of a closed call."""
 
     __slots__ = ("aliases", "arguments", "call_id", "raw_arguments", "reason", "state")
 
@@ -46,7 +45,7 @@ class Verdict:
 
 
 class Call:
-    """One call of one choice."""
+    """One tool call of one choice."""
 
     __slots__ = (
         "aliases",
@@ -90,48 +89,48 @@ class Call:
     )
 
     def __init__(self, slot: int, part: int, *, custom: bool) -> None:
-        self.slot = slot  # its number among the calls of the choice
+        self.slot = slot  # index among the calls of the choice
         self.part = part
-        self.id: str | None = None  # the first one on the wire
-        self.aliases: list[str] = []  # further ids, in order
+        self.id: str | None = None  # first id received
+        self.aliases: list[str] = []  # further ids, in order of arrival
         self.last_id: str | None = None
-        self.first: Call | None = None  # the call that had its id before
-        self.keeps_id = False  # a later call with its id was told before it: the id is nobody else's
+        self.first: Call | None = None  # an earlier call that had the same id
+        self.keeps_id = False  # a later call with the same id was closed first, and the id is reserved for this one
         self.id_changed = False
-        self.item_id: str | None = None  # what the wire calls its item
-        self.provider_executed = False  # the provider runs it, not the client
+        self.item_id: str | None = None  # item id on the wire
+        self.provider_executed = False  # the provider executes the call, not the client
         self.name = ""
-        self.index: int | None = None  # the first index that it was addressed by
+        self.index: int | None = None  # first index that addressed the call
         self.indexes: set[int] = set()
         self.custom = custom
         self.text = ArgumentText(plain=custom)
         self.joiner = Joiner()
         self.object_arguments = False  # the text is that of an object payload
-        self.merge: ObjectMerge | None = None  # several object payloads: this is the text
+        self.merge: ObjectMerge | None = None  # result of merging several object payloads; takes the place of the text
         self.metadata: RawMembers | None = None
-        self.fork: SharedId | None = None  # AM3 is open
-        self.tentative = False  # dropped unless arguments come (R1c)
+        self.fork: SharedId | None = None  # texts per index while AM3 is undecided
+        self.tentative = False  # the call is dropped unless arguments arrive (R1c)
         self.suspect = False  # displaced from its index while still empty (AM1)
-        self.answered = False  # its result came in the same stream: nobody is to run it any more
-        self.announced_again: set[int | None] = set()  # R1g: indexes under which a header came again
+        self.answered = False  # the stream contains the result of the call, so the client must not execute it
+        self.announced_again: set[int | None] = set()  # indexes under which a header was repeated (R1g)
         self.name_conflict_said = False
-        self.guess_said: set[str] = set()  # named ambiguities that were said of it
-        self.conflict_said = False  # a terminal message left it out
-        self.contested: str | None = None  # the named ambiguity that the next piece without an id stands in
-        self.refused = False  # the sender itself says that its input is none that the tool takes
-        self.late = False  # something of it came behind the finish reason
+        self.guess_said: set[str] = set()  # named ambiguities (AM…) already reported for this call
+        self.conflict_said = False  # a conflict with the terminal message was already reported
+        self.contested: str | None = None  # named ambiguity to report if the next piece without an id goes to this call
+        self.refused = False  # the sender itself marked the input as invalid for the tool
+        self.late = False  # part of the call arrived after the finish reason
         self.index_said = False
         self.dropped = False
-        self.ended = False  # the wire closed it
-        self.unopened = False  # its close was the first that was seen of it
-        self.started = False  # it was shown; how much of its text was, the text keeps
-        self.held_back = False  # show none of the text before the close: object payloads may yet be merged
-        self.raw: str | None = None  # the text on the wire, where the close replaced it by what it stands for
+        self.ended = False  # the wire closed the call
+        self.unopened = False  # the closing event was the first one for this call
+        self.started = False  # `ToolCallStarted` was emitted; `text.shown` counts the emitted text
+        self.held_back = False  # emit no text before the close, because further object payloads may be merged into it
+        self.raw: str | None = None  # text as received, if the close replaced it (null, "" or double-encoded JSON)
         self.verdict: Verdict | None = None
 
     @property
     def complete(self) -> bool:
-        """Its arguments are one whole JSON value."""
+        """True if the arguments are one complete JSON value."""
         return self.merge is not None or self.text.complete
 
     @property
@@ -140,7 +139,10 @@ class Call:
 
     @property
     def settled(self) -> int:
-        """How many bytes of its text may be shown: nothing that comes can make them another call's, or others."""
+        """How many bytes of the text may be emitted.
+
+        Later fragments can neither change them nor move them to another call.
+        """
         if self.custom:
             return len(self.text.data)
         divides = self.fork is not None and not self.fork.closed
@@ -150,32 +152,38 @@ class Call:
         return identity == self.id or identity in self.aliases
 
     def repeats(self, piece: bytes) -> bool:
-        """The payload says what the finished call says."""
+        """Return True if the payload repeats the arguments of the finished call."""
         if self.merge is not None:
             return self.merge.says(piece.decode("utf-8", "replace"))
         return self.text.repeats(piece)
 
     def accepts(self, piece: bytes) -> bool:
-        """The payload, appended, keeps the arguments JSON (or it has nothing to break)."""
+        """Return True if the arguments remain valid JSON, or a prefix of it, after appending the payload.
+
+        True for an empty payload.
+        """
         return self.merge is None and (not piece or self.text.accepts(piece))
 
     def suits(self, piece: bytes, *, custom: bool) -> bool:
-        """Free-form text and JSON share no call; one without text yet can be of either type."""
+        """Return True if the piece may belong to the call by type.
+
+        Free-form text and JSON never mix; a call without text accepts either.
+        """
         return not piece or self.custom == custom or (self.empty and not self.joiner.held)
 
     def settle_type(self, *, custom: bool) -> None:
-        """The first piece of its text says of which type it is."""
+        """Set the type of the call, JSON or free-form, from the first piece of its text."""
         if self.custom != custom and self.empty:
             self.custom = custom
             self.text = ArgumentText(plain=custom)
             self.fork = None
 
     def takes(self, piece: bytes, *, custom: bool) -> bool:
-        """A piece of that type can be the call's next one. Free-form text has nothing that could break."""
+        """Return True if a piece of that type can be the next one of this call. Any free-form text can be."""
         return not piece or (self.custom == custom and (custom or self.accepts(piece)))
 
     def progress(self, piece: bytes) -> Progress:
-        """How far the arguments are for a name that arrives with that payload."""
+        """Return the progress of the arguments, to judge a name that arrives with this payload."""
         if self.complete:
             return "over"
         if self.empty:
@@ -184,11 +192,11 @@ class Call:
         return "over" if starts else "started"
 
     def canonical(self) -> str:
-        """Of a complete call."""
+        """Return the canonical form of the arguments of a complete call."""
         return self.text.canonical() if self.merge is None else canonical(self.merge.text())
 
     def settle_merge(self) -> None:
-        """Make the merged objects the text."""
+        """Replace the text by the merged objects."""
         if self.merge is not None:
             self.text.replace(self.merge.text().encode())
             self.merge = None

@@ -1,9 +1,9 @@
-"""The events of a tool call: started, delta, reset, retracted, and the final one.
+"""Emits the events of a tool call: started, delta, reset, retracted, and the final event.
 
-The rule: what was shown since the last reset is always a prefix of the call's text, so that the deltas add up to it. Of
-a text that may yet turn out to be another one, only what is settled is shown before the close, so that a reset is rare.
-A call is shown only once it has a name and something made that name settled: an argument byte, another part, or the
-close. It knows no rule of identity; it looks at the call's text and at how much of it was shown.
+The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to it. While the text
+may still be replaced, only its settled part is emitted before the close; resets are therefore rare. A call is emitted
+only when it has a name and something shows that the name is final: an argument byte, another part, or the close.
+Contains no identity rules.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def parse_metadata(raw: str | None) -> dict[str, Any] | None:
 
 
 def named(choice: Choice, call: Call) -> None:
-    """The call has got a name and waits to be shown. A tentative call waits for its arguments instead."""
+    """Queue a call that received its name. A tentative call is emitted when its arguments arrive."""
     if not call.started:
         choice.unstarted.append(call)
 
 
 def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
-    """Another part of the choice moves: names that were waiting are settled."""
+    """Emit the queued calls, whose names are final now that another part of the choice receives data."""
     if not choice.unstarted:
         return
     waiting, choice.unstarted = choice.unstarted, []
@@ -55,7 +55,7 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Show what of the call's text is settled; white space alone may yet be no arguments."""
+    """Emit the settled part of the call's text. Hold back white space alone: it may still mean "no arguments"."""
     if call.dropped:
         return
     text = call.text
@@ -68,7 +68,7 @@ def publish(choice: Choice, call: Call) -> None:
 
 
 def reset(choice: Choice, call: Call) -> None:
-    """The text is another one: take back what was shown, if it is no beginning of that one."""
+    """Emit a reset if the text emitted so far is no longer a prefix of the text."""
     if call.text.taken_back:
         call.text.taken_back = False
         out = choice.shared.out
@@ -77,7 +77,7 @@ def reset(choice: Choice, call: Call) -> None:
 
 
 def retract(choice: Choice, call: Call) -> None:
-    """The call never was."""
+    """Drop the call, and retract it if it was emitted."""
     call.dropped = True
     choice.track(call)
     choice.keep_account(call)
@@ -88,7 +88,7 @@ def retract(choice: Choice, call: Call) -> None:
 
 
 def show_final(choice: Choice, call: Call) -> None:
-    """Whatever was not shown yet, then the call."""
+    """Emit the rest of the text and then the final event."""
     _start(choice, call)
     _show(choice, call, len(call.text.data))
     choice.keep_account(call)
@@ -98,7 +98,7 @@ def show_final(choice: Choice, call: Call) -> None:
 
 
 def final_event(choice: Choice, call: Call) -> ToolCall:
-    """The call as it closed; before that, as it stands."""
+    """Return the final event of a closed call; for an open call, an event with its current state."""
     metadata = None if call.metadata is None else parse_metadata(call.metadata.text())
     verdict = call.verdict
     if verdict is None:
@@ -134,13 +134,13 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
 
 
 def minted_id(choice: Choice, call: Call) -> str:
-    """The id of a call that got none: the same in every run."""
+    """Return the id for a call that received none. It is the same in every run."""
     seed = choice.shared.settings.seed
     return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"
 
 
 def show_start(choice: Choice, call: Call) -> None:
-    """The name is known, and the wire sends it whole: nothing has to settle it."""
+    """Emit the start of a call whose name the wire sends whole, so the name is final at once."""
     if call.name:
         _start(choice, call)
 
@@ -153,14 +153,14 @@ def _start(choice: Choice, call: Call) -> None:
     if not out.silent:
         out.opening = (call.custom, call.provider_executed)
         out.address = (call.index, None, call.item_id)
-        # An id that another call had first, or that a later one may replace, is known at the close.
+        # Omit an id that may change: another call had it before, or the policy prefers the last id.
         settled = call.first is None and choice.shared.settings.switches.unstable_id == "first"
         call_id = call.id if settled else None
         out.emit(ToolCallStarted(call.part, call_id, call.item_id, call.name, choice=choice.index))
 
 
 def _show(choice: Choice, call: Call, end: int) -> None:
-    """Show the text up to there."""
+    """Emit the text up to `end`."""
     text, out = call.text, choice.shared.out
     if end <= text.shown:
         return

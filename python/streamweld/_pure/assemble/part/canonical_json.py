@@ -1,8 +1,8 @@
-"""One text for every spelling of a JSON value, so that "says the same" is a comparison of two strings.
+"""Canonical form of a JSON value: one text for every spelling, so that equal values compare as equal strings.
 
-White space, escapes and the order of keys do not count; a number counts as it is written. A JSON string that holds a
-JSON document stands for that document, because some gateways send a summary encoded twice. It is only asked about texts
-that the automaton found to be one whole value. It knows no calls.
+Ignores white space, escapes and the order of keys; numbers are compared as written. A JSON string that contains a JSON
+document has the canonical form of that document, because some gateways encode a summary twice. Meant for texts that the
+automaton found to be one complete value.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class _Number(str):
 
 
 def is_whole(text: str | bytes | bytearray) -> bool:
-    """Whether the text is one whole JSON value."""
+    """Return True if the text is one complete JSON value."""
     automaton = Automaton()
     automaton.feed(text if isinstance(text, str) else bytes(text))
     return automaton.finish() == "complete"
 
 
 def canonical(text: str) -> str:
-    """The one spelling of a whole JSON value."""
+    """Return the canonical form of a complete JSON value."""
     value = _load(text)
     if isinstance(value, str) and not isinstance(value, _Number):
         value = replace_lone_surrogates(value)
@@ -47,7 +47,7 @@ def _load(text: str) -> Any:
 
 
 def _cleaned(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Replace lone surrogates in the keys, as readers do: keys that differ only in lone surrogates are equal."""
+    """Replace lone surrogates in the keys, as clients do: keys that differ only in lone surrogates are equal."""
     return {replace_lone_surrogates(key): value for key, value in pairs}
 
 

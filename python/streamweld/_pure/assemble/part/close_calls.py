@@ -1,17 +1,19 @@
-"""The close of a choice's calls: put together what belongs together, drop what never was, judge, order, show.
+"""Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, classifies, orders and emits.
 
-    stitch     neighbours that are JSON only together are one call
-    echo       a nameless call that only says what a named one says never was
-    pair       one nameless call with arguments belongs to the only named call without
-    drop       tentative calls without arguments, nameless calls without anything
-    unwrap     null and "" are no arguments; a JSON string of JSON is that JSON
-    dedupe     the same id, name and arguments twice is one call; so is a call without id on the same index (AM5)
-    set aside  a placeholder says nothing where the answer ended without a reason
-    identify   ids are made unique, missing ones are minted
-    judge      complete, empty, incomplete or invalid, and why
-    order      by index where every call has one of its own that never changed hands, else by arrival
+    stitch     join neighbors that are JSON only together
+    echo       drop a nameless call that only repeats the arguments of a named one
+    pair       give the arguments of the only nameless call to the only named call without arguments
+    drop       drop tentative calls without arguments, and nameless calls without any text
+    unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
+    dedupe     merge calls with the same id, name and arguments; without an id, with the same index (AM5)
+    opening    merge a call that was opened under one id and closed under another
+    set aside  ignore a placeholder if the response ended without a reason
+    identify   make ids unique, mint missing ones
+    judge      complete, empty, incomplete or invalid, with a reason
+    order      by index if every call has its own index and never changed it, else by arrival
 
-Every step is linear in the calls and their text. It knows calls, and nothing of finish reasons but what it is told.
+Every step is linear in the number of calls and the length of their text. The caller passes what the finish reason means
+for the calls.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ __all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 _NAME_LENGTH = 128  # in characters
 _STITCH_COST = 8
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
-# Blanks, controls, formatting, private use and the replacement character, outside ASCII: the first and the last.
+# Blanks, controls, formatting, private use and the replacement character, outside ASCII: first and last character.
 _UNPRINTED = (
     ("\u0080", "\u00a0"), ("\u00ad", "\u00ad"), ("\u1680", "\u1680"), ("\u2000", "\u200f"), ("\u2028", "\u202f"),
     ("\u205f", "\u206f"), ("\u3000", "\u3000"), ("\ue000", "\uf8ff"), ("\ufeff", "\ufeff"), ("\ufff0", "\uffff"),
@@ -48,11 +50,11 @@ _UNPRINTED = (
 
 
 def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> None:
-    """Close every call of the choice.
+    """Close every open call of the choice.
 
-    `ended`: the stream said that the choice is over (else every call was cut). `cut`: it said that the answer is not
-    whole (a reason that is not success), so that what is unfinished is no mistake. `broken_off`: the input ended too
-    early, so that a call which went on behind the finish reason was cut all the same, unless its JSON is whole.
+    `ended`: the choice is over; otherwise every call was cut. `cut`: the finish reason means that the response is
+    incomplete, so an unfinished call is not an anomaly. `broken_off`: the input ended too early. A call that received
+    text after the finish reason then counts as cut, unless its JSON is complete.
     """
     for call in list(choice.calls):
         if not call.dropped and call.verdict is None:
@@ -77,7 +79,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     for call in calls:
         if call.suspect and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
-    # All are judged before one is shown: a policy that raises at one of them leaves none to be run.
+    # Classify all calls before emitting any, so that no call is executed if the policy raises for one of them.
     ordered = [call for call in in_order(choice) if call.verdict is None]
     owners = Counter([call.id for call in _live(choice)])
     closes = any(call.ended for call in choice.calls)
@@ -93,7 +95,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
 
 
 def close_call(choice: Choice, call: Call) -> None:
-    """The wire closed that call by itself: what concerns it alone."""
+    """Close one call that the wire closed by itself."""
     _settle(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
@@ -103,7 +105,7 @@ def close_call(choice: Choice, call: Call) -> None:
 
 
 def in_order(choice: Choice) -> list[Call]:
-    """The calls that are there, in their final order."""
+    """Return the calls that are not dropped, in their final order."""
     calls = _live(choice)
     indexes = [call.index for call in calls if call.index is not None and len(call.indexes) == 1]
     if choice.rebound or len(set(indexes)) < len(calls):
@@ -116,12 +118,12 @@ def _live(choice: Choice) -> list[Call]:
 
 
 def _undecided(choice: Choice) -> list[Call]:
-    """Those of them that no close of their own has told."""
+    """Return the calls that are not dropped and have no final result yet."""
     return [call for call in choice.calls if not call.dropped and call.verdict is None]
 
 
 def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
-    """No more fragments: what was held or undecided is decided."""
+    """Decide about held-back text and open ambiguities, as no more fragments can arrive."""
     out = choice.shared.out
     tail = call.joiner.flush()
     if tail:
@@ -151,11 +153,11 @@ def _drop_empty(choice: Choice, call: Call) -> None:
 
 
 def _stitch(choice: Choice) -> None:
-    """Pieces of one call that were taken for calls: first along an index, then along the order of arrival."""
+    """Join pieces of one call that were taken for several calls, first along each index, then in order of arrival."""
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
-    # Every piece is tried behind few others, or the stream is made to cost more than it should.
+    # Limits how many neighbors are tried for each piece, so that the cost stays linear on hostile streams.
     budget = _STITCH_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:
@@ -180,7 +182,10 @@ def _stitch_along(choice: Choice, calls: list[Call], budget: int) -> int:
 
 
 def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int]:
-    """How many calls from there on are JSON only together, under no two names; and how many bytes it took to see."""
+    """Return how many of the next calls are JSON only together, and how many bytes were examined.
+
+    Calls with different names are never joined.
+    """
     left = calls[place]
     cost = 0
     if left.custom or left.empty or not left.text.unfinished:
@@ -199,7 +204,7 @@ def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int
 
 
 def _drop_echoes(choice: Choice) -> None:
-    """Arguments that came again where no call had begun: no header ever said that they are another call's."""
+    """Drop complete arguments that were repeated outside of any call: no id and no name, so not another call."""
     calls = _live(choice)
     nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
     if not nameless:
@@ -212,8 +217,9 @@ def _drop_echoes(choice: Choice) -> None:
 
 
 def _drop_openings(choice: Choice) -> None:
-    """A call that the wire did not close, where it closed one that it never opened, of the same name and with the same
-    arguments: it was the opening of that one, under another id.
+    """Drop a call that was opened but not closed, if one with equal content was closed but not opened.
+
+    It is the same call under another id: name and arguments are equal.
     """
     closed = {(call.name, call.canonical()) for call in _live(choice) if call.unopened and _is_json(call)}
     for call in _undecided(choice) if closed else ():
@@ -239,7 +245,7 @@ def _pair(choice: Choice) -> None:
 
 
 def _absorb(choice: Choice, call: Call, other: Call) -> None:
-    """`other` was a piece of `call`."""
+    """Merge the call `other` into `call`, because it was a fragment of it."""
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
         if identity is not None and call.id is None:
@@ -256,11 +262,11 @@ def _absorb(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """A text that stands for another one: white space, null and "" for none, a JSON string for the JSON in it."""
+    """Replace a text that represents another: white space, null and "" by no arguments, a JSON string by its JSON."""
     text = call.text
     if text.empty:
         return
-    call.raw = None  # what stood for none may have been followed by more
+    call.raw = None  # text may have followed what represented no arguments
     if text.is_blank():
         call.raw = text.text()
         text.replace(b"")
@@ -282,9 +288,9 @@ def unwrap(choice: Choice, call: Call) -> None:
 
 
 def _set_aside(choice: Choice, call: Call) -> None:
-    """Nothing says why the answer ended: a placeholder may stand where arguments would have come, and says nothing.
+    """Ignore a placeholder if there is no finish reason, because the arguments may have been cut off after it.
 
-    Token counts show that the answer was whole.
+    Token counts show that the response was complete, so then the placeholder is kept.
     """
     if _means_the_end(choice) or choice.shared.is_counted:
         return
@@ -295,7 +301,7 @@ def _set_aside(choice: Choice, call: Call) -> None:
 
 
 def _dedupe(choice: Choice) -> None:
-    """The later one of two calls that say the same under the same id, or without id on the same index."""
+    """Drop the later one of two calls with the same content and id, or without an id and with the same index."""
     by_key: dict[tuple[str, str | int, str], list[Call]] = {}
     drops_twins = choice.shared.settings.switches.identical_idless_same_index == "drop"
     for call in _live(choice):
@@ -306,7 +312,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # What was told is final, so that of the others the later one goes, whichever came first.
+        # A closed call is final, so of the other calls the later one is dropped, whichever came first.
         said: set[str] = set()
         for call in sorted(group, key=lambda call: call.verdict is None):
             content = call.canonical() if call.complete else call.text.text()
@@ -326,9 +332,9 @@ def _identify(choice: Choice, call: Call) -> str:
     while first is not None and first.dropped:
         first = first.first
     if wire is not None and first is not None and first.has_id(wire):
-        # The first call may be told later (it is still open): its own id waits for it.
+        # The first call may close later because it is still open: its own id is reserved for it.
         first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
-        shared.ids_given.add(wire)  # a reused id, also where it is no more than an alias of the first call
+        shared.ids_given.add(wire)  # a reused id, even if it is only an alias of the first call
     if wire is not None and call.keeps_id:
         return wire
     given = shared.fresh_id(call_events.minted_id(choice, call) if wire is None else wire, minted=wire is None)
@@ -340,14 +346,17 @@ def _identify(choice: Choice, call: Call) -> str:
 
 
 def _wire_id(choice: Choice, call: Call) -> str | None:
-    """AM12: which of the ids on the wire is the call's own. One that a repair gave it was never the last one."""
+    """AM12: return the id received that identifies the call, the first or the last one.
+
+    The last one does not include ids that a repair gave the call.
+    """
     if choice.shared.settings.switches.unstable_id == "last" and call.last_id is not None:
         return call.last_id
     return call.id
 
 
 def _means_the_end(choice: Choice) -> bool:
-    """Whether a call without arguments has none: what ended the choice was no cut."""
+    """Return True if a call without arguments is complete, because the choice was not cut."""
     finish = choice.finish
     if finish.raw is None:
         return choice.shared.settings.switches.empty_call_without_reason == "run"
@@ -365,9 +374,10 @@ def _judge(
     success: bool,
     closes: bool,
 ) -> Verdict:
-    """`owners`: how many calls have an id for their first one. An alias that became another call's id is none.
+    """Return the final state of a call.
 
-    `success`: if there are no arguments, none are missing. `closes`: the wire closed another call by itself.
+    `owners`: how many calls have each id as their first one. Aliases that are another call's id are dropped. `success`:
+    a call without arguments is complete. `closes`: the wire closed at least one call by itself.
     """
     text = call.text
     reason: str | None = None
@@ -379,7 +389,7 @@ def _judge(
         elif text.is_blank():
             state = "empty" if success else "incomplete"
             if success and closes and not call.ended:
-                state = "incomplete"  # the wire closes its calls, and not this one: its header was a mistake
+                state = "incomplete"  # the wire closed other calls but not this one
                 choice.shared.out.diagnose("args_invalid", call.part, "incomplete")
         elif call.custom:
             state = "incomplete" if cut else "complete"
@@ -399,7 +409,7 @@ def _judge(
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:
-    """Why a closed call is invalid, or None. An unfinished text is no fault here."""
+    """Return why a closed call is invalid, or None. An unfinished text is not invalid here."""
     out = choice.shared.out
     text = call.text
     if not call.name:
@@ -423,7 +433,7 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
 
 
 def _fault_of_text(call: Call) -> str | None:
-    """Why a whole text is no argument object."""
+    """Return why a complete text is not an argument object."""
     text = call.text
     if call.custom or text.is_blank():
         return None
@@ -434,7 +444,7 @@ def _fault_of_text(call: Call) -> str | None:
 
 
 def _is_name(name: str) -> bool:
-    """Whether the text can be a tool's name: outside ASCII, all but blanks, controls and formatting."""
+    """Return True if the text can be a tool name. Outside ASCII, blanks, controls and formatting are rejected."""
     if not 0 < len(name) <= _NAME_LENGTH:
         return False
     if _NAME_CHARACTERS.issuperset(name):

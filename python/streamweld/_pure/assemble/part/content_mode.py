@@ -1,8 +1,9 @@
-"""AM8: what a piece of content means where deltas may repeat the text so far. Off (`delta`) unless a caller asks.
+"""Removes repeated text from content deltas of gateways that resend the whole text so far (AM8). Off (`delta`) by
+default.
 
-`cumulative`: a piece that begins with the text so far is that text. `auto`: the same from the first piece on that has
-more than all of a text of some length. Plain text has no grammar that could tell, so neither is the default. It knows
-text only.
+`cumulative`: a piece that begins with the text so far replaces it. `auto`: the same, starting with the first piece that
+extends a text of at least `_AUTO_FROM` characters. Neither is the default because plain text has no grammar that could
+confirm a repetition.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ from typing import Literal
 
 __all__ = ["ContentMode"]
 
-_AUTO_FROM = 4  # characters: "a" before "and" is real
+_AUTO_FROM = 4  # characters: "a" before "and" may be real text
 _BLANK = " \t\n\r\x0c"
 
 
 class ContentMode:
-    """Reads the content of one choice. Linear: a comparison costs at most what the piece costs."""
+    """Removes repetitions from the content of one choice. A comparison costs at most the length of the piece."""
 
     __slots__ = ("_doubted", "_length", "_pieces", "cumulative", "said")
 
     def __init__(self, mode: Literal["delta", "auto", "cumulative"]) -> None:
         self.cumulative = mode == "cumulative"
-        self.said = False  # the caller was told that this stream repeats
-        self._doubted = False  # the same of a piece that may have repeated
+        self.said = False  # the repetition was already reported
+        self._doubted = False  # AM13 was already reported
         self._pieces: list[str] = []
         self._length = 0
 
     def is_doubtful(self, text: str) -> bool:
-        """AM13: whether the piece begins with all of a text that is too short to tell. True once."""
+        """AM13: return True, once, if the piece begins with the text so far and that text is too short to decide."""
         if self._doubted or self.cumulative or not 0 < self._length < min(_AUTO_FROM, len(text)):
             return False
         so_far = "".join(self._pieces)
@@ -36,7 +37,7 @@ class ContentMode:
         return self._doubted
 
     def read(self, text: str) -> str:
-        """What the piece adds."""
+        """Return the new text in the piece."""
         enough = len(text) >= self._length if self.cumulative else len(text) > self._length >= _AUTO_FROM
         if enough and self._length:
             self._pieces = ["".join(self._pieces)]

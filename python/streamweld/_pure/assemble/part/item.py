@@ -1,13 +1,13 @@
-"""What the wire addresses: an item with its parts or its one call, and how an address finds it.
+"""State of output items with their text parts or their one call, and `ItemIndex`, which finds the item of an address.
 
-Records and lookups. An address is evidence: ids, then an index, then what is open; first-seen ids stay public, every
-other one becomes an alias of the item it led to. It knows no events and no argument rule.
+An address is evidence: ids are considered first, then the index, then which items are open. The first id of an item
+stays public; any other id that led to it becomes an alias.
 
-    a   `item_id` is known, or one half of `call|item` is; a call is also found by an `item_id` that is its call id
-    b   `call_id` is the id of a call (of several with one id, that which the index is bound to)
-    c   `index` is bound to an open item of the kind; for a close, to any of the kind
-    d   a call, and nothing of the address is known: the latest open call, unless an id says that it is another one
-    e   else there is no such item
+    a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
+    b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
+    c   `index` is bound to an open item of the kind; for a close, also to a closed one
+    d   for a call whose address is unknown: the latest open call, unless an id shows that it is another one
+    e   otherwise there is no such item
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS: tuple[ItemKind, ...] = ("message", "reasoning", "call")
 
 
 class ItemPart:
-    """A text-like part that the wire opens and closes."""
+    """A text-like part of an item, which the wire opens and closes."""
 
     __slots__ = (
         "again",
@@ -61,42 +61,45 @@ class ItemPart:
         self.part = part
         self.sub = sub
         self.joiner = Joiner()
-        self.snapshot = snapshot  # text of the opening, as long as the deltas may yet repeat it
-        self.again = 0  # how much of it they did repeat
-        self.last_sub = sub  # of the last delta
-        self.told_sub = sub  # under which its whole text was last told
-        self.steady = False  # two deltas in a row had the same one: it means something
-        self.valued = False  # its whole text was told
-        self.length = 0  # characters of its text
-        self.labels = Labels()  # under which its deltas came
-        self.closed = False  # the wire closed it (its Done may wait for that of the item)
-        self.restated = False  # a terminal list told it again
+        self.snapshot = snapshot  # text of the opening event, while the deltas may still repeat it
+        self.again = 0  # number of characters of the snapshot that the deltas have repeated
+        self.last_sub = sub  # sub-index of the last delta
+        self.told_sub = sub  # sub-index under which the whole text was last sent
+        self.steady = False  # two consecutive deltas had the same sub-index, so it is meaningful
+        self.valued = False  # the whole text was received
+        self.length = 0  # number of characters of the text
+        self.labels = Labels()  # sub-indexes of the deltas
+        self.closed = False  # the wire closed the part; its closing event may be emitted only when the item ends
+        self.restated = False  # a terminal list repeated the part
         self.late_said = False
         self.conflict_said = False
 
     def is_called(self, sub: int | None) -> bool:
-        """Whether its opening, a delta of it or its whole text had the label."""
+        """Return True if the opening, a delta or the whole text of the part had this sub-index."""
         return sub in (self.sub, self.last_sub, self.told_sub) or self.labels.has(sub)
 
     def show(self, text: str) -> None:
-        """The text grows."""
+        """Append text to the part."""
         self.part.pieces.append(text)
         self.length += len(text)
 
     def put(self, text: str) -> None:
-        """The text is another one."""
+        """Replace the text of the part."""
         self.part.pieces = [text]
         self.length = len(text)
         self.labels.replaced(self.length)
 
     @property
     def owes(self) -> bool:
-        """It is open, and something of it was not shown: half a character, a beginning that may be repeated, or all."""
+        """True if the part is open and holds back text.
+
+        It may hold back half a surrogate pair, a snapshot that deltas may repeat, or all of its text.
+        """
         return self.part.open and bool(self.joiner.held or self.snapshot is not None or self.part.kind == "redacted")
 
 
 class Item:
-    """One item."""
+    """One output item."""
 
     __slots__ = (
         "_aliases",
@@ -129,29 +132,30 @@ class Item:
     def __init__(self, number: int, kind: ItemKind) -> None:
         self.number = number
         self.kind: ItemKind = kind
-        self.item_id: str | None = None  # the first one
-        self.index: int | None = None  # the first one
-        self.public_id: str | None = None  # what readers are told, if that is another one
-        self.announced = False  # the wire opened it; else it is there because something addressed it
-        self.opened_bare = False  # ... without a part: its close brings more than those of its parts
+        self.item_id: str | None = None  # first item id received
+        self.index: int | None = None  # first index received
+        self.public_id: str | None = None  # item id that is emitted, if it differs from `item_id`
+        self.announced = False  # the wire opened the item; otherwise it was created because something addressed it
+        self.opened_bare = False  # opened without a part: the close of the item carries more than those of its parts
         self.open = True
         self.parts: list[ItemPart] = []
-        self._unclosed: list[ItemPart] = []  # no part behind the last of these is open
-        # The last part of a channel and kind, and the last that was opened, or last spoken to, under a `sub`.
+        self._unclosed: list[ItemPart] = []  # no part after the last of these is open
+        # The last part of each channel and kind, and the part that last opened or received a delta under each
+        # sub-index.
         self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
         self.named: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
-        self.snapshot: str | None = None  # arguments that the opening of the call carried
-        self.own_text = False  # the deltas stand by themselves: the snapshot is only what to fall back on
-        self.valued = False  # its whole arguments were told
-        self.first: Item | None = None  # a closed call that this one announces again: not decided yet what it is
-        self.heir: Item | None = None  # it was only another name of that item
+        self.snapshot: str | None = None  # arguments in the event that opened the call
+        self.own_text = False  # the deltas are complete by themselves; the snapshot is only a fallback
+        self.valued = False  # the whole arguments were received
+        self.first: Item | None = None  # closed call that this item announces again, while that is undecided
+        self.heir: Item | None = None  # item that this one turned out to be another name of
         self.restated = False
         self.again_said = False
         self.alias_said = False
         self.late_said = False
         self.conflict_said = False
-        self.lists = 0  # how many lists told its parts
+        self.lists = 0  # number of lists that repeated its parts
         self._aliases = 0
 
     @property
@@ -159,12 +163,12 @@ class Item:
         return self.public_id or self.item_id
 
     def add(self, one: ItemPart) -> None:
-        """A part opens."""
+        """Add a part and mark it as open."""
         self.parts.append(one)
         self._unclosed.append(one)
 
     def parts_of(self, channel: Channel, kind: ReasoningKind) -> list[ItemPart]:
-        """Its parts of one channel and kind that count."""
+        """Return the parts of one channel and kind that were not retracted."""
         return [one for one in self.parts if (one.part.channel, one.part.kind) == (channel, kind) and not one.part.void]
 
     @property
@@ -174,13 +178,16 @@ class Item:
         return bool(self._unclosed)
 
     def count_alias(self) -> bool:
-        """One more id for it; False if it has too many: a new id in every delta must not fill the memory."""
+        """Count one more id for the item; return False if there are too many.
+
+        Bounds the memory of a stream with a new id in every delta.
+        """
         self._aliases += 1
         return self._aliases <= MAX_ALIASES
 
 
 class ItemIndex:
-    """The items of one choice, and the ways to them."""
+    """The items of one choice and the tables for looking them up."""
 
     __slots__ = (
         "_at_index",
@@ -202,18 +209,18 @@ class ItemIndex:
     def __init__(self, shared: RuleContext) -> None:
         self._shared = shared
         self._count = 0
-        self._items: dict[int, Item] = {}  # the open ones
-        self._order = CallList()  # their numbers
-        self._since = 0  # the first number since addresses were forgotten
+        self._items: dict[int, Item] = {}  # open items by number
+        self._order = CallList()  # numbers of the open items
+        self._since = 0  # the first number since `forget` was last called
         self._open: dict[ItemKind, CallList] = {kind: CallList() for kind in KINDS}
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
-        self._earlier: dict[str, Item] = {}  # what `_by_call` held before it was forgotten: results may come later
-        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later one took, by that id and their name
+        self._earlier: dict[str, Item] = {}  # `_by_call` of earlier steps, because results may arrive later
+        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later call took, by id and name
         self._by_index: dict[tuple[ItemKind, int], Item] = {}
-        self._at_index: dict[int, Item] = {}  # the last one opened there, of any kind
-        self.filled: list[Item] = []  # those that have a part or a call, in order
-        self.last_kind: ItemKind | None = None  # of the last item that began
+        self._at_index: dict[int, Item] = {}  # the item of any kind that was last opened at each index
+        self.filled: list[Item] = []  # items that have a part or a call, in order
+        self.last_kind: ItemKind | None = None  # kind of the item that was opened last
 
     @property
     def used(self) -> bool:
@@ -221,11 +228,11 @@ class ItemIndex:
 
     @property
     def all_closed(self) -> bool:
-        """The wire closed whatever it opened, and ended with something that is an answer."""
+        """True if the wire closed everything it opened, unless it ended with reasoning (not a response)."""
         return self._count > 0 and not self._items and self.last_kind != "reasoning"
 
     def usable(self, address: Address) -> Address:
-        """Without what cannot be evidence: blank ids, and indexes that are none."""
+        """Return the address without members that cannot be evidence: blank ids, and indexes out of range."""
         index, limit = address.index, self._shared.settings.limits.max_tool_index
         if index is not None and (index < 0 or (limit is not None and index > limit)):
             index = None
@@ -242,7 +249,7 @@ class ItemIndex:
         self._items[item.number] = item
         self._order.add(item.number)
         self._open[kind].add(item.number)
-        # Where an id was in use, it means the newcomer from here on.
+        # If an id was in use, it refers to the new item from now on.
         if address.item_id is not None:
             self._by_id.pop((kind, address.item_id), None)
         if address.call_id is not None:
@@ -260,7 +267,7 @@ class ItemIndex:
         self._open[item.kind].remove(item.number)
 
     def bind(self, item: Item, address: Address) -> None:
-        """An opening names an index: from here on it means that item."""
+        """Bind the index of an opening event to the item."""
         if address.index is not None:
             if item.index is None:
                 item.index = address.index
@@ -268,7 +275,7 @@ class ItemIndex:
             self._at_index[address.index] = item
 
     def learn(self, item: Item, address: Address) -> str | None:
-        """Note the ids of an address that led to the item. Gives back one that differs from its own, the first time."""
+        """Record the ids of an address that led to the item. Return the first one that differs from the item's own."""
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):
             if identity is not None:
@@ -302,7 +309,7 @@ class ItemIndex:
             self._shared.spend_text(len(item_id))
 
     def by_ids(self, kind: ItemKind, address: Address) -> Item | None:
-        """What the ids alone say (a, b)."""
+        """Look up an item by its ids alone (a, b)."""
         found = None
         if address.item_id is not None:
             found = self._by_item_id(kind, address.item_id)
@@ -325,16 +332,17 @@ class ItemIndex:
         return found
 
     def _unanswered(self, call_id: str) -> Item | None:
-        """A call of an earlier step that waits for its result: its id can only mean that call.
+        """Return a call of an earlier step that has no result yet.
 
-        Behind its result the id is free, as the ids of texts are: the next step is another answer of the model.
+        Until its result arrives, its id can only refer to it. After the result, the id can be reused, like the ids of
+        text parts, because the next step is a new model response.
         """
         item = _heir(self._earlier.get(call_id))
         call = None if item is None else item.call
         return item if call is not None and not call.dropped and not call.answered else None
 
     def closing(self, address: Address, name: str | None) -> Item | None:
-        """The call that a close speaks of: of several open ones with one id, that of the name."""
+        """Return the call that a close refers to: of several open calls with the id, the one with the given name."""
         found = self.find("call", address, "close")
         call = None if found is None else found.call
         if call is None or address.call_id is None or not name or call.name in ("", name):
@@ -343,11 +351,11 @@ class ItemIndex:
         return same if same is not None and same.open else found
 
     def at(self, kind: ItemKind, index: int | None) -> Item | None:
-        """The item of the kind that an index is bound to."""
+        """Return the item of the kind that the index is bound to."""
         return None if index is None else _heir(self._by_index.get((kind, index)))
 
     def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:
-        """The item that a delta or a close speaks of."""
+        """Return the item that a delta or a close refers to."""
         found = self.by_ids(kind, address)
         if found is not None:
             return found
@@ -359,7 +367,7 @@ class ItemIndex:
         if kind == "call":
             return self._latest_call(address, bound)
         if address.item_id is None and (address.index is None or bound is None):
-            # A text without a usable address, or on the index of an item of another kind.
+            # Text without a usable address, or at the index of an item of another kind, continues the latest open item.
             return self.latest(kind) if address.index is None or address.index in self._at_index else None
         return None
 
@@ -372,18 +380,18 @@ class ItemIndex:
         return latest
 
     def is_guess(self, address: Address) -> bool:
-        """The latest open call was taken, and nothing says that it is not another one."""
+        """Return True if choosing the latest open call is a guess, because nothing rules out another one."""
         if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
             return False
         return self.at("call", address.index) is None
 
     def latest(self, kind: ItemKind) -> Item | None:
-        """The open item of the kind that was opened last."""
+        """Return the open item of the kind that was opened last."""
         number = self._open[kind].last()
         return None if number is None else self._items[number]
 
     def whatever_at(self, address: Address) -> Item | None:
-        """The open item, of whatever kind, that a close without a kind means."""
+        """Return the open item, of any kind, that a close without a kind refers to."""
         for kind in KINDS:
             found = self.by_ids(kind, address)
             if found is not None:
@@ -396,21 +404,21 @@ class ItemIndex:
         return None
 
     def open_at(self, index: int) -> list[Item]:
-        """The open items that an index is bound to."""
+        """Return the open items that the index is bound to."""
         here = [self.at(kind, index) for kind in KINDS]
         return [item for item in here if item is not None and item.open]
 
     def call_of(self, call_id: str) -> Call | None:
-        """The call that a result speaks of: the latest with that id, also behind a step that is over."""
+        """Return the call that a result refers to: the latest one with the id, even from an earlier step."""
         item = _heir(self._by_call.get(call_id) or self._earlier.get(call_id))
         return None if item is None else item.call
 
     def opened(self) -> Iterator[Item]:
-        """The open items, in order of their beginning."""
+        """Return the open items in the order in which they were opened."""
         return iter(list(self._items.values()))
 
     def opened_in_step(self) -> list[Item]:
-        """Those of them that began since addresses were forgotten, in the same order."""
+        """Return the open items that were opened since `forget` was last called, in the same order."""
         found: list[Item] = []
         for number in self._order.latest(self._order.count):
             if number < self._since:
@@ -420,7 +428,7 @@ class ItemIndex:
         return found
 
     def forget(self) -> None:
-        """Ids and indexes may be used again."""
+        """Clear the lookup tables, so that ids and indexes can be reused."""
         self._since = self._count
         self._earlier.update(self._by_call)
         for table in (self._by_id, self._by_call, self._namesakes, self._by_index, self._at_index):
@@ -428,13 +436,13 @@ class ItemIndex:
         self._open = {kind: CallList() for kind in KINDS}
 
     def drop_open(self) -> None:
-        """What is open never was."""
+        """Discard the open items."""
         self.forget()
         self._items.clear()
         self._order = CallList()
 
     def start_again(self) -> None:
-        """The whole answer does."""
+        """Clear everything, because the response restarts."""
         self.drop_open()
         self._earlier.clear()
         self.filled.clear()
@@ -451,7 +459,7 @@ def _heir(item: Item | None) -> Item | None:
 
 
 def _contradicts(item: Item, address: Address) -> bool:
-    """The item is a call, and the address says another call id."""
+    """Return True if the item is a call and the address has another call id."""
     return (
         item.call is not None
         and item.call.id is not None

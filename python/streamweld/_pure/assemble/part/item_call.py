@@ -1,12 +1,12 @@
-"""Calls that the wire opens and closes: how their text comes together, and their close.
+"""Tool calls that the wire opens and closes: combines snapshot, deltas and final value, and closes the call.
 
-    opening   its arguments are a snapshot: what the deltas repeat, or begin with (the first delta goes on
-              with it), or leave out
-    deltas    the argument rules of `arguments`, as in Chat
-    value     replaces what was streamed, unless it is empty, or {} over real arguments, or no object over one
-    close     emits the call if it has text or the provider runs it; else it waits for text or for the end
+    opening   its arguments are a snapshot: the deltas repeat it, continue it, or do not mention it
+    deltas    go through the argument rules of `arguments`, as in Chat
+    value     replaces the streamed text, unless it is empty, or {} over real arguments, or not an object over one
+    close     a call with text, or one that the provider executes, is final; other calls stay open until the end of
+              the choice, or until text arrives
 
-`reannounced` handles a call that is announced again until it is decided what it is. Does not look up addresses.
+`reannounced` handles a call that is announced again. Addresses are resolved by the callers.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ __all__ = [
     "tell_arguments",
 ]
 
-_SHORT = 64  # bytes of an empty object with white space in it
-_LOST = b'{"'  # what a gateway drops when it eats the first fragment
+_SHORT = 64  # length limit in bytes for an empty object with white space in it
+_LOST = b'{"'  # bytes that a gateway loses when it drops the first fragment
 
 
 def begin_call(
     choice: Choice, item: Item, address: Address, *, custom: bool, provider_executed: bool, hidden: bool = False
 ) -> Call:
-    """The call of an item. `hidden`: it may turn out to be none."""
+    """Create the call of an item. `hidden`: not emitted yet, because it may turn out to be a duplicate."""
     shared = choice.shared
     nameless = address.call_id is None and not shared.ids_optional
     if hidden:
@@ -74,7 +74,7 @@ def begin_call(
 
 
 def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: bool, metadata: str | None) -> None:
-    """What the wire says about a call beside its name and text, until the call is told."""
+    """Store properties of a call until the call is final."""
     if call.verdict is not None:
         return
     call.provider_executed = call.provider_executed or provider_executed
@@ -88,7 +88,7 @@ def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: boo
 
 
 def name_call(choice: Choice, call: Call, name: str | None) -> None:
-    """The protocol sends a name whole: the first holds, and shows the call."""
+    """Set the name of a call and emit its start: the protocol sends a name whole. The first name is kept."""
     if name is None or not name or name.isspace():
         return
     choice.shared.check_name(name)
@@ -103,7 +103,10 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Ids that led to the item: the first ones are its own, the others aliases. `other` is news worth telling."""
+    """Store the ids that led to the item: the first ones become its own, the others aliases.
+
+    `other`: an unexpected id to report.
+    """
     call = item.call
     if call is None:
         part = item.parts[0].part.part if item.parts else None
@@ -127,7 +130,7 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
 
 
 def hold(choice: Choice, item: Item, arguments: str | None, index: int | None) -> None:
-    """Arguments that the opening carries."""
+    """Store the arguments of the opening event as a snapshot."""
     call = item.call
     if not arguments or call is None or item.valued:
         return
@@ -142,7 +145,7 @@ def hold(choice: Choice, item: Item, arguments: str | None, index: int | None) -
 
 
 def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> None:
-    """One delta of the arguments."""
+    """Add one delta of the arguments."""
     call = item.call
     if call is None or not text:
         return
@@ -163,14 +166,14 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
 
 
 def _goes_on(held: str, text: str) -> bool:
-    """The text, behind what the opening carried, keeps it JSON."""
+    """Return True if the text continues the snapshot as JSON."""
     automaton = Automaton()
     automaton.feed(held.encode())
     return automaton.verdict == "prefix" and automaton.after(text.encode()).verdict != "broken"
 
 
 def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
-    """The whole arguments, with authority."""
+    """Set the whole arguments from an authoritative event."""
     call = item.call
     if not arguments or call is None:
         return
@@ -180,11 +183,11 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
             say_conflict(choice, item)
         return
     if call.raw is not None and _says_nothing(payload):
-        return  # it was read as no arguments before
+        return  # it was treated as no arguments before
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            say_conflict(choice, item)  # a conflict with what the opening carried
+            say_conflict(choice, item)  # it conflicts with the arguments of the opening event
             return
         item.snapshot = None
     call.joiner.held = ""
@@ -202,7 +205,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     same = _says_the_same(call, payload)
     choice.shared.count_arguments(text.size, len(payload))
     text.replace(payload)
-    text.plain = call.custom  # whatever was streamed
+    text.plain = call.custom  # depends only on the type of the call, not on the streamed text
     if not goes_on:
         call_events.reset(choice, call)
         if not same:
@@ -211,7 +214,7 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
 
 
 def says(call: Call, arguments: str | None) -> bool:
-    """The arguments are the call's own, or say nothing beside them."""
+    """Return True if the arguments equal the call's own, or are empty or a placeholder."""
     payload = replace_lone_surrogates(arguments or "").encode()
     return not payload or _says_the_same(call, payload) or (not call.custom and _is_placeholder(payload))
 
@@ -245,7 +248,7 @@ def say_conflict(choice: Choice, item: Item) -> None:
 
 
 def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
-    """No more text: what the opening carried counts where the deltas came to nothing, and what was lost is put back."""
+    """End the text: fall back to the snapshot if the deltas are worse, and restore a lost beginning."""
     call, held = item.call, item.snapshot
     if call is None or call.verdict is not None:
         return
@@ -264,7 +267,7 @@ def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
 
 
 def _better(call: Call, held: bytes, *, ended: bool) -> bytes | None:
-    """The opening's arguments, or what they are together with the deltas, where the deltas alone are worth less."""
+    """Return the snapshot, or the snapshot joined with the deltas, if that is better than the deltas alone."""
     text = call.text
     if call.empty or text.is_blank():
         return held
@@ -287,13 +290,13 @@ def _replace(choice: Choice, call: Call, data: bytes) -> None:
 
 
 def end_call(choice: Choice, item: Item) -> None:
-    """The wire closes the call: it is told, if there is anything to tell."""
+    """Close a call that the wire closed. It becomes final if it has text or the provider executes it."""
     call = item.call
     if call is None or call.verdict is not None or call.dropped:
         return
     settle_text(choice, item, ended=True)
     if not call.custom and call.text.says_nothing():
         unwrap(choice, call)
-    # Nobody but the provider needs the arguments of its own calls, and many have none: no text is waited for.
+    # Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
     if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):
         close_call(choice, call)

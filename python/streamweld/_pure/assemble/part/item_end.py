@@ -1,6 +1,6 @@
-"""Where items end: by a close of the wire, or because the choice is over.
+"""Ends items: when the wire closes one, or when the choice is over.
 
-It knows items; what the end of a part or a call means stands with them.
+Only items: `item_text` closes parts, `item_call` and `close_calls` close calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["end_item", "end_items"]
 
 
 def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata: str | None) -> None:
-    """The wire closed the item."""
+    """Close an item that the wire closed."""
     if item.first is not None:
         decide(state, item, Address(item.item_id))
     state.book.close(item)
@@ -36,7 +36,10 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
 
 
 def end_items(state: Choice, *, ended: bool) -> None:
-    """The choice is over. `ended`: it was not cut. The calls themselves are closed together, by `close_calls`."""
+    """Close all open items because the choice is over. `ended`: it was not cut.
+
+    `close_calls` closes the calls together.
+    """
     for item in state.book.opened():
         if item.first is not None:
             decide(state, item, Address(item.item_id))

@@ -1,11 +1,11 @@
-"""The list of an item against its parts: applies the plan of `listed_parts`, entry by entry.
+"""Applies the content list of a closed item to its streamed parts, entry by entry, as planned by `listed_parts`.
 
-Events leave in the order of the list, so that a reader sees the parts as the item has them:
+Events are emitted in the order of the list, so that a client sees the parts in the order of the item:
 
-1  An entry attaches its annotations and metadata to its part; a part that was not streamed opens.
-2  The last entry of a part corrects its text and closes it: after it nothing can be added to the part.
-3  After all entries, the parts that the list leaves out are retracted, in the order in which they opened; they close
-   with the item. A retraction comes last because a later entry may still be the part.
+1  An entry attaches its annotations and metadata to its part; an entry without a streamed part opens one.
+2  The last entry for a part corrects the text of the part and closes it.
+3  After all entries, parts that the list omits are retracted in the order in which they opened, and close with the
+   item. Retractions come last because a later entry may still match the part.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["TextList"]
 
 
 class TextList:
-    """The parts of one kind in one item, and what the list says of them."""
+    """The parts of one kind in one item, and the plan made from the list."""
 
     __slots__ = ("_item", "_parts", "_plan", "_to_come")
 
     def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str]) -> None:
-        """`texts`: those of the entries."""
+        """Plan how the entries match the parts. `texts`: the texts of the entries."""
         self._item = item
         self._parts = item.parts_of(entry.channel, entry.kind)
         streamed = [
@@ -44,13 +44,13 @@ class TextList:
             for one in self._parts
         ]
         self._plan = Plan(streamed, texts)
-        self._to_come = [0] * len(self._parts)  # by part: how many entries are still to come
+        self._to_come = [0] * len(self._parts)  # number of entries still to come, by part
         for home in self._plan.homes:
             if isinstance(home, int):
                 self._to_come[home] += 1
 
     def tell(self, choice: Choice, number: int, entry: ListedPart, text: str, *, again: bool) -> None:
-        """One entry, the next of its kind."""
+        """Apply the next entry of this kind."""
         home = self._plan.homes[number]
         if home == "nowhere":
             return
@@ -73,12 +73,12 @@ class TextList:
         close_part(choice, self._item, one, entry.metadata, alone=not self._item.open)
 
     def end(self, choice: Choice) -> None:
-        """The list is over."""
+        """Correct the parts that are left when the list is over."""
         for place in range(len(self._parts)):
             self._correct(choice, place)
 
     def _correct(self, choice: Choice, place: int) -> None:
-        """What the list says of the text of a part."""
+        """Apply the plan to the text of a part."""
         one, verdict = self._parts[place], self._plan.verdicts[place]
         self._plan.verdicts[place] = KEPT
         if verdict.kind == "text":

@@ -1,8 +1,8 @@
-"""AM3 among items: the id of an open call is announced at a second index. One call, or two that share an id?
+"""Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
 
-`fork` collects what each index brings, and tells when they were two; here the further ones get items of their own. Only
-where nothing but the index addresses a call (Anthropic blocks): an item id says itself which one is meant. It knows
-items and calls, and no rule of their text.
+`SharedId` collects the text of each index and detects that there were several calls; this module gives the further
+calls items of their own. Applies only if the index alone addresses a call (Anthropic blocks): an item id identifies the
+call by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["fork_item", "push_item", "settle_fork"]
 
 
 def fork_item(choice: Choice, item: Item, address: Address) -> None:
-    """An open call is announced at an index that does not mean it yet."""
+    """Start to collect texts per index when an open call is announced at an index that is not bound to it."""
     call, index = item.call, address.index
     if call is None or call.index is None or index is None or address.item_id is not None:
         return
@@ -33,11 +33,11 @@ def fork_item(choice: Choice, item: Item, address: Address) -> None:
     if call.fork is None:
         call.fork = SharedId(call.index, call.text.data)
     call.fork.announce(index)
-    call.announced_again |= {call.index, index}  # an overflow at either is a second call
+    call.announced_again |= {call.index, index}  # an overflow at either index then counts as a second call
 
 
 def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
-    """Text for the item's call. If it was two calls all along, the second one is the item's from here on."""
+    """Append text to the item's call. If that reveals two calls, the item continues with the second one."""
     call, count = item.call, len(choice.calls)
     if call is None:
         return
@@ -52,7 +52,10 @@ def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
 
 
 def settle_fork(choice: Choice, item: Item) -> bool:
-    """The wire closes one of the indexes: whether they were several, as the joined text is nothing whole by then."""
+    """Decide AM3 when the wire closes one of the indexes while the joined text is incomplete.
+
+    Return True if the call was split.
+    """
     call, count = item.call, len(choice.calls)
     if call is None or call.fork is None or call.complete or not call.fork.divides_in_part():
         return False
@@ -62,7 +65,7 @@ def settle_fork(choice: Choice, item: Item) -> bool:
 
 
 def _adopt(choice: Choice, item: Item, count: int) -> None:
-    """The calls from there on get items of their own, at the indexes that announced them."""
+    """Create items for the calls from `count` on, at the indexes that announced them."""
     call = item.call
     if call is None:
         return

@@ -1,9 +1,8 @@
-"""Text, reasoning and refusal parts that the wire opens and closes: which part a delta means, and what becomes of it.
+"""Text, reasoning and refusal parts that the wire opens and closes: finds the part for a delta, and updates its text.
 
-Several may be open at once. A part begins with its opening, or with its first text; what the opening carries already is
-held until the deltas show whether they repeat it or go on behind it. An authoritative text replaces what
-was streamed. Reasoning of an item that may yet bring its encrypted content waits for the end of that item. It knows no
-calls, and of the wire only which channel something came in.
+Several parts may be open at once. A part begins with its opening event or with its first text. Text in the opening
+event is held back until the deltas show whether they repeat or continue it. An authoritative text replaces the streamed
+text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from streamweld.events import ReasoningKind
 
 _KINDS: tuple[ReasoningKind, ...] = ("summary", "raw", "thinking", "redacted")
-_CANDIDATES = 64  # labels that a whole text under another label is compared with
+_CANDIDATES = 64  # maximum number of parts that a whole text with an unknown sub-index is compared with
 
 __all__ = [
     "add_text",
@@ -46,10 +45,11 @@ __all__ = [
 
 
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
-    """The part of the item that a delta means.
+    """Return the part of the item that a delta addresses.
 
-    That with the same `sub`; else the one that is open in the channel, whatever it is called (a new content_index
-    in every delta), unless its text was told as a whole or its `sub` was seen to mean something.
+    Prefers the part with the same `sub`. Otherwise returns the open part of the channel, because some gateways send a
+    new content_index in every delta. This does not apply if the whole text of that part was received or its `sub`
+    proved to be meaningful.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.named.get((channel, each, sub)) for each in kinds]
@@ -65,9 +65,10 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 
 
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
-    """The part of which a whole text is told under a label.
+    """Return the part that a whole text belongs to.
 
-    That with the same `sub`; else the first one that says the same and was not told yet; else as for a delta.
+    Prefers the part with the same `sub`; then the first part with the same text whose whole text was not received yet;
+    then the part that a delta would address.
     """
     named = item.named.get((channel, kind, sub))
     if named is not None and named.is_called(sub):
@@ -86,7 +87,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
-    """Of those that are there and pass, the one that was opened last."""
+    """Return the last opened of the given parts that passes the check."""
     return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 
@@ -99,7 +100,7 @@ def open_part(
     snapshot: str | None,
     metadata: str | None,
 ) -> ItemPart:
-    """A new part of the item."""
+    """Open a new part of the item and emit its start."""
     shared = choice.shared
     part = TextPart(shared.next_part(), choice.index, channel, kind, item.told_id)
     held = replace_lone_surrogates(snapshot) if snapshot else None
@@ -118,7 +119,7 @@ def open_part(
 
 
 def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:
-    """For the close of the part."""
+    """Store metadata for the event that closes the part."""
     if metadata is None:
         return
     if one.part.metadata is None:
@@ -129,7 +130,10 @@ def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:
 def annotate(
     choice: Choice, one: ItemPart, annotations: str | None, signature: str | None, encrypted_content: str | None
 ) -> None:
-    """What hangs on a part. A second signature or encrypted content replaces the first."""
+    """Store annotations, a signature and encrypted content of a part.
+
+    A second signature or encrypted content replaces the first.
+    """
     choice.shared.spend_text(byte_length((annotations or "") + (signature or "") + (encrypted_content or "")))
     part = one.part
     if annotations is not None:
@@ -141,7 +145,7 @@ def annotate(
 
 
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
-    """One delta of the part."""
+    """Add one delta to the part."""
     if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
         if text and not one.late_said:
             one.late_said = True
@@ -151,7 +155,7 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
-        item.named[one.part.channel, one.part.kind, sub] = one  # nothing else is called so, or it had been found
+        item.named[one.part.channel, one.part.kind, sub] = one  # if another part had `sub`, it would have been found
     text = one.joiner.push(text)
     choice.weigh(one)
     if one.joiner.lone:
@@ -166,11 +170,11 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
             if one.again < len(held):
                 put_metadata(choice, one, metadata)
                 return
-            text = held  # all of it was repeated
+            text = held  # the deltas repeated all of it
         elif text.startswith(held[one.again :]):
-            text = held[: one.again] + text  # repeated, and continued
+            text = held[: one.again] + text  # repeated and continued
         else:
-            text = held + held[: one.again] + text  # it is the beginning
+            text = held + held[: one.again] + text  # the snapshot was the beginning
         one.snapshot = None
         choice.weigh(one)
         choice.shared.spend_text(byte_length(text) - byte_length(held))
@@ -186,10 +190,10 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
 
 
 def tell_value(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
-    """The whole text, with authority. It replaces what was streamed; only what it adds at the end is one more delta.
+    """Set the whole text from an authoritative event.
 
-    Of a part whose deltas came under several labels, it may be the text of the label `sub` alone; then it waits for the
-    end.
+    Replaces the streamed text; text added at its end is one more delta. If the deltas of the part came under several
+    sub-indexes, the value may be the text of `sub` alone; it is then stored until the part ends.
     """
     if not text:
         return
@@ -206,7 +210,7 @@ def tell_value(choice: Choice, one: ItemPart, sub: int | None, text: str | None)
 
 
 def set_value(choice: Choice, one: ItemPart, text: str) -> None:
-    """The part has this text, whatever was streamed."""
+    """Set the text of the part, whatever was streamed."""
     said = one.part.text()
     revised, one.valued = one.valued, True
     one.snapshot = None
@@ -223,27 +227,27 @@ def set_value(choice: Choice, one: ItemPart, text: str) -> None:
 
 
 def say_conflict(choice: Choice, one: ItemPart) -> None:
-    """Once a part: it is not as an authority says."""
+    """Report, at most once per part, that its text contradicts an authoritative one."""
     if not one.conflict_said:
         one.conflict_said = True
         choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """The wire closes the part. `alone`: nothing of its item comes behind that."""
+    """Close a part that the wire closed. `alone`: nothing of its item follows."""
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
     choice.shared.out.closed.add(one.part.part)
     if one.labels.has_closes and not one.valued and not alone:
-        return  # one label of it closed; the item decides
+        return  # only one sub-index closed; the item decides
     one.closed = True
     if alone or one.part.channel != "reasoning" or item.item_id is None:
         end_part(choice, one)
 
 
 def end_part(choice: Choice, one: ItemPart) -> None:
-    """The part is over, as it stands."""
+    """End the part with its current text and emit its close."""
     if not one.part.open:
         return
     closed = None if one.valued else one.labels.closed_text(one.part.text())
@@ -266,9 +270,9 @@ def end_part(choice: Choice, one: ItemPart) -> None:
 def finish_item(
     choice: Choice, item: Item, encrypted_content: str | None, metadata: str | None, *, whole: bool = True
 ) -> None:
-    """The item is over, and all of its parts. `whole`: it was not cut."""
+    """End the item and all of its parts. `whole`: it was not cut."""
     if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):
-        # Nothing to read, but a later turn must hand it back.
+        # An empty part, because encrypted reasoning must be sent back in the next turn even without text.
         open_part(choice, item, "reasoning", "summary", None, None, None)
     open_parts = [one for one in item.parts if one.part.open]
     if open_parts:
@@ -281,7 +285,7 @@ def finish_item(
 
 
 def take_back(choice: Choice, item: Item) -> None:
-    """The answer starts again: an open part closes with nothing."""
+    """Close the open parts of an item with empty text, because the response starts again."""
     for one in item.parts:
         if one.part.open:
             part = one.part

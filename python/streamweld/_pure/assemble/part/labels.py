@@ -1,7 +1,7 @@
-"""The labels under which the deltas of one text part came, and what closes under one label say of it.
+"""Sub-indexes ("labels") of the deltas of one text part, and the closing texts received under them.
 
-Some gateways number every delta, some number parts that no event announces. Both are read as one part; only a
-close or the list of the item shows what a label means. Positions and texts; no item and no event.
+Some gateways number every delta; others number parts that no event announced. Both are parsed as one part; only a close
+or the content list of the item shows what a label means.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Labels"]
 
-_MAX_RUNS = 64  # a part with more runs than this has a new label in every delta: no label means anything
+_MAX_RUNS = 64  # a part with more runs has a new label in every delta, so its labels mean nothing
 
 
 class Labels:
@@ -23,12 +23,12 @@ class Labels:
 
     def __init__(self) -> None:
         self.state: Literal["one", "several", "too_many"] = "one"
-        self._runs: list[tuple[int | None, int]] = []  # label and start of consecutive pieces, in order
-        self._closes: dict[int | None, str] = {}  # texts that closes stated for single labels, in order of arrival
-        self._aliases: dict[int | None, int | None] = {}  # unknown labels of closes, and the label whose text they have
+        self._runs: list[tuple[int | None, int]] = []  # label and start offset of each run of text, in order
+        self._closes: dict[int | None, str] = {}  # label and closing text, in order of arrival
+        self._aliases: dict[int | None, int | None] = {}  # unknown label of a close, known label with the same text
 
     def change(self, before: int | None, label: int | None, length: int) -> None:
-        """The next delta, after a text of `length`, has another label than the one before."""
+        """Record that the next delta, after `length` characters of text, has another label than the one before."""
         if self.state == "one" and length > 0:
             self.state = "several"
             self._runs = [(before, 0), (label, length)]
@@ -45,16 +45,16 @@ class Labels:
         return self._aliases.get(label, label) in self._closes
 
     def is_own_text(self, label: int | None, text: str, value: str) -> bool:
-        """Whether the text of that label alone is `value`. `text`: that of the part."""
+        """Return True if `value` is the text of that label alone. `text`: the text of the part."""
         label = self._aliases.get(label, label)
         if label in self._closes:
             return self._closes[label] == value
         return self.has(label) and self._streamed(label, text) == value
 
     def note_close(self, label: int | None, text: str, value: str) -> bool:
-        """A close under a label states `value`. False if it does not address a piece of the part.
+        """Store the closing text of a label. Return False if it does not address a run of the part.
 
-        Under an unknown label it addresses the first label without a close that has this text.
+        An unknown label stands for the first label that has this text and no close yet.
         """
         if not self.has(label):
             open_labels = dict.fromkeys(known for known, _ in self._runs if known not in self._closes)
@@ -70,7 +70,10 @@ class Labels:
         return bool(self._closes)
 
     def closed_text(self, text: str) -> str | None:
-        """The text of the part by its closes: of one label that says anything else than its own text, the whole."""
+        """Return the text of the part with the closing texts put in.
+
+        A single closing text that differs from its label's own text is the whole text.
+        """
         closes = self._closes
         if not closes:
             return None
@@ -89,7 +92,7 @@ class Labels:
         return "".join(pieces)
 
     def replaced(self, length: int) -> None:
-        """The part has another text, of this length: no piece of it belongs to a label."""
+        """Reset the runs after the text was replaced by one of this length: no text belongs to a label any more."""
         self._runs = [(label, length) for label, _ in self._runs]
 
     def _streamed(self, label: int | None, text: str) -> str:

@@ -1,8 +1,8 @@
-"""JSON objects that come in several pieces: the arguments of a call sent as objects, and provider metadata.
+"""Merges JSON objects that arrive in several pieces: arguments sent as objects, and provider metadata.
 
-`ObjectMerge` merges arguments member by member: a string that begins with the one before replaces it, any other string
-is appended to it; every other value replaces. `RawMembers` keeps the last text of each key. Merging costs what the new
-piece costs; the whole text is made only when somebody asks. It knows no calls and no events.
+`ObjectMerge` merges arguments member by member: a string that begins with the previous one replaces it, any other
+string is appended to it, and every other value replaces. `RawMembers` keeps the last text of each key. Merging costs as
+much as the new piece; the whole text is built only on demand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ObjectMerge", "RawMembers"]
 
 
 class _Pieces:
-    """A string value under way."""
+    """A string value, stored in pieces so that a new piece costs only its own length."""
 
     __slots__ = ("length", "pieces")
 
@@ -40,17 +40,17 @@ class _Pieces:
 
 
 class ObjectMerge:
-    """The members so far. A value is its text on the wire; of a string, its pieces."""
+    """Members merged so far: for each key the JSON text of its value, or the pieces of a string."""
 
     __slots__ = ("_members", "size")
 
     def __init__(self, first: str) -> None:
         self._members: dict[str, str | _Pieces] = {}
-        self.size = 2  # characters, about: what the caps count
+        self.size = 2  # approximate size in characters, for the limits
         self.add(first)
 
     def add(self, raw: str) -> None:
-        """One more object: its text on the wire."""
+        """Merge the JSON text of one more object."""
         for key, text in _members(raw).items():
             before = self._members.get(key)
             if before is None:
@@ -68,7 +68,7 @@ class ObjectMerge:
             self.size += after.length if isinstance(after, _Pieces) else len(after)
 
     def says(self, raw: str) -> bool:
-        """Whether another object has the same members; costs what that object costs."""
+        """Return True if another object has the same members. Costs as much as that object."""
         if not is_whole(raw):
             return False
         members = _members(raw)
@@ -77,7 +77,7 @@ class ObjectMerge:
         return all(_same(self._members[key], text) for key, text in members.items())
 
     def text(self) -> str:
-        """Compact JSON, members in the order in which they first came."""
+        """Return the members as compact JSON, in the order in which they first appeared."""
         members: list[str] = []
         for key, value in self._members.items():
             text = json.dumps(value.whole(), ensure_ascii=False) if isinstance(value, _Pieces) else value
@@ -86,7 +86,10 @@ class ObjectMerge:
 
 
 def _members(raw: str) -> dict[str, str]:
-    """Each member's text; of equal keys the last holds, at the place of the first. Of no object, none."""
+    """Return the text of each member. Of equal keys the last value counts, at the position of the first.
+
+    Text that is not an object has no members.
+    """
     payload = parse(raw)
     if not is_object(payload.value):
         return {}
@@ -105,12 +108,12 @@ def _same(value: str | _Pieces, text: str) -> bool:
             return False
         string = _string(text)
         return len(string) == value.length and string == value.whole()
-    # A text much shorter is another one, or written so differently that it need not be recognised.
+    # A much longer value differs, or is spelled so differently that it need not be recognized. Bounds the cost.
     return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
 
 
 class RawMembers:
-    """Members of raw objects, the last of each key."""
+    """Members of raw objects; for each key, the last value."""
 
     __slots__ = ("_members", "size")
 
@@ -119,7 +122,7 @@ class RawMembers:
         self.size = 0
 
     def add(self, raw: str) -> int:
-        """Take in the text of one object; tells by how much the whole has grown."""
+        """Add the members of one object; return how much the total size changed."""
         before = self.size
         for key, text in parse(raw).members().items():
             old = self._members.get(key)

@@ -1,11 +1,12 @@
-"""A call that is announced again: the same one under another name, or a second one that shares its id.
+"""Handles a tool call that is announced again: the same call under another id, or a second call with its id.
 
-    open    the same call: ids are aliases; its text goes through the argument rules, and an overflow is a second call
-    closed  what comes is collected in silence. At its close, or at the end: without text, or with the same name and
-            arguments, it is dropped; the first one, if it still waits for text, takes it; else it is a second call
-    another name under the same id: a second call at once, unless it is the close of an open one that says it
+    open    the same call: ids become aliases; the text goes through the argument rules, and an overflow is a second
+            call
+    closed  the text is collected without events. At its close, or at the end, the new call is dropped if it has no
+            text or the same name and arguments; the first call takes its text if it has none; otherwise it is a
+            second call
 
-It knows calls and items, and no deltas of its own.
+Another name under the same id is a second call at once, unless it is the close of an open call with that name.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ __all__ += ["say_again", "shadow"]
 
 
 def is_another(call: Call, address: Address, name: str | None) -> bool:
-    """An announcement that led to the call means a second one: another name, or another id of a finished call."""
+    """Return True if the announcement means a second call.
+
+    It has another name, or another id after the first call is finished.
+    """
     if name is not None and call.name and name != call.name:
         return True
     other_id = address.call_id is not None and call.id is not None and not call.has_id(address.call_id)
@@ -34,9 +38,9 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
-    """A close that names an open call by its ids is the close of that call, also where it says another name.
+    """Return True if a close with the ids of an open call closes that call, even under another name.
 
-    Announcements make calls, closes end them; the AI SDK's own repair of a call may rename it.
+    Announcements create calls, closes end them; the AI SDK's own repair of a call may rename it.
     """
     if not item.open or call.verdict is not None:
         return False
@@ -48,7 +52,7 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
 def is_close_under_another_id(
     book: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
 ) -> bool:
-    """A close of the open item itself, with its call's name and arguments, and a call id that no call has."""
+    """Return True if a close has the item id, name and arguments of the open item's call, but an unknown call id."""
     call = item.call
     if call is None or not item.open or call.verdict is not None:
         return False
@@ -58,7 +62,7 @@ def is_close_under_another_id(
 
 
 def rename_call(choice: Choice, item: Item, name: str | None) -> None:
-    """The name that a close says holds over that of the opening."""
+    """Replace the name of a call by the one in its closing event."""
     call = item.call
     if call is None:
         return
@@ -71,15 +75,15 @@ def rename_call(choice: Choice, item: Item, name: str | None) -> None:
 
 
 def is_closed(item: Item) -> bool:
-    """Nothing more is expected of its call."""
+    """Return True if the item is closed or its call is final."""
     return not item.open or (item.call is not None and item.call.verdict is not None)
 
 
 def say_again(choice: Choice, item: Item, address: Address) -> None:
-    """Once a call: it was announced again."""
+    """Report, once per call, that it was announced again."""
     if item.call is None:
         return
-    item.call.announced_again.add(None)  # so that an overflow of its text is a second call
+    item.call.announced_again.add(None)  # an overflow of its text then counts as a second call
     if item.again_said:
         return
     item.again_said = True
@@ -88,14 +92,14 @@ def say_again(choice: Choice, item: Item, address: Address) -> None:
 
 
 def shadow(choice: Choice, item: Item, first: Item, address: Address, *, custom: bool, provider_executed: bool) -> None:
-    """The new item announces the closed call of `first`: nothing of it is shown until it is decided."""
+    """Link a new item to the closed call of `first` that it announces again. Hold back its events until `decide`."""
     item.first = first
     item.announced = True
     begin_call(choice, item, address, custom=custom, provider_executed=provider_executed, hidden=True)
 
 
 def decide(choice: Choice, item: Item, address: Address) -> None:
-    """The item that announced a closed call has closed, or everything ends."""
+    """Decide what a repeated announcement was, when its item closes or the choice ends."""
     first, call = item.first, item.call
     if first is None or call is None or first.call is None:
         return
@@ -104,7 +108,7 @@ def decide(choice: Choice, item: Item, address: Address) -> None:
     earlier = first.call
     empty = not call.text.data if call.custom else call.text.says_nothing()
     if not empty and earlier.verdict is None and earlier.text.is_blank():
-        # The first one waits for its text: here it is.
+        # The first call has no text yet: it takes this one.
         earlier.text.replace(call.text.data)
         call_events.publish(choice, earlier)
         item.heir = first

@@ -1,7 +1,7 @@
-"""AM3, undecided: one id was announced on a second index while its call was unfinished. Is it one call, or two?
+"""Collects argument text per index while one call id is announced at several indexes (AM3): one call, or several?
 
-Keeps the text of each index separately, in addition to the joined text of the call. If the joined text breaks while the
-text of each index is valid, there are several calls. If the text of one index cannot be JSON, there is one call.
+The texts are collected next to the joined text of the call. If the joined text breaks and the text of each index is
+valid, there were several calls; if the text of one index cannot be JSON, there is one call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["SharedId"]
 
 
 class _Own:
-    """The text that arrived on one index."""
+    """Text received under one index."""
 
     __slots__ = ("automaton", "data")
 
@@ -22,15 +22,15 @@ class _Own:
 
 
 class SharedId:
-    """The texts by index, in order of announcement."""
+    """Texts by index, in order of announcement."""
 
     __slots__ = ("_filled", "_owns", "_whole", "closed")
 
     def __init__(self, index: int, text: bytes | bytearray) -> None:
         self._owns: dict[int, _Own] = {}
-        self._filled = 0  # how many brought text
-        self._whole = 0  # how many brought a whole object
-        self.closed = False  # it is one call after all
+        self._filled = 0  # number of indexes with text
+        self._whole = 0  # number of indexes whose text is a whole object
+        self.closed = False  # it is one call after all: nothing more is collected
         self.announce(index)
         self.add(index, bytes(text))
 
@@ -57,15 +57,15 @@ class SharedId:
         self._owns.clear()
 
     def divides(self) -> bool:
-        """Two indexes or more brought text, and each one's own is valid."""
+        """Return True if at least two indexes brought text and the text of each is valid."""
         return not self.closed and self._filled > 1
 
     def divides_whole(self) -> bool:
-        """The same, and each is a whole object."""
+        """Return True if `divides` and the text of each index is a whole object."""
         return self.divides() and self._whole == self._filled
 
     def divides_in_part(self) -> bool:
-        """Two indexes or more brought text, and at least one is a whole object."""
+        """Return True if at least two indexes brought text and one of the texts is a whole object."""
         return self.divides() and self._whole > 0
 
     def texts(self) -> list[tuple[int, bytes]]:

@@ -1,6 +1,7 @@
-"""Joins the halves of a surrogate pair that two pieces of one text brought; a half that stays alone becomes U+FFFD.
+"""Joins the halves of a surrogate pair that arrive in two pieces of one text. A half without its other half becomes
+U+FFFD.
 
-One joiner per channel (a call's arguments, a choice's text, its reasoning, its refusal). It knows text only.
+There is one joiner per channel: a call's arguments, a choice's text, its reasoning, its refusal.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ _REPLACEMENT = "\ufffd"
 
 
 class Joiner:
-    """What one channel holds back between two pieces: at most one high half."""
+    """Joiner of one channel. Holds back at most one high surrogate between two pieces."""
 
     __slots__ = ("held", "lone")
 
     def __init__(self) -> None:
         self.held = ""
-        self.lone = False  # the last piece, or the flush, had a half that stands alone
+        self.lone = False  # the last `push` or `flush` replaced a lone surrogate
 
     def push(self, text: str) -> str:
-        """The piece as it may be used: whole characters only."""
+        """Return the complete characters; hold back a high surrogate at the end."""
         if not self.held and text.isascii():
             self.lone = False
             return text
@@ -34,7 +35,7 @@ class Joiner:
         return self._clean(text)
 
     def flush(self) -> str:
-        """The channel ends: what is held has no other half."""
+        """End the channel: return the replacement for a high surrogate that is still held back."""
         self.lone = self.held != ""
         self.held = ""
         return _REPLACEMENT if self.lone else ""

@@ -1,7 +1,4 @@
-"""One text, reasoning or refusal part: what it says so far, what hangs on it, and its three events.
-
-It knows no other part, and nothing of when it opens and closes.
-"""
+"""One text, reasoning or refusal part with its annotations and attributes, and its events."""
 
 from __future__ import annotations
 
@@ -54,16 +51,16 @@ class TextPart:
         self.part = part
         self.choice = choice
         self.channel: Channel = channel
-        self.kind: ReasoningKind = kind  # of reasoning
+        self.kind: ReasoningKind = kind  # kind of reasoning; meaningless in other channels
         self.item_id = item_id
         self.pieces: list[str] = []
-        self.annotations: list[str] = []  # raw arrays
+        self.annotations: list[str] = []  # raw JSON arrays
         self.signature: str | None = None
         self.encrypted_content: str | None = None
-        self.details: list[str] = []  # raw arrays
-        self.metadata: RawMembers | None = None  # for the close
+        self.details: list[str] = []  # raw JSON arrays
+        self.metadata: RawMembers | None = None  # metadata for the closing event
         self.open = True
-        self.void = False  # taken back as a whole: no part of the answer
+        self.void = False  # retracted as a whole: not part of the response
 
     def text(self) -> str:
         if len(self.pieces) > 1:
@@ -87,7 +84,7 @@ class TextPart:
         return RefusalDelta(self.part, text, choice=self.choice, provider_metadata=value)
 
     def done(self) -> TextDone | ReasoningDone | RefusalDone:
-        """The close of the part; of an open one, as it stands."""
+        """Return the closing event of the part; for an open part, the event with its current text."""
         metadata = self._metadata()
         if self.channel == "text":
             annotations = tuple(entry for raw in self.annotations for entry in loads_raw(raw))

@@ -1,8 +1,7 @@
-"""The text, reasoning and refusal parts of one choice: open, grow, close; what hangs on them; what is repeated.
+"""Text, reasoning and refusal parts of one choice: opens, extends and closes them, and handles repeated text.
 
-One of them is open at a time: a non-empty piece of another kind, or a tool call, closes it. (Parts that the wire itself
-opens and closes are kept here too, in the order of their numbers; `item_text` does with them what is to be done.) It
-knows no calls, and no more of the wire than which channel a piece came in.
+One part is open at a time: a non-empty piece of another kind, or a tool call, closes it. Parts that the wire itself
+opens and closes are stored here too, in the order of their numbers, but handled by `item_text`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["Channel", "TextParts"]
 
 
 class TextParts:
-    """The textual parts of one choice."""
+    """The text, reasoning and refusal parts of one choice."""
 
     __slots__ = (
         "_annotations",
@@ -42,8 +41,8 @@ class TextParts:
         self._shared = shared
         self._mode = _content_mode(shared)
         self._joiners: dict[Channel, Joiner] = {}
-        self._annotations: list[str] = []  # waiting for the next text part
-        self._attributes: list[tuple[str | None, str | None, str | None]] = []  # for the next reasoning part
+        self._annotations: list[str] = []  # annotations for the next text part
+        self._attributes: list[tuple[str | None, str | None, str | None]] = []  # attributes for the next reasoning part
         self.current: TextPart | None = None
         self.parts: list[TextPart] = []
         self._said: dict[Channel, _Said] = {}
@@ -51,7 +50,10 @@ class TextParts:
     def push(
         self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
     ) -> str | None:
-        """One piece as sent. Gives the metadata back if no event could carry it. `raw`: it is no delta of a stream."""
+        """Add one piece as received. Return the metadata if no event carried it.
+
+        `raw`: the piece is known to be new, so it is not checked for repeated text.
+        """
         lone = False
         if channel == "text" and self._mode is not None and not raw:
             low, inner, high = split_halves(text)
@@ -70,11 +72,11 @@ class TextParts:
 
     @property
     def owes(self) -> bool:
-        """Half a character waits for its other half."""
+        """True if half a surrogate pair is pending."""
         return any(joiner.held for joiner in self._joiners.values())
 
     def close_open(self) -> None:
-        """Another part goes on: the open one is whole."""
+        """Close the open part because another part receives data."""
         part = self.current
         if part is None:
             return
@@ -85,17 +87,17 @@ class TextParts:
         return [part.part for part in self.parts if part.open]
 
     def restates(self, text: str) -> bool:
-        """AM9: the piece is all the text so far, which came in two pieces or more."""
+        """AM9: return True if the piece repeats all the text so far, which came in at least two pieces."""
         said = self._said.get("text")
         return said is not None and said.pieces > 1 and said.length == len(text) and self.whole("text") == text
 
     def length(self, channel: Channel) -> int:
-        """How many characters were said in a channel."""
+        """Return the number of characters received in a channel."""
         said = self._said.get(channel)
         return 0 if said is None else said.length
 
     def whole(self, channel: Channel) -> str:
-        """All that was said in a channel; costs its length."""
+        """Return all text received in a channel. Costs its length."""
         return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
 
     def annotate(self, raw: str) -> None:
@@ -113,7 +115,10 @@ class TextParts:
             self._attributes.append((signature, encrypted_content, details))
 
     def correct(self, channel: Channel, text: str) -> bool:
-        """A terminal message says what the only part of a channel, still open, should have been."""
+        """Correct the only part of a channel to the text of a terminal message, if it is still open.
+
+        Return False if it could not.
+        """
         part, said = self.current, self._said.get(channel)
         if part is None or said is None or part.channel != channel or said.parts > 1:
             return False
@@ -123,7 +128,7 @@ class TextParts:
         return True
 
     def retype(self) -> None:
-        """The open text part was reasoning all along: it closes empty, and its text is shown as reasoning."""
+        """Turn the open text part into reasoning: close it with empty text and emit its text as reasoning."""
         part = self.current
         if part is None or part.channel != "text":
             return
@@ -138,7 +143,7 @@ class TextParts:
         self._append("reasoning", "raw", text, None)
 
     def take_back(self) -> None:
-        """AM10: nothing of it was said. An open part closes empty; none is part of the answer any more."""
+        """AM10: discard all parts. An open part closes with empty text."""
         part = self.current
         if part is not None:
             part.pieces = []
@@ -151,14 +156,17 @@ class TextParts:
         self._attributes = []
 
     def take_back_from(self, first: int) -> None:
-        """The same from that part on."""
+        """Mark the parts from `first` on as retracted."""
         for one in reversed(self.parts):
             if one.part < first:
                 break
             one.void = True
 
     def end(self) -> dict[str, str]:
-        """The choice closes, also half a character that opened no part. Gives back what found none: member -> array."""
+        """Close the parts at the end of the choice, including half a surrogate pair without a part.
+
+        Return what fits no part, as member name and raw array.
+        """
         self.close_open()
         for channel in _CHANNELS:
             joiner = self._joiners.get(channel)
@@ -170,7 +178,7 @@ class TextParts:
         if self._attributes:
             details = [one[2] for one in self._attributes if one[2] is not None]
             if any(not self._was_attached(signature, encrypted) for signature, encrypted, _ in self._attributes):
-                # Signed or encrypted reasoning without a word of it: it must be handed back all the same.
+                # Signed or encrypted reasoning without text must still be sent back in the next turn.
                 self._close(self._open("reasoning", "raw", None))
             elif details and not any(part.details for part in self.parts):
                 left["reasoning_details"] = _joined(details)
@@ -181,7 +189,7 @@ class TextParts:
         return left
 
     def _was_attached(self, signature: str | None, encrypted_content: str | None) -> bool:
-        """A terminal message repeats what deltas brought."""
+        """Return True if the parts already have this data, because a terminal message repeated it."""
         if signature is not None and not any(part.signature == signature for part in self.parts):
             return False
         return encrypted_content is None or any(part.encrypted_content == encrypted_content for part in self.parts)
@@ -251,7 +259,7 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _Said:
-    """How much was said in one channel, so that a comparison need not look at the text itself."""
+    """Amount of text received in one channel, so that comparisons can often skip the text itself."""
 
     __slots__ = ("length", "parts", "pieces")
 
@@ -276,6 +284,6 @@ def _attach(part: TextPart, signature: str | None, encrypted_content: str | None
 
 
 def _joined(arrays: list[str]) -> str:
-    """Several raw arrays as one."""
+    """Join several raw JSON arrays into one."""
     insides = [raw.strip()[1:-1].strip() for raw in arrays]
     return "[" + ",".join([inside for inside in insides if inside]) + "]"

@@ -1,1 +1,3 @@
-"""Which part a delta belongs to: by evidence (Chat names no part reliably) or by address (the other dialects do)."""
+"""Finds the part or call that a delta belongs to: by evidence in Chat, which does not address parts reliably, and by
+address in the other dialects.
+"""

@@ -1,6 +1,6 @@
-"""The item that a delta leads to: found by its address, or made where nobody opened it.
+"""Finds the item that a delta addresses, or creates it if no event opened it.
 
-It knows items and addresses, and of their content only when a new one pushes an old one out.
+Content changes only when a new item displaces an open one, which is then closed.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ __all__ = [
 
 
 def learn(state: Choice, item: Item, address: Address) -> None:
-    """Note the ids of an address that led to the item."""
+    """Record the ids of an address that led to the item."""
     note_ids(state, item, address, state.book.learn(item, address))
 
 
 def restatement(state: Choice) -> Restatement:
-    """What was streamed, as a terminal list finds it."""
+    """Return the lookup tables of streamed content for a terminal list."""
     if state.restatement is None:
         state.restatement = Restatement(state.book)
     return state.restatement
 
 
 def _make_room(state: Choice, address: Address) -> None:
-    """M1: what is open at the index, and has no id by which it could still be meant, is over."""
+    """Close what is open at the index of the address, unless it has an item id by which later deltas may address it."""
     if address.index is None:
         return
     for kind in ("message", "reasoning", "call"):
@@ -56,18 +56,18 @@ def _make_room(state: Choice, address: Address) -> None:
             continue
         call = before.call
         if call is not None and (before.first is not None or (call.text.unfinished and not call.empty)):
-            continue  # half a call is none: it may yet be told as a whole, by its call id
+            continue  # a partly streamed call stays open: the wire may still send it whole, under its call id
         end_item(state, before, None, None)
 
 
 def new_item(state: Choice, kind: ItemKind, address: Address) -> Item:
-    """A new item, at the place of what was there."""
+    """Create an item, after closing the open item that it displaces."""
     _make_room(state, address)
     return state.book.create(kind, address)
 
 
 def new_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
-    """A new item with its call."""
+    """Create an item with its call, after closing the open item that it displaces."""
     _make_room(state, address)
     return _begin_call(state, address, custom=custom, provider_executed=provider_executed)
 
@@ -77,19 +77,19 @@ def _begin_call(state: Choice, address: Address, *, custom: bool, provider_execu
     item = state.book.create("call", address)
     call = begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
     if before is not None and before.ended and before.verdict is None and not before.dropped:
-        call.first = before  # it closed without text, and is told later: the id stays its own
+        call.first = before  # the earlier call ended without text; it is emitted later and keeps its id
     fill(state, item)
     return item
 
 
 def fill(state: Choice, item: Item) -> None:
-    """The item gets its first part, or its call."""
+    """Add the item to `filled` when it gets its first part or its call."""
     if not item.parts and (item.call is None or item.kind == "call"):
         state.book.filled.append(item)
 
 
 def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
-    """A part opens: in an item that is there, or in one that opens with it."""
+    """Return the item for a part that opens: an existing item, or a new one."""
     book = state.book
     item = book.by_ids(kind, address)
     if item is not None and (item.open or address.sub is not None):
@@ -107,7 +107,7 @@ def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
 
 
 def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
-    """The item that a delta led to, or a placeholder for one that nobody opened. It ends nothing that is open."""
+    """Return the item that a delta led to, or create a placeholder if no event opened one. Close nothing."""
     if item is None:
         return state.book.create(kind, address)
     learn(state, item, address)
@@ -115,7 +115,7 @@ def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | Non
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
-    """The item of a call's delta; a placeholder where nobody opened it and the delta brings something."""
+    """Return the item of a call's delta. If no event opened it and the delta has content, create a placeholder."""
     address = state.book.usable(address)
     item = state.book.find("call", address, "delta")
     if item is None:
@@ -127,20 +127,20 @@ def addressed_call(state: Choice, address: Address, brings: str | None) -> Item 
 
 
 def _say_guess(state: Choice, call: Call) -> None:
-    """AM2, once a call."""
+    """Report AM2, at most once per call."""
     if "ambiguous_orphan_index" not in call.guess_said:
         call.guess_said.add("ambiguous_orphan_index")
         state.shared.out.diagnose("ambiguous_orphan_index", call.part)
 
 
 def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: ReasoningKind, sub: int | None) -> ItemPart:
-    """A new part, of which nothing is known yet."""
+    """Open a part without text and metadata."""
     fill(state, item)
     return open_part(state, item, channel, reasoning_kind, sub, None, None)
 
 
 def say_late(state: Choice, item: Item) -> None:
-    """Once an item: something came behind its close."""
+    """Report a delta that arrived after the close of the item, at most once per item."""
     if not item.late_said:
         item.late_said = True
         state.shared.out.diagnose("late_delta")

@@ -1,40 +1,41 @@
-"""Which call a fragment belongs to: the decision table of R1 to R3. It stands here, and only here.
+"""Decides which call a tool-call fragment belongs to: the decision table of the rules R1 to R3.
 
-`decide` looks and changes nothing; `route_fragment` carries the decision out. Tried from the top; "complete" means that
+`decide` changes nothing; `route_fragment` carries out the decision. Rules are tried from the top. "Complete" means that
 the arguments of the call are one whole JSON value, "header" that the fragment has a name, "payload" that it has
-argument text.
+argument text. The Rust twin refers to this table.
 
-Free-form text (of a custom tool) and JSON share no call: where id or index lead to a call of the other type, the
-payload opens one; where nothing does, only those of its type are candidates. Free-form text has no end: a call of it is
-never complete and can take any text, and a second text with a header is a second call, unless its id says otherwise.
-The first text of a call says of which type it is.
+A call cannot mix free-form text (of a custom tool) and JSON: if the id or index leads to a call of the other type, the
+payload opens a new call; otherwise only calls of its type are candidates. Free-form text has no defined end: such a
+call is never complete and can take any text, and a second text with a header is a second call, unless its id shows
+otherwise. The first text of a call determines its type.
 
-    R1    the id was seen (of the calls with that id, the one bound to the fragment's index is meant)
-    R1a   the call is not complete                                       -> that call, whatever the index says
+    R1    the id is known (of several calls with it, the one bound to the fragment's index is meant)
+    R1a   the call is not complete                                       -> that call, whatever the index
     R1b   the header names another tool (also a longer name, once the
           arguments are over); or the call is complete and the header
-          brings other arguments                                         -> new call; its id is made unique at the close
+          has other arguments                                            -> new call; its id is made unique at the close
     R1c   complete, header without payload, the index is unbound         -> tentative: dropped if it stays empty (AM4)
-    R1d   the payload says what a finished call of that name said        -> drop the payload
-    R1e   complete, header with the beginning of what was said           -> hold: a replay, or a call that begins alike
+    R1d   the payload repeats a complete call of that name               -> drop the payload
+    R1e   complete, header with the beginning of the same arguments      -> hold: a replay, or a call that begins alike
     R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
-    R1g   (at overflow, in `route_fragment`) a header came again on the index   -> it was two calls, also if the first
-                                                                            one's arguments look like a placeholder
+    R1g   (at overflow, in `route_fragment`) a header was repeated on    -> two calls, even if the first one's
+          the index                                                         arguments look like a placeholder
     R2    the id is new
     R2a   no index, no header, the latest call (of the payload's type)
-          is named, not complete                                         -> that call, under a late or changed id
+          is named and not complete                                      -> that call, under a late or changed id
     R2b   the index is bound to a call without id                        -> that call takes the id ...
           ... unless it is complete, and the fragment is a header or
-          brings other arguments                                         -> R2c
+          has other arguments                                            -> R2c
     R2c   the index is bound to a call with another id; header           -> new call; AM1 if that call is still empty
-    R2d   ... but: same name, the call is under way, the payload goes
-          on with it and starts no object (or its id changed before)     -> that call, under another id
+    R2d   ... but: same name, the call is in progress, the payload
+          continues it and starts no object (or its id changed before)   -> that call, under another id
     R2e   the index is bound, no header, not complete                    -> that call, under another id
     R2f   otherwise                                                      -> new call
     R3    there is no id
     R3a1  the index is bound                                             -> that call
     R3a2  ... complete, and a header with payload or with another name   -> new call
-    R3a3  ... unless an earlier call without id on it said the same      -> drop the payload (AM5)
+    R3a3  ... unless an earlier call without id on it had the same
+          arguments                                                      -> drop the payload (AM5)
     R3a4  ... complete, payload without header, and another unfinished
           call can take it                                               -> that other call
     R3b1  the index is unbound; header                                   -> new call
@@ -66,15 +67,15 @@ __all__ = ["Decision", "Incoming", "Resolution", "decide", "guess", "relation_of
 class Resolution(Enum):
     """What to do with the fragment."""
 
-    JOIN = "join"  # it belongs to the call
-    NEW = "new"  # it opens a call
-    DROP = "drop"  # it addresses the call, but its payload is a replay
-    SHADOW = "shadow"  # it addresses the call, and may be a replay of it
-    IGNORE = "ignore"  # there is nothing it could belong to
+    JOIN = "join"  # the fragment belongs to the call
+    NEW = "new"  # the fragment opens a new call
+    DROP = "drop"  # the fragment addresses the call, but its payload is a replay
+    SHADOW = "shadow"  # the fragment may replay the call that it addresses, so its payload is held
+    IGNORE = "ignore"  # the fragment belongs to no call
 
 
 class Incoming:
-    """One fragment, read once: its index is usable or None, its payload is bytes."""
+    """A normalized fragment: its index is usable or None, and its payload is bytes."""
 
     __slots__ = ("array_len", "custom", "id", "index", "is_object", "name", "payload", "position")
 
@@ -105,7 +106,7 @@ class Incoming:
 
 
 class Decision:
-    """The verdict on one fragment: the rule, the call if it is not a new one, and what is to be said."""
+    """The decision on one fragment: the rule, the call unless a new one opens, and what to report."""
 
     __slots__ = ("call", "deed", "note", "rule", "suspect", "tentative")
 
@@ -122,13 +123,13 @@ class Decision:
         self.rule = rule
         self.call = call
         self.deed = deed
-        self.note = note  # the code of the named ambiguity whose default was applied
+        self.note = note  # code of the named ambiguity whose default was applied
         self.tentative = tentative
-        self.suspect = suspect  # the call that a new one displaced while it was still empty
+        self.suspect = suspect  # the call that lost its index to the new one while it was still empty (AM1)
 
 
 def decide(choice: Choice, incoming: Incoming) -> Decision:
-    """The table above."""
+    """Apply the decision table to a fragment."""
     if incoming.id is not None:
         known = choice.by_id.get(incoming.id)
         if known is not None:
@@ -143,7 +144,7 @@ def decide(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def relation_of(choice: Choice, call: Call, name: str, payload: bytes) -> Relation:
-    """What the name of a fragment with that payload is to the call."""
+    """Return how the name of a fragment with that payload relates to the name of the call."""
     return relate(call.name, name, choice.shared.settings.tools, call.progress(payload))
 
 
@@ -157,13 +158,14 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
     if not call.suits(payload, custom=incoming.custom):
         return Decision("R1b", None, Resolution.NEW)
     if call.custom and payload and name is not None and not call.empty:
-        # Free-form text has no end that could tell a second call from the next piece.
+        # Free-form text has no defined end that could distinguish a second call from the next piece.
         if elsewhere:
             return Decision("R1b", None, Resolution.NEW)
         return Decision("R1a", call, note="ambiguous_duplicate_id")
     if not call.complete:
         if relation == "other" or (relation in ("fragment", "grows") and elsewhere):
-            # Another tool's name, unless it rides on a piece that can only be the next one of this call.
+            # Another tool's name opens a new call, unless the payload is empty or can only be the next piece of this
+            # call.
             continues = not elsewhere and (not payload or (not incoming.starts_object and call.accepts(payload)))
             if not continues:
                 return Decision("R1b", None, Resolution.NEW)
@@ -229,7 +231,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
     proven = relation == "fragment" and choice.shared.settings.tools.begins(bound.name + name)
     if relation in ("same", "late") or proven:
         if bound.empty and relation == "same":
-            # AM1: the announcement of a parallel call, or one call whose id is new in every delta.
+            # AM1: either a parallel call is announced, or one call gets a new id in every delta.
             if choice.shared.settings.switches.same_index_new_id_same_name_empty == "merge":
                 return Decision("R2d", bound)
             return Decision("R2c", None, Resolution.NEW, suspect=bound)
@@ -246,7 +248,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
     if two_headers or not bound.suits(payload, custom=incoming.custom):
         return Decision(
             "R3a2", None, Resolution.NEW
-        )  # free-form text and JSON share no call, nor do two headers with text
+        )  # a call cannot mix free-form text and JSON, nor have two headers with text
     if not bound.complete:
         return Decision("R3a2", None, Resolution.NEW) if relation == "other" else Decision("R3a1", bound)
     if name is not None:
@@ -274,7 +276,10 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 
 
 def _second_is_due(call: Call, index: int | None) -> bool:
-    """R1e or R1g is open for a finished call: what comes is held for it, or opens the second call under its id."""
+    """Return True if R1e or R1g is pending for a complete call.
+
+    Further input is then held for it or opens a second call under its id.
+    """
     return call.text.shadow > 0 or (call.id is not None and index in call.announced_again)
 
 
@@ -288,7 +293,7 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
     waiting = choice.next_waiting(custom=incoming.custom, latest=latest)
     if waiting is not None and waiting.takes(payload, custom=incoming.custom):
         candidates = choice.open_calls(custom=incoming.custom)
-        # What is under way is told from what waits by its JSON; free-form text could be anybody's.
+        # JSON distinguishes a call in progress from a waiting one; free-form text could belong to either.
         among = candidates.unfinished if incoming.custom else candidates.waiting
         return Decision("R3b2", waiting, note="ambiguous_orphan_index" if among.count > 1 else None)
     other = choice.accepting(payload, custom=incoming.custom)
@@ -298,7 +303,10 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def guess(choice: Choice, call: Call) -> str | None:
-    """AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text."""
+    """AM2: return a code if giving the payload to this call is a guess.
+
+    It is a guess if other calls are open, or if the call would take any text.
+    """
     others = choice.open_calls(custom=call.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None
 
@@ -333,20 +341,20 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
-    """AM2: several calls are open, and nothing says which one is meant."""
+    """AM2: return a code if several calls are open and nothing identifies the one that is meant."""
     several = choice.open_calls(custom=incoming.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if incoming.payload and several else None
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
-    """Only extra members: they go to the latest call."""
+    """Route a fragment that has only extra members to the latest call, if any."""
     if choice.latest is not None and not choice.latest.dropped:
         return Decision(rule, choice.latest)
     return Decision(rule, None, Resolution.IGNORE)
 
 
 def _said_before(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:
-    """R1d, R3a3: an earlier, displaced call under that id or index said the same."""
+    """R1d, R3a3: return True if an earlier call that lost this id or index had the same name and arguments."""
     if not choice.payloads or not is_whole(payload):
         return False
     return choice.said_before(key, name, canonical(payload.decode("utf-8", "replace")))

@@ -1,7 +1,8 @@
-"""An ordered set of calls with every question answered in one step: the first, the last, the last few, how many.
+"""An ordered set of calls. Adding and removing a call, counting, and access to the first and last calls take constant
+time.
 
-A doubly linked list over numbers, so that neither a fragment nor a removal ever walks over a thousand calls. A call
-that leaves and comes back stands last. It knows nothing of what the numbers mean.
+It is a doubly linked list over slot numbers, so that no fragment or removal scans thousands of calls. A call that is
+removed and added again moves to the end.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class CallList:
         return self._last
 
     def latest(self, most: int) -> Iterator[int]:
-        """From the last one backwards, `most` of them."""
+        """Iterate over the last `most` numbers, starting with the last one."""
         number = self._last
         while number is not None and most > 0:
             yield number

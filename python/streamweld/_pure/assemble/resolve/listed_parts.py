@@ -1,12 +1,13 @@
-"""Which streamed part each entry of an item's list is. Texts only: no event, no item.
+"""Matches the entries of an item's list with its streamed parts. Works on texts only: no events, no items.
 
-1  Texts that join to the same text agree, however they are divided.
-2  A part whose Done event is out takes the entry with its text: at its own place, else the first free one. Else it
-   takes the start of an entry, at its place or the first free one, if parts are still open, which get the rest. Else it
-   keeps its text, and the entry at its place is used up, unless an open part has that text.
+1  If the parts and the entries join to the same text, they agree, however that text is divided.
+2  A part whose Done event was emitted takes the entry with its text: at its own position, otherwise the first free one.
+   Without such an entry, and if parts are still open, it takes the start of an entry, at its position or the first free
+   one, and the open parts get the rest. Otherwise it keeps its text, and the entry at its position is used up, unless
+   an open part has that text.
 3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before it.
    Entries at the end are new parts, or join the last part if its deltas came under several labels.
-4  A part without an entry is empty, unless an empty entry has its place.
+4  A part without an entry becomes empty, unless an empty entry is at its position.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Home", "Plan", "StreamedPart", "Verdict"]
 
-Home = int | Literal["new", "nowhere"]  # where an entry belongs: a part, a new part, or no part, and none is made
+Home = int | Literal["new", "nowhere"]  # the part that an entry belongs to: an existing part, a new one, or none
 
 
 class StreamedPart(NamedTuple):
     """A streamed part."""
 
     text: str
-    done: bool  # its Done event is out
+    done: bool  # its Done event was emitted
     several_labels: bool  # its deltas came under several labels
 
 
 class Verdict(NamedTuple):
-    """What the list makes of one part.
+    """How the list changes one part.
 
-    `kept`: as streamed. `text`: its text is this. `contradicted`: its Done event is out, and the list has another text
-    for it, or none. `left`: the list does not have it.
+    `kept`: the part keeps its streamed text. `text`: it gets this text. `contradicted`: its Done event was emitted, but
+    the list has another text for it or omits it. `left`: the list omits the part.
     """
 
     kind: Literal["kept", "text", "contradicted", "left"]
@@ -45,7 +46,7 @@ KEPT = Verdict("kept")
 
 
 class Plan:
-    """`verdicts`: by part. `homes`: by entry."""
+    """The result of matching: one verdict for each part in `verdicts`, one home for each entry in `homes`."""
 
     __slots__ = ("homes", "verdicts")
 
@@ -55,11 +56,11 @@ class Plan:
         if "".join([part.text for part in parts]) == "".join(entries):
             self._divide(parts, entries)
         elif any(entries):
-            starts = [0] * len(entries)  # what done parts took of each entry
+            starts = [0] * len(entries)  # how much of each entry closed parts took
             free = self._take_done(parts, entries, starts)
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
-        # An empty entry says nothing of the part at its place.
+        # An empty entry does not change the part at its position.
         for place, (text, verdict) in enumerate(zip(entries, self.verdicts, strict=False)):
             if not text:
                 self.homes[place] = place
@@ -67,7 +68,7 @@ class Plan:
                     self.verdicts[place] = KEPT
 
     def _divide(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
-        """Rule 1: an entry belongs to the part in which it starts."""
+        """Rule 1: assign each entry to the part in which it starts."""
         for place, part in enumerate(parts):
             if not part.done and part.text:
                 self.verdicts[place] = Verdict("text", part.text)
@@ -82,7 +83,7 @@ class Plan:
             start += len(text)
 
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
-        """Rule 2. Gives back the entries that are free, wholly or from their place in `starts`."""
+        """Rule 2: assign entries to closed parts. Return the entries that are free from their offset in `starts` on."""
         free = [bool(text) for text in entries]
         unequal: list[int] = []
         for place, part in enumerate(parts):
@@ -125,7 +126,10 @@ class Plan:
     def _take_open(
         self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int], free: list[int]
     ) -> None:
-        """Rules 3 and 4. `free`: the entries that no closed part has, from their place in `starts`."""
+        """Rules 3 and 4: assign entries to open parts. `free` lists the entries that no closed part took.
+
+        Each entry is free from its offset in `starts` on.
+        """
         open_places = [place for place, part in enumerate(parts) if not part.done]
         open_texts = [parts[place].text for place in open_places]
         free_texts = [entries[entry][starts[entry] :] for entry in free]
@@ -157,7 +161,7 @@ class Plan:
             self.homes[entry] = "new"
 
     def _check_order(self, parts: Sequence[StreamedPart]) -> None:
-        """A closed part cannot move to where the list has it."""
+        """Mark parts that the list has in another order as contradicted, because a closed part cannot move."""
         last = 0
         for home in self.homes:
             if not isinstance(home, int):
@@ -172,9 +176,9 @@ class Plan:
 
 
 def _matched(fewer: Sequence[str], others: Sequence[str]) -> list[int]:
-    """For each of the fewer texts, in order, the place of one of the others.
+    """Assign each text of the shorter list, in order, to a position in the longer one.
 
-    The first equal one that leaves enough, else the next one.
+    Takes the first equal text that leaves enough positions for the others, otherwise the next position.
     """
     by_text: dict[str, deque[int]] = {}
     for place, text in enumerate(others):

@@ -1,6 +1,6 @@
-"""How a name that arrives relates to the name a call has: the same, more of it, a piece of it, or another one.
+"""Classifies a tool name that arrives for a call: the same name, a longer one, its next piece, or another name.
 
-Pure questions on strings and the request's tool list. It changes nothing and knows no index, id or arguments.
+Considers only the names, the request's tool list, and how far the arguments have progressed.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "Relation", "relate"]
 
-# late: the call had none. same: equal. grows: begins with the call's name. fragment: the next piece of it.
-# other: another tool's name.
+# late: the call had no name. same: equal. grows: a longer name that begins with the call's name. fragment: the next
+# piece of the call's name. other: the name of another tool.
 Relation = Literal["late", "same", "grows", "fragment", "other"]
 
-# How far the arguments of the call are when the name arrives. none: no text. started: some text.
-# over: the text is a whole value, or the fragment with the name starts another one.
+# Progress of the call's arguments when the name arrives. none: no text. started: some text. over: the text is a whole
+# JSON value, or the fragment with the name starts another one.
 Progress = Literal["none", "started", "over"]
 
 
 def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Relation:
-    """What `arriving` (not blank) is to `current`.
+    """Classify the name `arriving` (not blank) relative to the call's name `current`.
 
-    Without a tool list a differing name is a fragment as long as no argument text was seen, and another name after
-    that; and a name that begins with the current one belongs to the next call once the arguments are over. The tool
-    list overrules: a name that is no tool's name grows to one at any time, and a concatenation that begins a tool's
-    name is a fragment at any time; two names that are both tools are two calls.
+    Without a tool list, a different name is a fragment until argument text arrives, and another name after that. A name
+    that begins with the current one belongs to the next call once the arguments are over. The tool list takes
+    precedence: at any time, a name that is not a tool's name can grow into one, and a concatenation that begins a
+    tool's name is a fragment. Two names that are both tools are two calls.
     """
     if not current:
         return "late"
@@ -43,7 +43,7 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
 
 
 def _may_grow(current: str, arriving: str, tools: Tools, progress: Progress) -> bool:
-    """Whether a longer name can be the call's own: the tool list decides, or how far the arguments are."""
+    """Return True if a longer name can belong to the call, by the tool list or the progress of the arguments."""
     if progress == "none":
         return True
     if tools.has(arriving):

@@ -1,4 +1,4 @@
-"""What was streamed, as a terminal list finds it: parts and calls by what they say."""
+"""Lookup tables for matching the entries of a terminal list with streamed parts and calls of equal content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Restatement"]
 
 
 class Restatement:
-    """What was streamed, by what it says. Made once, when the list begins, so that no entry walks over all of it."""
+    """Streamed parts and calls by content. Built once, when the list begins, so that no entry scans all of them."""
 
     __slots__ = ("book", "calls", "parts")
 
@@ -21,7 +21,7 @@ class Restatement:
         self.book = book
         self.parts: dict[tuple[ItemKind, Channel, str], list[tuple[Item, ItemPart]]] = {}
         self.calls: dict[tuple[str, str], list[Item]] = {}
-        for item in reversed(book.filled):  # so that the first one is the last of its list
+        for item in reversed(book.filled):  # in reverse order, because `pop` then returns the earliest match
             for one in reversed(item.parts):
                 if not one.part.void:
                     key = (item.kind, one.part.channel, one.part.text())

@@ -1,7 +1,7 @@
-"""Carries out what `by_evidence` decided about a fragment: opens, binds and names calls, appends text.
+"""Carries out what `by_evidence` decided about a tool-call fragment: opens, binds and names calls, and appends text.
 
-It changes the choice and its calls, says what was repaired, and lets `announce` show it. It decides nothing about
-identity but what only the text can tell: R1g, AM3 and A8 at an overflow.
+Changes the choice and its calls, and reports repairs; `call_events` emits the events. The only identity decisions made
+here are those that depend on the text: R1g, AM3, and A8 at an overflow.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.resolve.names import Progress
     from streamweld._pure.model.delta import Fragment
 
-_PLACES = 4096  # of a list of entries that can be continued by place (R3c3)
+_PLACES = 4096  # R3c3: maximum number of list positions that are remembered
 
 __all__ = ["close_fork", "divide", "give", "open_call", "push_text", "take_fragment", "take_id", "take_name"]
 
 
 def take_fragment(choice: Choice, fragment: Fragment) -> None:
-    """One fragment off the wire."""
+    """Take one tool-call fragment from the wire."""
     index, unusable = _usable_index(choice, fragment)
     text = fragment.arguments or ""
     identity = _present(fragment.id)
     name = _present(fragment.name)
     if identity is None and name is None and not text and fragment.object_arguments is None:
         if fragment.metadata is None:
-            return  # nothing is left of it
+            return  # the fragment is empty
     elif index is not None and text and fragment.object_arguments is None and fragment.metadata is None:
         bound = choice.by_index.get(index)
         finished = choice.finish.raw is not None
         if bound is not None and not (fragment.custom or finished) and _continues(bound, identity, name):
-            # The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
+            # The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
             choice.textual.close_open()
             _place(choice, bound, fragment.position, fragment.array_len)
             choice.latest = bound
             if identity is not None or name is not None:
-                choice.shared.out.touch("told_again")  # readers join what is told again
+                choice.shared.out.touch("told_again")  # clients concatenate a repeated id or name
             call_events.flush_unstarted(choice, bound)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
@@ -84,7 +84,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
 
 
 def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
-    """Find or open the call, and give it what the fragment brings. `text` is the payload as sent (not of an object)."""
+    """Find or open the call and apply the fragment to it. `text` is the payload as sent, unless it is an object."""
     decision = decide(choice, incoming)
     if decision.deed is Resolution.IGNORE:
         return None
@@ -111,11 +111,11 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         call.text.begin_shadow(incoming.payload)
         choice.shared.out.touch("args_again")
     elif incoming.is_object:
-        choice.shared.out.touch("args_object")  # readers expect text
+        choice.shared.out.touch("args_object")  # clients expect text
         push_object(choice, call, incoming)
     elif text:
         if call.suspect and call.empty and decision.rule not in ("R1a", "R1f"):
-            # AM1: nothing but the order says that this is the displaced call's text.
+            # AM1: only the order indicates that this is the displaced call's text.
             call.suspect = False
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
         header, identified = incoming.name is not None, incoming.id is not None
@@ -126,20 +126,23 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
 
 
 def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
-    """Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too."""
+    """Return True if clients would misread the fragment.
+
+    They go by the index alone and concatenate a repeated id or name, as they do with the pieces of a name.
+    """
     if incoming.index is None or incoming.index != call.index or incoming.id is not None:
         return True
     return incoming.name is not None and relation_of(choice, call, incoming.name, incoming.payload) != "fragment"
 
 
 def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
-    """R3c3: where it stood in a list of several, whatever addressed it there."""
+    """R3c3: record the position of the call in a list with several entries, however the fragment addressed it."""
     if array_len > 1 and position < _PLACES:
         choice.multi[position] = call
 
 
 def _say_guess(choice: Choice, call: Call, code: str) -> None:
-    """A named ambiguity, once a call."""
+    """Report a named ambiguity, at most once per call."""
     if code in call.guess_said:
         return
     call.guess_said.add(code)
@@ -149,7 +152,7 @@ def _say_guess(choice: Choice, call: Call, code: str) -> None:
 
 
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
-    """A piece of argument text as sent, for a call."""
+    """Take a piece of argument text for a call, as it was sent."""
     piece = call.joiner.push(text).encode()
     if call.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", call.part)
@@ -158,9 +161,9 @@ def push_text(choice: Choice, call: Call, text: str, index: int | None, *, heade
 
 
 def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
-    """Bytes for a call: append, repair, or settle where they belong instead."""
+    """Append bytes to the arguments of a call, repair them, or route them to the call that they belong to."""
     siblings: list[Call] = []
-    # Each call may leave bytes for another one, as many times as there are values in the piece.
+    # Each call may leave bytes for another one, as many times as the piece has values.
     spill = _give_one(choice, call, piece, index, header=header, identified=identified)
     while spill is not None:
         if spill.is_sibling:
@@ -176,7 +179,7 @@ class _Spill(NamedTuple):
 
     call: Call
     piece: bytes
-    is_sibling: bool  # it was made for them
+    is_sibling: bool  # the other call was created for these bytes
 
 
 def _give_one(
@@ -215,7 +218,7 @@ def _give_one(
 
 
 def _count(choice: Choice, call: Call, before: int) -> None:
-    """The caps; a piece that passes one is not kept."""
+    """Check the limits; remove a piece that exceeds one."""
     try:
         choice.shared.count_arguments(before, call.text.size)
     except LimitExceeded:
@@ -224,7 +227,7 @@ def _count(choice: Choice, call: Call, before: int) -> None:
 
 
 def divide(choice: Choice, call: Call, fork: SharedId) -> None:
-    """AM3 is settled: they were several calls, one for each index that announced the id."""
+    """Resolve AM3: split the call into several, one for each index that announced the id."""
     texts = fork.texts()
     fork.close()
     call.fork = None
@@ -254,7 +257,7 @@ def divide(choice: Choice, call: Call, fork: SharedId) -> None:
 
 
 def close_fork(choice: Choice, call: Call) -> None:
-    """The end of AM3: an unfinished text whose pieces, each by itself, are whole objects was several calls."""
+    """Resolve AM3 at the close: split the call if its text is unfinished and each index has a whole object."""
     fork = call.fork
     if fork is not None and not call.complete and fork.divides_whole():
         divide(choice, call, fork)
@@ -262,7 +265,7 @@ def close_fork(choice: Choice, call: Call) -> None:
 
 
 def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
-    """The index, or None and what was sent instead."""
+    """Return the index, or None and the unusable value that was sent."""
     if fragment.legacy:
         return LEGACY_INDEX, None
     index = fragment.index
@@ -275,12 +278,12 @@ def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str |
 
 
 def _present(text: str | None) -> str | None:
-    """A blank id or name is none. (Words that stand for none are the decoder's to know.)"""
+    """Return the id or name, or None if it is blank. Decoders remove words that stand for a missing value."""
     return text if text and not text.isspace() else None
 
 
 def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
-    """Whether the fast path applies: the call is under way and the fragment says nothing new about it."""
+    """Return True if the fast path applies: the call is in progress and the fragment adds nothing to its identity."""
     return (
         bound.text.unfinished
         and not bound.empty
@@ -307,12 +310,12 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     taken = incoming.id is not None and choice.shared.is_used(incoming.id)
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
-        # For readers it is another call, or none that can be answered.
+        # Clients treat such a fragment as part of another call, or as a call that cannot be answered.
         why = "no_name" if incoming.id else "no_id"
         choice.shared.out.touch("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)
     if before is not None and before.text.unfinished and not (before.empty or before.dropped):
-        call.contested = "ambiguous_same_index"  # it takes the index from a call that is under way
+        call.contested = "ambiguous_same_index"  # the new call takes the index of a call in progress
     call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
     if decision.suspect is not None:
         decision.suspect.suspect = True
@@ -331,7 +334,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
 
 
 def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
-    """A further call of the same tool."""
+    """Open a further call of the same tool."""
     call_events.flush_unstarted(choice)
     choice.shared.out.touch("another_call")
     other = choice.create(custom=call.custom)
@@ -342,7 +345,7 @@ def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
 
 
 def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
-    """The fragment belongs to a call that is there: id, name and index may say more about it."""
+    """Apply the id, name and index of a fragment to the existing call that it belongs to."""
     take_id(choice, call, incoming.id)
     repeated = incoming.name is not None and incoming.name == call.name
     if incoming.name is not None and not repeated:
@@ -366,7 +369,7 @@ def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _open_fork(choice: Choice, call: Call, index: int) -> None:
-    """AM3: the id is announced on a second index while its call is unfinished."""
+    """AM3: record that the id is announced on a second index while its call is unfinished."""
     if choice.shared.settings.switches.dup_id_parallel_headers != "auto" or call.index is None:
         call.announced_again.add(index)
         return
@@ -405,11 +408,11 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
             call_events.named(choice, call)
         else:
             call.name = name
-            choice.shared.out.touch("name_in_pieces")  # readers join the pieces, or take the last one
+            choice.shared.out.touch("name_in_pieces")  # clients concatenate the pieces, or use only the last one
     elif relation == "fragment":
         call.name += name
         choice.shared.check_name(call.name)
-        choice.shared.out.touch("name_in_pieces")  # readers join the pieces, or take the last one
+        choice.shared.out.touch("name_in_pieces")  # clients concatenate the pieces, or use only the last one
         choice.shared.out.diagnose("name_joined", call.part, name)
     elif relation == "other" and not call.name_conflict_said:
         call.name_conflict_said = True
@@ -417,7 +420,7 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
 
 
 def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
-    """Arguments as an object: the first is the text, further ones merge into it."""
+    """Apply arguments sent as an object. The first object is the text; further ones merge into it."""
     if not call.object_arguments:
         first = call.empty
         call.held_back = first
@@ -435,11 +438,11 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
-    """A8: text behind a whole value, without a header of its own."""
+    """A8: decide what happens to text after a whole value, without a header of its own."""
     text = call.text
     if not text.overflow:
         if index in call.announced_again or text.shadow_has_header:
-            # R1g, R1e: it was announced a second time, and these are the second call's arguments.
+            # R1g, R1e: the call was announced a second time, and these are the second call's arguments.
             text.shadow_has_header = False
             return _Spill(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
         other = None if identified else choice.accepting(spill, other_than=call)

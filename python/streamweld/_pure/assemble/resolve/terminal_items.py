@@ -1,8 +1,9 @@
-"""A terminal list tells everything again: which streamed part or call each entry is, so that nothing is there twice.
+"""Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that nothing appears
+twice.
 
-By its address; else, under whatever id, one of the same channel with the same text, or of the same name with the same
-arguments, that no entry before it meant; else what is still open there and can be what the entry tells. What is missing
-is made by whoever asked. It changes no part and no call.
+An entry is matched by its address; otherwise, under any id, with a part of the same channel and text or a call of the
+same name and arguments that no earlier entry matched; otherwise with an open part or call whose text the entry begins
+with. The caller creates what is missing. Parts and calls are not changed here.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def restated_part(
     reasoning_kind: ReasoningKind,
     text: str | None,
 ) -> tuple[Item | None, ItemPart | None]:
-    """The item and the part that an entry tells again, as far as they are there."""
+    """Return the item and the part that an entry repeats, as far as they exist."""
     named = told.book.by_ids(kind, address)
     if named is not None:
         return named, find_whole(named, channel, reasoning_kind, address.sub, text)
@@ -54,13 +55,13 @@ def restated_part(
 
 
 def restated_call(told: Restatement, address: Address, name: str | None, arguments: str | None) -> Item | None:
-    """The item whose call an entry tells again."""
+    """Return the item whose call an entry repeats."""
     named = told.book.by_ids("call", address)
     whole = replace_lone_surrogates(arguments or "")
     if named is not None and (not named.restated or _tells(named, name, arguments)):
         return named
     if named is not None:
-        return None  # the list has two under one id
+        return None  # the list has two calls under one id
     said = canonical(whole) if is_whole(whole) else whole
     same = told.calls.get((name or "", said), [])
     while same:

@@ -1,6 +1,6 @@
-//! Who a call is: opens it, and takes what a fragment says of its id, name and index.
+//! Opens calls and applies the id, name and index of a fragment to its call.
 //!
-//! Carries out what `by_evidence` decided; it knows no argument text but how much of it there is.
+//! Carries out the decisions of `by_evidence`. Considers only how far the arguments have progressed, not their text.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -47,7 +47,7 @@ pub fn open_call(
         .is_some_and(|index| choice.by_index.get(index).is_some());
     let taken = incoming.id.is_some_and(|id| desk.shared.is_used(id));
     if another || taken || decision.tentative || incoming.id.is_none() || incoming.name.is_none() {
-        // For readers it is another call, or none that can be answered.
+        // Clients treat such a fragment as part of another call, or as a call that cannot be answered.
         desk.out.touch(match incoming.id {
             _ if another => "index_taken",
             _ if taken => "id_taken",
@@ -67,7 +67,7 @@ pub fn open_call(
     }
     if let Some(call) = choice.get_mut(slot) {
         call.tentative = tentative;
-        // It takes the index from a call that is under way.
+        // The new call takes the index of a call in progress.
         call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
         call.first = first;
         call.name = incoming.name.unwrap_or_default().to_owned();
@@ -101,7 +101,7 @@ pub fn say_guess(
     Ok(())
 }
 
-/// A further call of the same tool.
+/// Opens a further call of the same tool.
 pub fn sibling(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -123,7 +123,7 @@ pub fn sibling(
     Ok(other)
 }
 
-/// The fragment belongs to a call that is there: id, name and index may say more about it.
+/// Applies the id, name and index of a fragment to the existing call that it belongs to.
 pub fn address(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -162,7 +162,7 @@ pub fn address(
     Ok(())
 }
 
-/// AM3: the id is announced on a second index while its call is unfinished.
+/// AM3: records that the id is announced on a second index while its call is unfinished.
 fn open_fork(desk: &mut RuleContext<'_, '_>, call: &mut Call, index: i64) -> Step {
     call.announced_again.insert(Some(index));
     let auto = desk.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
@@ -234,13 +234,13 @@ pub fn take_name(
             if first {
                 call_events::named(choice, slot);
             } else {
-                desk.out.touch("name_in_pieces"); // readers join the pieces, or take the last one
+                desk.out.touch("name_in_pieces"); // clients concatenate the pieces, or use only the last one
             }
         }
         Relation::Fragment => {
             call.name.push_str(name);
             desk.check_name(&call.name)?;
-            desk.out.touch("name_in_pieces"); // readers join the pieces, or take the last one
+            desk.out.touch("name_in_pieces"); // clients concatenate the pieces, or use only the last one
             desk.out
                 .diagnose(Code::NAME_JOINED, Some(call.part), name)?;
         }

@@ -1,6 +1,6 @@
-//! The item that a delta leads to: found by its address, or made where nobody opened it.
+//! Finds the item that a delta addresses, or creates it if no event opened it.
 //!
-//! It knows items and addresses, and of their content only when a new one pushes an old one out.
+//! Content changes only when a new item displaces an open one, which is then closed.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;
@@ -20,7 +20,7 @@ use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Notes the ids of an address that led to the item.
+/// Records the ids of an address that led to the item.
 pub fn learn(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -32,7 +32,7 @@ pub fn learn(
     note_ids(desk, choice, item, address, other)
 }
 
-/// What was streamed, as a terminal list finds it.
+/// Returns the lookup tables of streamed content for a terminal list.
 pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     match choice.book.restated.take() {
         Some(known) => known,
@@ -40,7 +40,7 @@ pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     }
 }
 
-/// What is open at the index, and has no id by which it could still be meant, is over.
+/// Closes what is open at the index of the address, unless it has an item id by which later deltas may address it.
 fn make_room(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, address: &Address<'_>) -> Step {
     for kind in KINDS {
         let Some(before) = choice.book.at(kind, address.index) else {
@@ -52,7 +52,7 @@ fn make_room(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, address: &Addr
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // Half a call is none: it may yet be told as a whole, by its call id.
+        // A partly streamed call stays open: the wire may still send it whole, under its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });
@@ -63,7 +63,7 @@ fn make_room(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, address: &Addr
     Ok(())
 }
 
-/// A new item, at the place of what was there.
+/// Creates an item, after closing the open item that it displaces.
 pub fn new_item(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -74,7 +74,7 @@ pub fn new_item(
     choice.book.create(desk, &choice.calls, kind, address)
 }
 
-/// A new item with its call.
+/// Creates an item with its call, after closing the open item that it displaces.
 pub fn new_call(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -85,7 +85,7 @@ pub fn new_call(
     call_of_delta(desk, choice, address, traits)
 }
 
-/// A new item with its call, which ends nothing that is open.
+/// Creates an item with its call. Closes nothing.
 fn call_of_delta(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -100,26 +100,26 @@ fn call_of_delta(
     let before = before.filter(|call| call.ended && call.verdict.is_none() && !call.dropped);
     let before = before.map(|call| call.slot);
     if let Some(call) = choice.get_mut(slot) {
-        call.first = before; // it closed without text, and is told later: the id stays its own
+        call.first = before; // the earlier call ended without text; it is emitted later and keeps its id
     }
     fill(choice, item);
     Ok(item)
 }
 
-/// The item gets its first part, or its call.
+/// Adds the item to `filled` when it gets its first part or its call.
 pub fn fill(choice: &mut Choice, item: usize) {
     let first = choice.book.get(item).is_some_and(|item| {
         item.parts.is_empty() && (item.call.is_none() || item.kind == ItemKind::Call)
     });
     if first {
         let filled = &mut choice.book.filled;
-        // A list that grows by itself begins with four.
+        // A `Vec` that grows by itself starts with a capacity of four.
         filled.reserve_exact(usize::from(filled.is_empty()));
         filled.push(item);
     }
 }
 
-/// A part opens: in an item that is there, or in one that opens with it.
+/// Returns the item for a part that opens: an existing item, or a new one.
 pub fn item_of_opening(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -157,7 +157,7 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// The item that a delta led to, or a placeholder for one that nobody opened. It ends nothing that is open.
+/// Returns the item that a delta led to, or creates a placeholder if no event opened one. Closes nothing.
 pub fn known_item(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -174,7 +174,7 @@ pub fn known_item(
     }
 }
 
-/// The item of a call's delta; a placeholder where nobody opened it and the delta brings something.
+/// Returns the item of a call's delta. If no event opened it and the delta has content, creates a placeholder.
 pub fn addressed_call(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -198,7 +198,7 @@ pub fn addressed_call(
     call_of_delta(desk, choice, address, Traits::default()).map(Some)
 }
 
-/// AM2, once a call.
+/// Reports AM2, at most once per call.
 fn say_guess(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
     let Some((_, call)) = choice.item_call_mut(item) else {
         return Ok(());
@@ -211,7 +211,7 @@ fn say_guess(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -
     desk.say(Code::AMBIGUOUS_ORPHAN_INDEX, part)
 }
 
-/// A new part, of which nothing is known yet.
+/// Opens a part without text and metadata.
 pub fn opened(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

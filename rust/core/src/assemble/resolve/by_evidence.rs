@@ -1,8 +1,8 @@
-//! Which call a fragment belongs to: the rules R1 to R3. The decision table stands in the Python twin of this module
-//! (`_pure/assemble/resolve/by_evidence.py`), once, with every rule's condition and
-//! verdict; the names here are its names.
+//! Decides which call a tool-call fragment belongs to: the rules R1 to R3. The decision table, with the condition and
+//! result of each rule, is in the docstring of the Python twin (`_pure/assemble/resolve/by_evidence.py`). Both use the
+//! same names.
 //!
-//! `decide` looks and changes nothing (but what a call remembers of its own text); `route_fragment` carries the decision out.
+//! `decide` changes nothing except cached forms of a call's text; `route_fragment` carries out the decision.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -21,7 +21,7 @@ use crate::model::policy::ParallelHeaders;
 use crate::model::policy::SameIndexNewId;
 use crate::model::spec::Code;
 
-/// The table.
+/// Applies the decision table to a fragment.
 pub fn decide(
     desk: &RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -42,7 +42,7 @@ pub fn decide(
     }
 }
 
-/// What the name of the fragment is to the call.
+/// Returns how the name of the fragment relates to the name of the call, or `None` if it has no name.
 pub fn relation(
     desk: &RuleContext<'_, '_>,
     call: &Call,
@@ -91,7 +91,7 @@ fn known_id(
         return Decision::new("R1b");
     }
     if call.custom && !payload.is_empty() && incoming.name.is_some() && !call.is_empty() {
-        // Free-form text has no end that could tell a second call from the next piece.
+        // Free-form text has no defined end that could distinguish a second call from the next piece.
         if elsewhere {
             return Decision::new("R1b");
         }
@@ -99,7 +99,8 @@ fn known_id(
     }
     if !call.is_complete() {
         if relation == Some(Relation::Other) || (longer && elsewhere) {
-            // Another tool's name, unless it rides on a piece that can only be the next one of this call.
+            // Another tool's name opens a new call, unless the payload is empty or can only be the next piece of this
+            // call.
             let goes_on =
                 payload.is_empty() || (!incoming.starts_object() && call.accepts(payload));
             if elsewhere || !goes_on {
@@ -210,7 +211,7 @@ fn new_id(desk: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'
         && desk.shared.settings.tools.begins(&bound.name, name);
     if matches!(relation, Some(Relation::Same | Relation::Late)) || proven {
         if bound.is_empty() && relation == Some(Relation::Same) {
-            // AM1: the announcement of a parallel call, or one call whose id is new in every delta.
+            // AM1: either a parallel call is announced, or one call gets a new id in every delta.
             if desk.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
                 return Decision::join("R2d", slot);
             }
@@ -245,7 +246,7 @@ fn bound(
     let texts = !call.is_empty() && !payload.is_empty();
     let two_headers = call.custom && incoming.name.is_some() && texts;
     if two_headers || !call.suits(payload, incoming.custom) {
-        return Decision::new("R3a2"); // free-form text and JSON share no call, nor do two headers with text
+        return Decision::new("R3a2"); // a call cannot mix free-form text and JSON, nor have two headers with text
     }
     if !call.is_complete() {
         if relation == Some(Relation::Other) {
@@ -294,12 +295,13 @@ fn bound(
     }
 }
 
-/// R1e or R1g is open for a finished call: what comes is held for it, or opens the second call under its id.
+/// Returns true if R1e or R1g is pending for a complete call: further input is held for it or opens the second call
+/// under its id.
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.shadow > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
 
-/// AM2: whether giving the payload to that call is a guess: others are open too, or it would have taken any text.
+/// AM2: returns a code if giving the payload to this call is a guess: other calls are open, or it would take any text.
 pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     let call = choice.get(slot)?;
     let others = choice.open_calls(call.custom).unfinished.len() > 1;
@@ -324,7 +326,7 @@ fn unbound(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>)
     };
     if let Some(slot) = choice.next_waiting(custom, latest).filter(takes) {
         let candidates = choice.open_calls(custom);
-        // What is under way is told from what waits by its JSON; free-form text could be anybody's.
+        // JSON distinguishes a call in progress from a waiting one; free-form text could belong to either.
         let among = if custom {
             &candidates.unfinished
         } else {
@@ -391,13 +393,13 @@ fn no_index(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>
     }
 }
 
-/// AM2: several calls are open, and nothing says which one is meant.
+/// AM2: returns a code if several calls are open and nothing identifies the one that is meant.
 fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
     let several = choice.open_calls(incoming.custom).unfinished.len() > 1;
     (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Only extra members: they go to the latest call.
+/// Routes a fragment that has only extra members to the latest call, if any.
 fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     match choice.latest.and_then(|slot| choice.get(slot)) {
         Some(latest) if !latest.dropped => Decision::join(rule, latest.slot),
@@ -408,7 +410,7 @@ fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     }
 }
 
-/// R1d, R3a3: an earlier, displaced call under that id or index said the same.
+/// R1d, R3a3: returns true if an earlier call that lost this id or index had the same name and arguments.
 fn said_before(choice: &Choice, key: &DisplacedKey, name: &str, payload: &[u8]) -> bool {
     if choice.payloads.is_empty() || !is_whole(payload) {
         return false;

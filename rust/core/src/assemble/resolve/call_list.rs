@@ -1,11 +1,12 @@
-//! An ordered set of calls with every question answered in one step: the first, the last, the last few, how many.
+//! An ordered set of calls. Adding and removing a call, counting, and access to the first and last calls take constant
+//! time.
 //!
-//! A doubly linked list over small numbers, so that neither a fragment nor a removal ever walks over a thousand calls. A
-//! call that leaves and comes back stands last. It knows nothing of what the numbers mean.
+//! It is a doubly linked list over slot numbers, so that no fragment or removal scans thousands of calls. A call that
+//! is removed and added again moves to the end.
 
-/// No number: the end of the list. What is beyond it is never there; nothing in memory could be so many.
+/// Marks the end of the list. No slot number gets this large, because so many calls would not fit in memory.
 const NONE: u32 = u32::MAX;
-/// In place of the number before: not in the list.
+/// Value of `before` for a number that is not in the list.
 const ABSENT: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ impl CallList {
             return;
         }
         if self.links.len() <= number {
-            // A list that grows by itself begins with four; most streams have one call.
+            // A `Vec` that grows by itself starts with a capacity of four; most streams have one call.
             self.links
                 .reserve_exact(usize::from(self.links.is_empty()) * (number + 1));
             self.links.resize(number + 1, LEFT);
@@ -108,7 +109,7 @@ impl CallList {
         self.count -= 1;
     }
 
-    /// Nobody is there any more. It costs what was added since the last time, whatever the numbers are.
+    /// Removes all numbers, in time proportional to their count.
     pub fn clear(&mut self) {
         let mut next = std::mem::replace(&mut self.last, NONE);
         while let Some(link) = self.link_mut(next) {
@@ -135,7 +136,7 @@ impl CallList {
         known(self.last)
     }
 
-    /// From the last one backwards.
+    /// Iterates from the last number to the first.
     pub fn latest(&self) -> impl Iterator<Item = usize> + '_ {
         let mut next = self.last;
         std::iter::from_fn(move || {

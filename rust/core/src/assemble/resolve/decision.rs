@@ -1,23 +1,24 @@
-//! The words between `by_evidence`, which decides, and `route_fragment`, which carries out: a fragment read once, and a verdict on it.
+//! Types for routing a tool-call fragment: `Incoming` is the fragment, `Decision` the result of `by_evidence::decide`,
+//! which `route_fragment` carries out.
 
 use crate::model::spec::Code;
 
 /// What to do with the fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// It belongs to the call.
+    /// The fragment belongs to the call.
     Join,
-    /// It opens a call.
+    /// The fragment opens a new call.
     New,
-    /// It addresses the call, but its payload is a replay.
+    /// The fragment addresses the call, but its payload is a replay.
     Drop,
-    /// It addresses the call, and may be a replay of it.
+    /// The fragment addresses the call and may be a replay of it, so its payload is held.
     Shadow,
-    /// There is nothing it could belong to.
+    /// The fragment belongs to no call.
     Ignore,
 }
 
-/// One fragment, read once: its index is usable or `None`, its payload is bytes.
+/// A normalized fragment: its index is usable or `None`, and its payload is bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
     pub index: Option<i64>,
@@ -37,16 +38,16 @@ impl Incoming<'_> {
     }
 }
 
-/// The verdict on one fragment: the rule, the call if it is not a new one, and what is to be said.
+/// The decision on one fragment: the rule, the call unless a new one opens, and what to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
     pub rule: &'static str,
     pub call: Option<usize>,
     pub deed: Resolution,
-    /// The code of the named ambiguity whose default was applied.
+    /// Code of the named ambiguity whose default was applied.
     pub note: Option<Code>,
     pub tentative: bool,
-    /// The call that a new one displaced while it was still empty.
+    /// The call that lost its index to the new one while it was still empty (AM1).
     pub suspect: Option<usize>,
 }
 

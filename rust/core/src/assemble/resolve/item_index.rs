@@ -1,13 +1,13 @@
-//! The items of one choice, and how an address finds one of them.
+//! Finds the item of a choice that an address refers to.
 //!
-//! An address is evidence: ids, then an index, then what is open; first-seen ids stay public, every other one becomes an
-//! alias of the item it led to. Every lookup is one step. It knows no events and no argument rule.
+//! An address is evidence: ids are considered first, then the index, then which items are open. The first id of an item
+//! stays public; any other id that led to it becomes an alias. Every lookup takes constant time.
 //!
-//! a   `item_id` is known, or one half of `call|item` is; a call is also found by an `item_id` that is its call id
-//! b   `call_id` is the id of a call (of several with one id, that which the index is bound to)
-//! c   `index` is bound to an open item of the kind; for a close, to any of the kind
-//! d   a call, and nothing of the address is known: the latest open call, unless an id says that it is another one
-//! e   else there is no such item
+//! a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
+//! b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
+//! c   `index` is bound to an open item of the kind; for a close, also to a closed one
+//! d   for a call whose address is unknown: the latest open call, unless an id shows that it is another one
+//! e   otherwise there is no such item
 
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
@@ -23,7 +23,7 @@ use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
 
-/// What an address is looked up for.
+/// Purpose of an address lookup: for a delta or for a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Delta,
@@ -32,25 +32,25 @@ pub enum Purpose {
 
 pub const KINDS: [ItemKind; 3] = [ItemKind::Message, ItemKind::Reasoning, ItemKind::Call];
 
-/// The items of one choice, and the ways to them.
+/// The items of one choice and the tables for looking them up.
 #[derive(Clone, Debug, Default)]
 pub struct ItemIndex {
     items: Vec<Item>,
     open: CallList,
-    /// By kind.
+    /// Open items of each kind.
     open_of: [LazyBox<CallList>; 3],
     by_id: Map<ItemKind, Map<Id, usize>>,
     pub by_call: Map<Id, usize>,
-    /// What `by_call` held before it was forgotten: results may come later.
+    /// Entries of `by_call` from earlier steps, because results may arrive later.
     earlier: LazyBox<Map<Id, usize>>,
-    /// Calls whose id a later one took, by that id and their name.
+    /// Calls whose id a later call took, by id and name.
     namesakes: LazyBox<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
-    /// Those that have a part or a call, in order.
+    /// Items that have a part or a call, in order.
     pub filled: Vec<usize>,
-    /// Of the last item that began.
+    /// Kind of the item that was opened last.
     pub last_kind: Option<ItemKind>,
-    /// A terminal list is being told.
+    /// Lookup tables for the terminal list in progress.
     pub restated: Option<Box<Restatement>>,
 }
 
@@ -67,7 +67,7 @@ impl ItemIndex {
         self.items.get_mut(item)
     }
 
-    /// How many items there are, and how many ids.
+    /// Returns the number of items and the number of ids.
     pub fn sizes(&self) -> (usize, usize) {
         let ids = self.by_id.values().map(Map::len).sum::<usize>();
         (self.items.len(), ids + self.by_call.len())
@@ -77,7 +77,8 @@ impl ItemIndex {
         !self.items.is_empty()
     }
 
-    /// The wire closed whatever it opened, and ended with something that is an answer.
+    /// Returns true if the wire closed everything that it opened, and the last item is not reasoning, which alone is
+    /// not a response.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
     }
@@ -96,7 +97,7 @@ impl ItemIndex {
         self.last_kind = Some(kind);
         self.open.add(number);
         self.roster_mut(kind).add(number);
-        // Where an id was in use, it means the newcomer from here on.
+        // If an id was in use, it refers to the new item from now on.
         if let (Some(ids), Some(item_id)) = (self.by_id.get_mut(&kind), address.item_id) {
             ids.remove(item_id);
         }
@@ -143,7 +144,7 @@ impl ItemIndex {
         }
     }
 
-    /// An opening names an index: from here on it means that item.
+    /// Binds the index of an opening event to the item.
     pub fn bind(&mut self, item: usize, address: &Address<'_>) {
         if let (Some(index), Some(record)) = (address.index, self.items.get_mut(item)) {
             record.index.get_or_insert(index);
@@ -151,7 +152,8 @@ impl ItemIndex {
         }
     }
 
-    /// Notes the ids of an address that led to the item. Gives back one that differs from its own, the first time.
+    /// Records the ids of an address that led to the item. Returns an id that differs from the item's own, the first
+    /// time.
     pub fn learn(
         &mut self,
         desk: &mut RuleContext<'_, '_>,
@@ -218,7 +220,7 @@ impl ItemIndex {
         self.by_id.get(&kind)?.get(id).copied()
     }
 
-    /// What the ids alone say (a, b).
+    /// Looks up an item by its ids alone (a, b).
     pub fn by_ids(&self, calls: &[Call], kind: ItemKind, address: &Address<'_>) -> Option<usize> {
         let mut found = address.item_id.and_then(|id| self.by_item_id(kind, id));
         if let (None, ItemKind::Call, Some(call_id)) = (found, kind, address.call_id) {
@@ -254,16 +256,18 @@ impl ItemIndex {
         })
     }
 
-    /// A call of an earlier step that waits for its result: until then its id can only refer to that call.
+    /// Returns a call of an earlier step that has no result yet: until its result arrives, its id can only refer to it.
     ///
-    /// After the result the id can be reused, as the ids of texts can: the next step is another answer of the model.
+    /// After the result, the id can be reused, like the ids of text parts, because the next step is a new model
+    /// response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.heir(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
         (!call.dropped && !call.answered).then_some(item)
     }
 
-    /// The call that a close speaks of: of several open ones with one id, that of the name.
+    /// Returns the call that a close refers to. If several open calls share the id, returns the one with the given
+    /// name.
     pub fn closing(
         &self,
         calls: &[Call],
@@ -283,23 +287,23 @@ impl ItemIndex {
         same.copied().filter(open).or(Some(found))
     }
 
-    /// The call of an item.
+    /// Returns the call of an item.
     pub fn call<'c>(&self, calls: &'c [Call], item: usize) -> Option<&'c Call> {
         calls.get(self.get(item)?.call?)
     }
 
-    /// The item of the kind that an index is bound to.
+    /// Returns the item of the kind that the index is bound to.
     pub fn at(&self, kind: ItemKind, index: Option<i64>) -> Option<usize> {
         let found = self.by_index.get(&(kind, index?))?;
         Some(self.heir(*found))
     }
 
-    /// The item that it turned out to be another name of, or itself.
+    /// Returns the item that this one turned out to duplicate, or the item itself.
     pub fn heir(&self, item: usize) -> usize {
         self.get(item).and_then(|item| item.heir).unwrap_or(item)
     }
 
-    /// The item that a delta or a close speaks of.
+    /// Returns the item that a delta or a close refers to.
     pub fn find(
         &self,
         calls: &[Call],
@@ -324,7 +328,8 @@ impl ItemIndex {
             return self.latest_call(calls, address, bound);
         }
         if address.item_id.is_none() && (address.index.is_none() || bound.is_none()) {
-            // A text without a usable address, or on the index of an item of another kind.
+            // Text without a usable address, or at the index of an item of another kind, continues the latest open
+            // item.
             let taken = |index: i64| {
                 let mut kinds = KINDS.into_iter();
                 kinds.any(|kind| self.by_index.contains_key(&(kind, index)))
@@ -353,7 +358,7 @@ impl ItemIndex {
         Some(latest)
     }
 
-    /// The latest open call was taken, and nothing says that it is not another one.
+    /// Returns true if choosing the latest open call is a guess, because nothing rules out another one.
     pub fn is_guess(&self, address: &Address<'_>) -> bool {
         address.item_id.is_none()
             && address.call_id.is_none()
@@ -361,12 +366,12 @@ impl ItemIndex {
             && self.at(ItemKind::Call, address.index).is_none()
     }
 
-    /// The open item of the kind that was opened last.
+    /// Returns the open item of the kind that was opened last.
     pub fn latest(&self, kind: ItemKind) -> Option<usize> {
         self.roster(kind).last()
     }
 
-    /// The open item, of whatever kind, that a close without a kind means.
+    /// Returns the open item, of any kind, that a close without a kind refers to.
     pub fn whatever_at(&self, calls: &[Call], address: &Address<'_>) -> Option<usize> {
         let mut kinds = KINDS.into_iter();
         if let Some(found) = kinds.find_map(|kind| self.by_ids(calls, kind, address)) {
@@ -376,12 +381,12 @@ impl ItemIndex {
             return self.open_at(index).into_iter().max();
         }
         if address.item_id.is_none() && address.call_id.is_none() {
-            return self.open.last(); // each is added once, when it is made
+            return self.open.last(); // each item is added once, when it is created
         }
         None
     }
 
-    /// The open items that an index is bound to.
+    /// Returns the open items that the index is bound to.
     pub fn open_at(&self, index: i64) -> Vec<usize> {
         let here = KINDS
             .into_iter()
@@ -390,28 +395,28 @@ impl ItemIndex {
             .collect()
     }
 
-    /// The item of the call that a result speaks of: the latest with that id, also behind a step that is over.
+    /// Returns the item of the call that a result refers to: the latest one with the id, even from an earlier step.
     pub fn item_of_result(&self, call_id: &str) -> Option<usize> {
         let found = self.by_call.get(call_id);
         let found = found.or_else(|| self.earlier.get(call_id));
         found.map(|item| self.heir(*item))
     }
 
-    /// The open items, in order of their beginning.
+    /// Returns the open items in the order in which they were opened.
     pub fn opened(&self) -> Vec<usize> {
         let mut opened: Vec<usize> = self.open.latest().collect();
         opened.sort_unstable();
         opened
     }
 
-    /// Those of them that are found by an address: they began since the last one was forgotten.
+    /// Returns the open items that an address can still find: those that were opened since `forget` was last called.
     pub fn opened_here(&self) -> Vec<usize> {
         let mut opened: Vec<usize> = self.open_of.iter().flat_map(|open| open.latest()).collect();
         opened.sort_unstable();
         opened
     }
 
-    /// The item is a call, and the address says another call id.
+    /// Returns true if the item is a call and the address has another call id.
     fn contradicts(&self, calls: &[Call], item: usize, address: &Address<'_>) -> bool {
         let call = self.call(calls, item);
         let (Some(call), Some(said)) = (call, address.call_id) else {
@@ -420,7 +425,7 @@ impl ItemIndex {
         call.id.is_some() && !call.has_id(said)
     }
 
-    /// Ids and indexes may be used again.
+    /// Clears the lookup tables, so that ids and indexes can be reused.
     pub fn forget(&mut self) {
         self.by_id.clear();
         if self.by_call.len() > 0 {
@@ -435,19 +440,19 @@ impl ItemIndex {
         }
     }
 
-    /// What is open never was.
+    /// Discards the open items.
     pub fn drop_open(&mut self) {
         self.forget();
         self.open.clear();
     }
 
-    /// The whole answer begins again.
+    /// Clears everything, because the response restarts.
     pub fn start_again(&mut self) {
         *self = ItemIndex::default();
     }
 }
 
-/// Without what cannot be evidence: blank ids, and indexes that are none.
+/// Returns the address without members that cannot be evidence: blank ids, and indexes out of range.
 pub fn usable<'a>(desk: &RuleContext<'_, '_>, address: &Address<'a>) -> Address<'a> {
     let limit = desk.out.config.limits.max_tool_index;
     let within = |index: &i64| {

@@ -1,12 +1,13 @@
-//! Which streamed part each entry of an item's list is. Texts only: no event, no item.
+//! Matches the entries of an item's list with its streamed parts. Works on texts only: no events, no items.
 //!
-//! 1  Texts that join to the same text agree, however they are divided.
-//! 2  A part whose Done event is out takes the entry with its text: at its own place, else the first free one. Else it takes
-//!    the start of an entry, at its place or the first free one, if parts are still open, which get the rest. Else it keeps
-//!    its text, and the entry at its place is used up, unless an open part has that text.
-//! 3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before it.
-//!    Entries at the end are new parts, or join the last part if its deltas came under several labels.
-//! 4  A part without an entry is empty, unless an empty entry has its place.
+//! 1  If the parts and the entries join to the same text, they agree, however that text is divided.
+//! 2  A part whose Done event was emitted takes the entry with its text: at its own position, otherwise the first free
+//!    one. Without such an entry, and if parts are still open, it takes the start of an entry, at its position or the
+//!    first free one, and the open parts get the rest. Otherwise it keeps its text, and the entry at its position is
+//!    used up, unless an open part has that text.
+//! 3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before
+//!    it. Entries at the end are new parts, or join the last part if its deltas came under several labels.
+//! 4  A part without an entry becomes empty, unless an empty entry is at its position.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -16,39 +17,39 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct StreamedPart {
     pub text: String,
-    /// Its Done event is out.
+    /// Its Done event was emitted.
     pub done: bool,
     /// Its deltas came under several labels.
     pub several_labels: bool,
 }
 
-/// What the list makes of one part.
+/// How the list changes one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// As streamed.
+    /// The part keeps its streamed text.
     Kept,
-    /// Its text is this.
+    /// The part gets this text.
     Text(String),
-    /// Its Done event is out, and the list has another text for it, or none.
+    /// The part's Done event was emitted, but the list has another text for it or omits it.
     Contradicted,
-    /// The list does not have it.
+    /// The list omits the part.
     Left,
 }
 
-/// Where an entry belongs.
+/// The part that an entry belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Home {
     Part(usize),
     New,
-    /// No part, and none is made.
+    /// The entry belongs to no part, and none is created for it.
     Nowhere,
 }
 
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// By part.
+    /// One verdict for each part.
     pub verdicts: Vec<Verdict>,
-    /// By entry.
+    /// One home for each entry.
     pub homes: Vec<Home>,
 }
 
@@ -67,7 +68,7 @@ impl Plan {
             plan.take_open(parts, &left, &free);
             plan.check_order(parts);
         }
-        // An empty entry says nothing of the part at its place.
+        // An empty entry does not change the part at its position.
         for (place, (text, home)) in entries.iter().zip(&mut plan.homes).enumerate() {
             if let Some(verdict) = plan.verdicts.get_mut(place)
                 && text.is_empty()
@@ -81,7 +82,7 @@ impl Plan {
         plan
     }
 
-    /// Rule 1: an entry belongs to the part in which it starts.
+    /// Rule 1: assigns each entry to the part in which it starts.
     fn divide(&mut self, parts: &[StreamedPart], entries: &[&str]) {
         for (part, verdict) in parts.iter().zip(&mut self.verdicts) {
             if !(part.done || part.text.is_empty()) {
@@ -104,7 +105,8 @@ impl Plan {
         }
     }
 
-    /// Rule 2. Gives back the entries that are free, or what is free of them.
+    /// Rule 2: assigns entries to closed parts. Returns the free entries and stores the remaining text of each in
+    /// `left`.
     fn take_done<'a>(
         &mut self,
         parts: &[StreamedPart],
@@ -174,7 +176,8 @@ impl Plan {
         free.map(|(entry, _)| entry).collect()
     }
 
-    /// Rules 3 and 4. `free`: the entries that no closed part has; `left`: what is left of each entry.
+    /// Rules 3 and 4: assigns entries to open parts. `free` lists the entries that no closed part took; `left` has the
+    /// remaining text of each entry.
     fn take_open(&mut self, parts: &[StreamedPart], left: &[&str], free: &[usize]) {
         let open: Vec<usize> = (0..parts.len())
             .filter(|place| parts.get(*place).is_some_and(|part| !part.done))
@@ -225,7 +228,7 @@ impl Plan {
         }
     }
 
-    /// A closed part cannot move to where the list has it.
+    /// Marks parts that the list has in another order as contradicted, because a closed part cannot move.
     fn check_order(&mut self, parts: &[StreamedPart]) {
         let mut last = 0;
         for home in &self.homes {
@@ -255,8 +258,8 @@ impl Plan {
     }
 }
 
-/// For each of the fewer texts, in order, the place of one of the others: the first equal one that leaves enough, else the
-/// next one.
+/// Assigns each text of the shorter list, in order, to a position in the longer one: the first equal text that leaves
+/// enough positions for the others, otherwise the next position.
 fn matched(fewer: &[&str], others: &[&str]) -> Vec<usize> {
     let mut by_text: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (place, text) in others.iter().enumerate() {

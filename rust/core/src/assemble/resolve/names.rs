@@ -1,39 +1,39 @@
-//! How a name that arrives relates to the name a call has: the same, more of it, a piece of it, or another one.
+//! Classifies a tool name that arrives for a call: the same name, a longer one, its next piece, or another name.
 //!
-//! Pure questions on strings and the request's tool list. It changes nothing and knows no index, id or arguments.
+//! Considers only the names, the request's tool list, and how far the arguments have progressed.
 
 use crate::assemble::settings::Tools;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The call had none.
+    /// The call had no name.
     Late,
     Same,
-    /// It begins with the call's name.
+    /// A longer name that begins with the call's name.
     Grows,
-    /// The next piece of it.
+    /// The next piece of the call's name.
     Fragment,
-    /// Another tool's name.
+    /// The name of another tool.
     Other,
 }
 
-/// How far the arguments of the call are when the name arrives.
+/// Progress of the call's arguments when the name arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// No text.
+    /// No argument text.
     None,
-    /// Some text.
+    /// Some argument text.
     Started,
-    /// The text is a whole value, or the fragment with the name starts another one.
+    /// The argument text is a whole JSON value, or the fragment with the name starts another one.
     Over,
 }
 
-/// What `arriving` (not blank) is to `current`.
+/// Classifies the name `arriving` (not blank) relative to the call's name `current`.
 ///
-/// Without a tool list a differing name is a fragment as long as no argument text was seen, and another name after that;
-/// and a name that begins with the current one belongs to the next call once the arguments are over. The tool list
-/// overrules: a name that is no tool's name grows to one at any time, and a concatenation that begins a tool's name is a
-/// fragment at any time; two names that are both tools are two calls.
+/// Without a tool list, a different name is a fragment until argument text arrives, and another name after that. A name
+/// that begins with the current one belongs to the next call once the arguments are over. The tool list takes
+/// precedence: at any time, a name that is not a tool's name can grow into one, and a concatenation that begins a
+/// tool's name is a fragment. Two names that are both tools are two calls.
 pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> Relation {
     if current.is_empty() {
         return Relation::Late;
@@ -53,7 +53,8 @@ pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) 
     Relation::Fragment
 }
 
-/// Whether a longer name can be the call's own: the tool list decides, or how far the arguments are.
+/// Returns true if a longer name can belong to the call. The tool list decides, otherwise the progress of the
+/// arguments.
 fn may_grow(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> bool {
     if progress == Progress::None {
         return true;

@@ -1,18 +1,19 @@
-//! What was streamed, as a terminal list finds it: parts and calls by what they say.
+//! Lookup tables for matching the entries of a terminal list with streamed parts and calls of equal content.
 
 use crate::assemble::part::item::Spot;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use std::collections::HashMap;
-/// What was streamed, by what it says. Made once, when the list begins, so that no entry walks over all of it.
+/// Streamed parts and calls by content. Built once, when the list begins, so that no entry scans all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Restatement {
-    /// Until an entry is not found by its address, which most are: nothing else is looked up.
+    /// Content that is not in the tables yet. It is added when an entry cannot be found by its address; most entries
+    /// can.
     pub(crate) heard: Vec<Heard>,
     pub(crate) parts: HashMap<(ItemKind, Channel, String), Vec<Spot>>,
     pub(crate) calls: HashMap<(String, String), Vec<usize>>,
 }
-/// What one part or call said before the list.
+/// Content of one streamed part or call.
 #[derive(Clone, Debug)]
 pub(crate) enum Heard {
     Part(Spot, (ItemKind, Channel, String)),
@@ -20,7 +21,7 @@ pub(crate) enum Heard {
         item: usize,
         name: String,
         said: String,
-        /// Arguments that are a whole value, however it is written.
+        /// The arguments are a whole JSON value, so they are compared in canonical form.
         whole: bool,
     },
 }

@@ -1,12 +1,14 @@
-//! TODO
+//! Caches where the last piece of an address was appended, so that the fast paths can append the next one without a
+//! lookup.
 
 use crate::assemble::part::item::Spot;
-/// How much has happened to the choices.
+/// Counts changes to the choices, to detect outdated routes.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
-    /// But for pieces that only added to a text: as long as it stands, an address leads where it led.
+    /// Changes that may alter where an address leads. Pieces that only extend a text do not count.
     pub(crate) ways: u64,
-    /// Whatever the rules were asked about: as long as it stands, a part or a call that took a piece plainly takes the next.
+    /// Changes that may alter what the rules decide. While it is unchanged, a part or call that took one plain piece
+    /// takes the next.
     pub(crate) rules: u64,
 }
 impl ChangeCounter {
@@ -16,12 +18,12 @@ impl ChangeCounter {
         self.rules += 1;
     }
 }
-/// Where the piece before went, and when that was. A new one leads nowhere.
+/// Where the previous piece was appended, and the counter values at that time. The default value matches nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteCache {
     pub(crate) ways: u64,
     pub(crate) spot: Spot,
-    /// When it was seen that plain pieces go there.
+    /// Value of `ChangeCounter::rules` when a plain piece was last appended.
     pub(crate) rules: u64,
 }
 impl Default for RouteCache {
@@ -33,14 +35,14 @@ impl Default for RouteCache {
         }
     }
 }
-/// Pieces in a row for one place.
+/// Consecutive pieces for one part or call.
 #[derive(Clone, Copy, Debug)]
 pub struct PieceRun<'t> {
-    /// Their texts one after the other, among others.
+    /// Text that contains the pieces one after the other.
     pub(crate) texts: &'t str,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Where each ends.
+    /// Offset in `texts` at which each piece ends.
     pub(crate) ends: &'t [usize],
 }
 impl<'t> PieceRun<'t> {
@@ -65,7 +67,7 @@ impl<'t> PieceRun<'t> {
         self.end
     }
 
-    /// All of them in one.
+    /// Returns all pieces as one text.
     #[inline]
     pub(crate) fn text(&self) -> &'t str {
         self.texts.get(self.start..self.end).unwrap_or_default()
@@ -96,7 +98,7 @@ impl<'t> PieceRun<'t> {
         self.end - before
     }
 }
-/// How many pieces were taken, and the part that has them now: to be told as its deltas.
+/// Number of appended pieces, and the part that now contains them; the caller emits its deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Appended {
     pub count: usize,

@@ -1,6 +1,8 @@
-//! One fragment off the wire: the fast path for the next piece of a call under way, else what `by_evidence` decides.
+//! Routes one tool-call fragment: a fast path for the next piece of a call in progress, otherwise the decision of
+//! `by_evidence`.
 //!
-//! It changes the choice and its calls through `apply_identity` and `append_arguments`, and decides nothing about identity itself.
+//! Changes the choice and its calls through `apply_identity` and `append_arguments`; makes no identity decisions
+//! itself.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::LEGACY_INDEX;
@@ -27,10 +29,10 @@ use crate::model::limits::as_len;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Of a list of entries, so many can be continued by place (R3c3).
+/// R3c3: maximum number of list positions that are remembered.
 const PLACES: u32 = 4096;
 
-/// One fragment off the wire.
+/// Takes one tool-call fragment from the wire.
 #[inline]
 pub fn take_fragment(
     desk: &mut RuleContext<'_, '_>,
@@ -49,12 +51,12 @@ pub fn take_fragment(
         && let Some(slot) = choice.by_index.get(index)
         && choice.get(slot).is_some_and(|call| goes_on(call, fragment))
     {
-        // The fast path: what R1a, R3a1 and A1 say of the next piece of a call that is under way.
+        // The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
         choice.textual.close_open(desk)?;
         place(choice, slot, fragment.position, fragment.array_len);
         choice.latest = Some(slot);
         if fragment.id.is_some() || fragment.name.is_some() {
-            desk.out.touch("told_again"); // readers join what is told again
+            desk.out.touch("told_again"); // clients concatenate a repeated id or name
         }
         call_events::flush_unstarted(desk.out, choice, Some(slot));
         let told = FragmentIdentity {
@@ -81,7 +83,7 @@ fn take_slowly(
     let bare =
         id.is_none() && name.is_none() && text.is_none() && fragment.object_arguments.is_none();
     if bare && fragment.metadata.is_none() {
-        return Ok(()); // nothing is left of it
+        return Ok(()); // the fragment is empty
     }
     if let Some(id) = id {
         desk.check_id(id)?;
@@ -128,7 +130,7 @@ fn take_slowly(
     Ok(())
 }
 
-/// Find or open the call, and give it what the fragment brings. `text` is the payload as sent (not of an object).
+/// Finds or opens the call and applies the fragment to it. `text` is the payload as sent, unless it is an object.
 fn route(
     desk: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -182,7 +184,7 @@ fn route(
         call.text.begin_shadow(incoming.payload);
         desk.out.touch("args_again");
     } else if incoming.is_object {
-        desk.out.touch("args_object"); // readers expect text
+        desk.out.touch("args_object"); // clients expect text
         push_object(desk, choice, slot, incoming.payload, told)?;
     } else if let Some(text) = text {
         if call.suspect && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
@@ -200,7 +202,8 @@ fn route(
     Ok(Some(slot))
 }
 
-/// Readers go by the index alone, and join an id or a name that is told again; a name in pieces they join too.
+/// Returns true if clients would misread the fragment. They go by the index alone and concatenate a repeated id or
+/// name, as they do with the pieces of a name.
 fn means_another(
     desk: &RuleContext<'_, '_>,
     choice: &Choice,
@@ -216,7 +219,7 @@ fn means_another(
     relation(desk, call, incoming).is_some_and(|relation| relation != Relation::Fragment)
 }
 
-/// R3c3: where it stood in a list of several, whatever addressed it there.
+/// R3c3: records the position of the call in a list with several entries, however the fragment addressed it.
 #[inline]
 fn place(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
     if array_len > 1 && position < PLACES {
@@ -224,7 +227,7 @@ fn place(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
     }
 }
 
-/// The index, or `None` and what was sent instead.
+/// Returns the index, or `None` and the unusable value that was sent.
 #[inline]
 fn usable_index(
     desk: &RuleContext<'_, '_>,
@@ -242,7 +245,7 @@ fn usable_index(
     }
 }
 
-/// Whether the fast path applies: the call is under way and the fragment says nothing new about it.
+/// Returns true if the fast path applies: the call is in progress and the fragment adds nothing to its identity.
 #[inline]
 fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()
@@ -257,7 +260,7 @@ fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
         && !fragment.custom
 }
 
-/// A blank id or name is none. (Words that stand for none are the decoder's to know.)
+/// Returns true unless the id or name is blank. Decoders remove words that stand for a missing value.
 fn is_present(text: &str) -> bool {
     !text
         .chars()

@@ -1,8 +1,9 @@
-//! A terminal list tells everything again: which streamed part or call each entry is, so that nothing is there twice.
+//! Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that nothing appears
+//! twice.
 //!
-//! By its address; else, under whatever id, one of the same channel with the same text, or of the same name with the same
-//! arguments, that no entry before it meant; else what is still open there and can be what the entry tells. What is
-//! missing is made by whoever asked. It changes no part and no call.
+//! An entry is matched by its address; otherwise, under any id, with a part of the same channel and text or a call of
+//! the same name and arguments that no earlier entry matched; otherwise with an open part or call whose text the entry
+//! begins with. The caller creates what is missing. Parts and calls are not changed here.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::canonical_json::canonical;
@@ -20,7 +21,7 @@ use crate::model::delta::PartAt;
 impl Restatement {
     pub fn new(choice: &Choice) -> Restatement {
         let mut heard = Vec::new();
-        // Backwards, so that the first one is the last of its list.
+        // In reverse order, because `pop` then returns the earliest match.
         for &item in choice.book.filled.iter().rev() {
             let Some(kind) = choice.book.get(item).map(|item| item.kind) else {
                 continue;
@@ -51,7 +52,7 @@ impl Restatement {
         }
     }
 
-    /// Makes what was heard ready to be looked up.
+    /// Moves the collected content into the lookup tables.
     fn order(&mut self) {
         for heard in std::mem::take(&mut self.heard) {
             match heard {
@@ -69,7 +70,7 @@ impl Restatement {
         }
     }
 
-    /// The item and the part that an entry tells again, as far as they are there.
+    /// Returns the item and the part that an entry repeats, as far as they exist.
     pub fn part(
         &mut self,
         choice: &mut Choice,
@@ -113,7 +114,7 @@ impl Restatement {
         (None, None)
     }
 
-    /// The item whose call an entry tells again.
+    /// Returns the item whose call an entry repeats.
     pub fn call(
         &mut self,
         choice: &mut Choice,
@@ -124,7 +125,8 @@ impl Restatement {
         let named = choice.book.by_ids(&choice.calls, ItemKind::Call, address);
         if let Some(named) = named {
             let again = choice.book.get(named).is_some_and(|item| item.restated);
-            // Else the list has two under one id.
+            // An item that an earlier entry matched must have the same content; otherwise the list has two calls with
+            // one id.
             return (!again || tells(choice, named, name, arguments)).then_some(named);
         }
         self.order();

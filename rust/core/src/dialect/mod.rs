@@ -159,7 +159,7 @@ impl Dialect {
 }
 
 /// A payload, parsed for its dialect.
-#[allow(clippy::large_enum_variant)] // read and used in one place
+#[allow(clippy::large_enum_variant)] // created and consumed in one place
 #[derive(Debug)]
 pub(crate) enum Read<'a> {
     Chat(chat::read::Document<'a>),

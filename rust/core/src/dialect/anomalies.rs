@@ -118,7 +118,7 @@ impl<'a> Anomalies<'a> {
         }
     }
 
-    /// Returns the member if it is an object. Records a value of another type.
+    /// Returns the member if it is an object. Records a value of any other type.
     pub(crate) fn an_object(
         &mut self,
         holder: &[Member<'a>],
@@ -133,7 +133,7 @@ impl<'a> Anomalies<'a> {
         object
     }
 
-    /// Returns the text of a string member, or an empty text. Records a value of another type.
+    /// Returns the text of a string member, or an empty text. Records a value of any other type.
     #[inline]
     pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {
         let Some(raw) = present(find(holder, key)) else {

@@ -21,8 +21,8 @@ pub(crate) trait Decoder: Debug + Send {
         payload: Payload<'_>,
     ) -> Step;
 
-    /// Decodes a payload that matches a known template. Returns its length, which includes the lines of its event if
-    /// it came as lines, or 0 if the payload must be parsed.
+    /// Decodes a payload that matches a known template. Returns its length, which includes the lines of its event if it
+    /// came as lines, or 0 if the payload must be parsed.
     fn known(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,

@@ -394,8 +394,8 @@ impl<'o, 'a> SignReader<'o, 'a> {
     }
 }
 
-/// Returns true if openai-python may read the stream: it parses the data of every event as JSON, even if there is
-/// none. Also true while the dialect is unknown, because no client needs an event without data.
+/// Returns true if openai-python may read the stream: it parses the data of every event as JSON, even if there is none.
+/// Also true while the dialect is unknown, because no client needs an event without data.
 pub(crate) fn reads_empty(dialect: Option<Dialect>) -> bool {
     matches!(dialect, None | Some(Dialect::Chat | Dialect::Responses))
 }

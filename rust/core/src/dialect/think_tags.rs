@@ -1,9 +1,8 @@
 //! Splits text with inline `<think>` tags, as it arrives, into reasoning and answer text.
 //!
 //! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan: the prompt template
-//! contained
-//! the opening tag, so all text before it is reasoning. A block that repeats the text of a separate reasoning field,
-//! ignoring white space at both ends, is dropped.
+//! contained the opening tag, so all text before it is reasoning. A block that repeats the text of a separate reasoning
+//! field, ignoring white space at both ends, is dropped.
 
 use crate::json::Text;
 use std::collections::VecDeque;
@@ -182,8 +181,7 @@ pub(crate) fn is_white(c: char) -> bool {
 /// Compares the text of a block with the reasoning that came in a separate field.
 ///
 /// Takes linear time: each character of either side is examined once. While a block equals the field's text, its text
-/// is
-/// held back; at the first difference all of it is released.
+/// is held back; at the first difference all of it is released.
 #[derive(Debug, Default)]
 struct Twin {
     /// Text of the field that no block has repeated yet.

@@ -1,6 +1,5 @@
 //! Extracts code, kind and message from an error that a gateway sends inside a stream, whatever its shape. Independent
-//! of
-//! the dialect.
+//! of the dialect.
 
 use crate::json::Kind;
 use crate::json::Raw;

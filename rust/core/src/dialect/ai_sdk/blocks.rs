@@ -2,9 +2,8 @@
 //! step.
 //!
 //! Provider-level parts and UI message chunks have the same form. Providers number blocks, so the id `0` comes again in
-//! the
-//! next step. Provider metadata on any of the three belongs to the whole part: `anthropic.signature` comes on an empty
-//! delta, `openai.itemId` and `reasoningEncryptedContent` come on start and end.
+//! the next step. Provider metadata on any of the three belongs to the whole part: `anthropic.signature` comes on an
+//! empty delta, `openai.itemId` and `reasoningEncryptedContent` come on start and end.
 
 use crate::dialect::ai_sdk::part::Provider;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -87,7 +86,7 @@ pub(crate) struct BlockReader {
 }
 
 impl BlockReader {
-    /// Forgets all ids, which may come again in the next step.
+    /// Forgets all ids, which may be reused in the next step.
     pub(crate) fn forget(&mut self) {
         self.redacted.clear();
     }

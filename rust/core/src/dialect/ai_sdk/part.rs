@@ -1,9 +1,8 @@
 //! Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
-//! both
-//! pass on `providerMetadata`: an object per provider, each with members of its own. The known members of each type are
-//! in
+//! both pass on `providerMetadata`: an object per provider, each with members of its own. The known members of each
+//! type are in
 //! `_spec/dialects.json`.
 
 use crate::dialect::anomalies::Anomalies;
@@ -243,7 +242,7 @@ impl<'a> TypedPart<'_, 'a> {
         Some(found.next()?.text)
     }
 
-    /// Returns the member if it is an object. Records a value of another type.
+    /// Returns the member if it is an object. Records a value of any other type.
     pub(crate) fn an_object(&mut self, key: &str) -> Option<Raw<'a>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::Object {

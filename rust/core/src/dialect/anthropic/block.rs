@@ -201,8 +201,8 @@ fn call<'a>(
     })
 }
 
-/// Emits the result of a tool, or passes on a block as it is. Returns a block whose content comes in deltas and which
-/// a later turn must send back.
+/// Emits the result of a tool, or passes on a block as it is. Returns a block whose content comes in deltas and which a
+/// later turn must send back.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,

@@ -1,8 +1,7 @@
 //! Decodes the content blocks of a Messages stream: the start, the deltas and the stop of a block.
 //!
 //! A block is addressed by its index, even if a gateway misuses it. If the index is ambiguous, the assembler decides
-//! which
-//! block a delta belongs to.
+//! which block a delta belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;

@@ -278,7 +278,7 @@ pub(crate) fn not_blank(word: &str) -> bool {
     !word.trim_matches(is_white).is_empty()
 }
 
-/// Returns the string if `good` accepts it. Records a value of another type.
+/// Returns the string if `good` accepts it. Records a value of any other type.
 fn word<'a>(
     raw: Raw<'a>,
     notes: &mut Anomalies<'a>,

@@ -1,8 +1,7 @@
 //! Decodes one choice of a Chat chunk and passes its content to the assembler in the order in which it takes effect.
 //!
 //! The unknown members of a chunk become metadata of the first event that it causes. Events of calls carry only
-//! metadata of
-//! their own, so for a chunk without other events the metadata goes to the last event of the choice.
+//! metadata of their own, so for a chunk without other events the metadata goes to the last event of the choice.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -49,7 +48,7 @@ use std::mem;
 pub(crate) struct Reading {
     /// True after a broken document: only text, finish reason, usage and errors are read.
     pub(crate) tail: bool,
-    /// True if the chunk has another id than the chunk before.
+    /// True if the chunk has a different id from the previous chunk.
     pub(crate) new_id: bool,
     /// True if the chunk declares itself a whole response (`chat.completion`).
     pub(crate) body: bool,

@@ -118,7 +118,7 @@ impl Chat {
         Ok(complaint)
     }
 
-    /// Returns true if the chunk has another id than the chunk before (AM10).
+    /// Returns true if the chunk has a different id from the previous chunk (AM10).
     fn id_changed(&mut self, wire: &DecodeContext<'_, '_>, chunk: &Chunk<'_>) -> bool {
         if !wire.out.config.policy.switches.restart_on_new_stream_id {
             return false;

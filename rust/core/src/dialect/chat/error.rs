@@ -38,8 +38,8 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Returns true if a body that is not an event stream and matches no dialect is an error in a gateway-specific shape:
-/// a message with a code, or a message alone.
+/// Returns true if a body that is not an event stream and matches no dialect is an error in a gateway-specific shape: a
+/// message with a code, or a message alone.
 pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

@@ -3,8 +3,8 @@
 //! A payload is parsed as a whole (`read`), then passed to the assembler in the order of the wire: the members about
 //! the
 //! response, then each choice (reasoning, text, refusal, files, calls, a whole message, the finish reason), then usage
-//! and errors. Payloads that differ from an earlier one only in their text are not parsed (`cache`).
-//! Handles neither framing nor the identity of calls.
+//! and errors. Payloads that differ from an earlier one only in their text are not parsed (`cache`). Handles neither
+//! framing nor the identity of calls.
 
 pub(crate) mod attachments;
 pub(crate) mod calls;
@@ -202,7 +202,7 @@ impl Chat {
             return self.object(wire, &chunk, whole, payload);
         }
         if payload.event == Some("error") {
-            wire.out.touch("event_name"); // an error only to openai-node
+            wire.out.touch("event_name"); // only openai-node treats this as an error
             tell_wide_integer(wire, raw)?;
             return self.complain(
                 wire,
@@ -246,7 +246,7 @@ impl Chat {
     ) -> Step {
         let has_error = || present(chunk.error).is_some_and(|raw| !says_nothing(raw));
         if payload.arrival.event == b"error" && !has_error() {
-            wire.out.touch("event_name"); // an error only to openai-node
+            wire.out.touch("event_name"); // only openai-node treats this as an error
         }
         let inner = wrapped(chunk, wire.out.config.limits.max_json_depth);
         let read = inner.as_ref().map_or(chunk, |inner| &inner.chunk);
@@ -261,7 +261,7 @@ impl Chat {
         let mut around = Vec::new();
         let mut notes = Anomalies::default();
         if let Some(inner) = &inner {
-            notes.touch("envelope"); // clients look for the members of a chunk
+            notes.touch("envelope"); // clients look for `choices` at the top level
             complaint =
                 complaint.or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
             around = chunk

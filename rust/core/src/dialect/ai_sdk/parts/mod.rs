@@ -2,8 +2,7 @@
 //! `streamText`) into wire deltas.
 //!
 //! Handles every part type, and the start, the steps and the finish around the content. `finish` ends the stream.
-//! Handles
-//! neither framing nor the identity of calls.
+//! Handles neither framing nor the identity of calls.
 
 pub(crate) mod sources_files;
 pub(crate) mod start;
@@ -205,7 +204,7 @@ impl AiSdkParts {
         }
     }
 
-    /// Handles the end of a `streamText` step. Its reason is the stream's only if nothing follows. Its ids come again.
+    /// Handles the end of a `streamText` step. Its reason is the stream's only if nothing follows. Its ids may be reused.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -19,8 +19,7 @@ pub(crate) struct StartReader {
 
 impl StartReader {
     /// Handles `stream-start`, `start` and `start-step`, which contain warnings and the like. After the start was
-    /// emitted,
-    /// they go to the end of the response.
+    /// emitted, they go to the end of the response.
     pub(crate) fn opening(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -107,8 +106,7 @@ impl StartReader {
 }
 
 /// Parses a timestamp as JavaScript writes it (`Date.prototype.toJSON`). Returns the seconds since 1970, and whether
-/// they
-/// are exact.
+/// they are exact.
 fn seconds(text: &str) -> Option<(i64, bool)> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = match time.split_once('.') {

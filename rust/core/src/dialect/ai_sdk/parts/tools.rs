@@ -1,8 +1,7 @@
 //! Decodes the tool parts of an AI SDK stream: the input of a call, the call, its result, and the parts between them.
 //!
 //! `tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`. Both are the same id of the
-//! same
-//! call, which `tool-call` closes. `tool-input-end` does not close it: the final text follows and may differ (`''`
+//! same call, which `tool-call` closes. `tool-input-end` does not close it: the final text follows and may differ (`''`
 //! becomes `'{}'`).
 
 use crate::dialect::ai_sdk::part::TypedPart;

@@ -176,7 +176,7 @@ impl AiSdkUi {
             Action::StartMessage => self.message.start(wire, chunk),
             Action::Step => step(wire, chunk),
             Action::FinishStep => {
-                // The ids of text and reasoning come again in the next step.
+                // The ids of text and reasoning blocks are reused in the next step.
                 step(wire, chunk)?;
                 wire.assembler.forget_addresses(wire.out, 0)?;
                 self.blocks.forget();

@@ -1,8 +1,7 @@
 //! Decodes the tool chunks of a UI message stream: the input of a call as it grows, the whole input, the output.
 //!
 //! `toolCallId` is the only id. `tool-input-available` closes a call, and so does `tool-input-error`, which also
-//! reports
-//! that the input was rejected.
+//! reports that the input was rejected.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;

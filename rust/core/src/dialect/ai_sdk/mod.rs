@@ -1,4 +1,4 @@
-//! The two stream formats of Vercel's AI SDK (model stream parts and UI message chunks), and the code that both share.
+//! The two stream formats of Vercel's AI SDK (model stream parts and UI message chunks), and their shared code.
 
 pub(crate) mod blocks;
 pub(crate) mod part;

@@ -409,7 +409,8 @@ pub(crate) fn is_of_use(object: &Object<'_>, schema: &Schema) -> bool {
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || is_complaint(object)
 }
 
-/// Returns true if the object has an `error`, a message with a code, or no type and a failure in a shape of gateways.
+/// Returns true if an object is an error: it has an `error` member or a message with a code, or it has no type and
+/// reports a failure.
 pub(crate) fn is_complaint(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
     has("error")

@@ -1,5 +1,4 @@
-"""Extracts code, kind and message from an error of a gateway, whatever its shape: an object, a text, or any other
-value.
+"""Extracts code, kind and message from an error of a gateway, whatever its shape: object, text, or other value.
 
 Independent of the dialect. The caller finds the error in a payload and decides how it affects the stream.
 """

@@ -318,7 +318,7 @@ class AnthropicDecoder:
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
-    """Return whether it is a message text with a code or a type, which gateways send in place of an `error` member."""
+    """Return whether the value is an error without an `error` member: a message with a code or a type."""
     if type_of(value) in EVENTS:
         return False
     if not type_of(value) and reports_failure(value):

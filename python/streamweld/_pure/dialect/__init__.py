@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["detect", "seen"]
 
 _SEEN = 32  # maximum number of member names that `seen` returns
-_SEEN_HEAD = 64  # maximum number of characters of each
+_SEEN_HEAD = 64  # maximum number of characters of each name
 
 
 def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:

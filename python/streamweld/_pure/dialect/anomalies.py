@@ -61,7 +61,7 @@ class Anomalies:
         if len(self._shapes) < MAX_NOTES:
             self._shapes.append(path)
         else:
-            self._out.left_out += 2  # each counts twice: as a diagnostic and as an event
+            self._out.left_out += 2  # counts twice: as a diagnostic and as an event
 
     def tell(self) -> None:
         """Report everything that was recorded since the last call."""
@@ -96,7 +96,7 @@ class Anomalies:
         return ""
 
     def clean(self, text: str) -> str:
-        """Return a text that no later text can complete, and record whether it contained a lone surrogate."""
+        """Replace lone surrogates in a text that no later text can complete, and record that there were any."""
         if self._escapes and has_lone_surrogate(text):
             self._lone = True
             return replace_lone_surrogates(text)

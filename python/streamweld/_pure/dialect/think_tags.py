@@ -1,4 +1,4 @@
-"""Splits text with inline `<think>` tags into reasoning and text (opt-in: `Policy(inline_reasoning=True)`).
+"""Splits text with inline `<think>` tags into reasoning and answer text (opt-in: `Policy(inline_reasoning=True)`).
 
 Works between a decoder and the assembler's text channel, independent of the dialect. Handles four shapes: a tag that is
 split across deltas, a close whose opening tag was in the prompt template, an opening tag that is never closed, and a
@@ -74,7 +74,7 @@ class ThinkSplitter:
         if lone:
             text = replace_lone_surrogates(text)
         if self._held:
-            if low:  # cannot be completed after held-back text
+            if low:  # cannot complete a surrogate pair after held-back text
                 text, low, lone = "\ufffd" + text, "", True
             text = self._held + text
             self._held = ""
@@ -172,7 +172,7 @@ class _Twin:
 
     def __init__(self) -> None:
         self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
-        self._offset = 0  # number of characters of the first of them that were repeated
+        self._offset = 0  # number of characters of the first of these texts that were repeated
         self._held: list[str] = []  # text of the block, as long as it only repeats the field
         self._matched = False  # anything other than white space was repeated
         self._parted = False  # this block differs from the field

@@ -78,7 +78,7 @@ pub(crate) struct Anomalies<'a> {
     shapes: Vec<(String, Raw<'a>)>,
     /// Number of further such members, beyond `MAX_NOTES`.
     more_shapes: usize,
-    /// True if a text that no later text can complete contained a lone surrogate.
+    /// True if a text contained a lone surrogate that no later text can complete.
     pub(crate) lone: bool,
     /// First unreported reason why official clients would read the payload differently.
     touched: Option<&'static str>,
@@ -146,7 +146,7 @@ impl<'a> Anomalies<'a> {
         found.unwrap_or_default()
     }
 
-    /// Returns a text that no later text can complete, and records whether it contained a lone surrogate.
+    /// Replaces lone surrogates in a text that no later text can complete, and records that there were any.
     #[inline]
     pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
         let (text, lone) = text.into_whole();

@@ -186,7 +186,7 @@ impl Reader {
         }
         let Some(dialect) = self.dialect else {
             let document = members::document(text, self.max_depth)?;
-            self.check_lists(text, Dialect::Chat)?; // `ask` may parse it as Chat
+            self.check_lists(text, Dialect::Chat)?; // `ask` may parse the payload as Chat
             return Ok(Read::Undecided(document));
         };
         match dialect.shapes() {

@@ -26,7 +26,7 @@ impl<'a> PlacedPayload<'a> {
         fault
     }
 
-    /// Reports this payload, as it arrived, as the current one.
+    /// Reports this payload, unmodified, as the current one.
     #[inline]
     pub(crate) fn show(&self, out: &mut Output<'_>) {
         out.sign(WireFact::Payload {
@@ -44,7 +44,7 @@ impl<'a> PlacedPayload<'a> {
     }
 }
 
-/// The surroundings of a document in its stream.
+/// Where a document was found in its stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DocumentContext {
     /// True if the document is outside of any SSE field.

@@ -90,7 +90,7 @@ class TypedPart:
         return None
 
     def words(self, key: str) -> str | None:
-        """Return a text that is not output (a name, a title, a URL), unless it is blank."""
+        """Return a descriptive text (a name, a title, a URL), unless it is blank."""
         sent = self.value.get(key)
         if isinstance(sent, str):
             return self.notes.clean(sent) if sent.strip() else None
@@ -156,7 +156,7 @@ class TypedPart:
         return own if known is None else f"{known[:-1]},{own[1:]}"
 
     def worth_keeping(self) -> str | None:
-        """Return the metadata of a part that frames others.
+        """Return the metadata of a part around the content.
 
         Without `providerMetadata`, empty lists and objects are dropped.
         """
@@ -168,7 +168,10 @@ class TypedPart:
         return leftovers(self.payload, (), self.value, self.schema.modelled(self.kind))
 
     def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
-        """Return the first of these texts. A stream has one provider, but relays add namespaces of their own."""
+        """Return the first non-empty text of any provider.
+
+        A stream has one provider, but relays add namespaces of their own.
+        """
         for members in sent.values():
             if is_object(members):
                 for key in self.schema.hand_back[what]:

@@ -101,7 +101,7 @@ class AnthropicDecoder:
         kind = type_of(value) or (event if event in _NAMED else "")
         if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
             error = value.get("error")
-            if event != "error":  # clients raise only under this name
+            if event != "error":  # clients raise only for an event named `error`
                 self._name("error", is_good=type_of(value) == "error" and is_object(error))
             found = read_error(payload, (), value) if error is None else read_error(payload, ("error",), error)
             self._error(found, payload.text, notes)
@@ -153,7 +153,7 @@ class AnthropicDecoder:
             case "content_block_start":
                 inner = notes.an_object(value, (), "content_block")
                 if inner is None:
-                    self._out.touch("not_opened")  # clients expect a block at its index
+                    self._out.touch("not_opened")  # clients expect a block at this index
                 else:
                     self._begin()
                     self._streamed = True
@@ -183,9 +183,9 @@ class AnthropicDecoder:
     # The message
 
     def _begin(self) -> None:
-        """Start the message if there was no message_start. Even a message without any output must end."""
+        """Start the message if there was no `message_start`, so that one without output also ends."""
         if not self._started:
-            self._out.miss_opening()  # clients have no message without it, or raise
+            self._out.miss_opening()  # without `message_start`, clients have no message or raise
             self._start({}, None, None)
 
     def _start(self, extra: Raw, identity: str | None, model: str | None) -> None:
@@ -202,7 +202,7 @@ class AnthropicDecoder:
         adopts = self._started and self._id is None and not self._reason
         if adopts:
             # Content came first. It belongs to this message, because nothing contradicts that.
-            self._out.touch("late_start")  # clients start over with it
+            self._out.touch("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:
             if self._reason or identity is None or identity == self._id or self._assembler.has_told_call(0):
@@ -221,7 +221,7 @@ class AnthropicDecoder:
         self._told_at_start = notes.clean(reason) if reason.strip() else ""
         blocks = self._content(payload, message, path, event, notes)
         if blocks:
-            self._out.touch("content_at_start")  # clients would keep them in addition to the streamed ones
+            self._out.touch("content_at_start")  # clients would keep these blocks in addition to the streamed ones
         self._blocks.hold(blocks)
         self._usage(payload, message, path, notes)
 
@@ -255,13 +255,13 @@ class AnthropicDecoder:
         self._usage(payload, value, (), notes)
         usage = value.get("usage")
         if not (is_object(usage) and "output_tokens" in usage):
-            notes.touch("no_usage")  # clients take the count from it
+            notes.touch("no_usage")  # clients take the token count from `message_delta`
         if delta is not None:
             self._finish(delta, ("delta",), notes)
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
         """Decode a message that was not streamed, or that repeats its stream."""
-        self._out.touch("not_streamed")  # clients do not support such an event
+        self._out.touch("not_streamed")  # clients do not support a whole message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         if not self._started:
             identity = notes.clean(notes.a_text(message, (), "id")) or None
@@ -301,7 +301,7 @@ class AnthropicDecoder:
     def _done(self) -> None:
         self._blocks.finish()
         if self._told_at_start and not self._reason:
-            self._out.touch("reason_at_start")  # clients take it from message_delta
+            self._out.touch("reason_at_start")  # clients take the stop reason from `message_delta`
             self._assembler.finish(0, self._told_at_start)
         self._assembler.done()
         self.ended = True

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
 _ANSWERS = frozenset({"text", "tool_use"})
-# The content of the deltas of a block, and of a delta.
+# The content of each type of block, and of each type of delta.
 _BRINGS = {
     "text": "text",
     "thinking": "thinking",
@@ -65,7 +65,7 @@ class Block:
     path: Path
     notes: Anomalies
     event: str | None  # the event name of its frame
-    extra: Raw  # unknown members of the event that contains it
+    extra: Raw  # unknown members of the event that contains the block
 
     def raw(self, key: str) -> str | None:
         """Return the text of a member as sent."""
@@ -109,13 +109,13 @@ class BlockReader:
         """Reset the state when a message starts, or starts again."""
         self._open: set[int] = set()  # indexes of the open blocks
         self._standing: int | None = None  # index of the latest block on the wire, of any type, until it is stopped
-        self._standing_kind = ""  # content that its deltas contain
+        self._standing_kind = ""  # content of the deltas of the latest block
         self._last: int | None = None  # index of the latest start
-        self._last_kind = "text"  # type of that block
+        self._last_kind = "text"  # type of the latest started block
         self._fresh = 0  # the index after the highest one that was started
         self._held: list[Block] = []  # blocks that `message_start` contained
-        self._given = 0  # number of them that are already handled
-        self._restated: set[int] = set()  # positions of those that were also streamed
+        self._given = 0  # number of held blocks that are already handled
+        self._restated: set[int] = set()  # positions of held blocks that were also streamed
         self._kept: Raw | None = None  # members of a block of unknown type that still receives deltas
         self._kept_event: str | None = None
 
@@ -134,7 +134,7 @@ class BlockReader:
         number = integer(sent)
         if number is not None and 0 <= number <= self._max_index:
             if not isinstance(sent, int):
-                self._out.touch("other_index")  # clients compare it as it is written
+                self._out.touch("other_index")  # clients compare the index as it is written
             return number
         self._out.diagnose("index_unusable", detail=(payload.raw("index") or "")[:_INDEX_HEAD])
         return None
@@ -159,7 +159,7 @@ class BlockReader:
             if self._given <= index < len(self._held) and index not in self._restated:
                 self._restated.add(index)
                 self._out.diagnose("content_restated")
-        self._left_open("block_open")  # clients have one open block: the next stop applies to the latest
+        self._left_open("block_open")  # clients apply the next stop to the latest block
         if index != self._fresh:
             self._out.touch("other_index")  # clients append blocks to a list and find them by their index
         self._standing = index
@@ -294,7 +294,7 @@ class BlockReader:
             return text, block.metadata(modelled)
         for name in _THINKING_ELSEWHERE:
             if isinstance(block.value.get(name), str) and block.value[name]:
-                self._out.touch("other_member")  # clients look for `thinking`
+                self._out.touch("other_member")  # clients look only for the `thinking` member
                 return block.text(name), block.metadata(modelled | {name})
         return "", block.metadata(modelled)
 
@@ -404,4 +404,4 @@ class BlockReader:
             case _ if kind.endswith("tool_result"):
                 self._other(block, kind)
             case _:
-                pass  # it was emitted when it was streamed
+                pass  # the block was emitted when it was streamed

@@ -219,7 +219,7 @@ class ChatDecoder:
         if index is None or not 0 <= index <= _CHOICE_CAP:
             if sent is not None:
                 notes.shape((*path, "index"))
-            notes.touch("no_index")  # clients put a choice at its index
+            notes.touch("no_index")  # clients store a choice under its index
             index = place
         known = self._choices.get(index)
         if known is not None:
@@ -231,7 +231,7 @@ class ChatDecoder:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
         self._lowest = index if self._lowest is None else min(index, self._lowest)
-        # A choice without any output must also end.
+        # Open every choice, so that one without output also ends.
         self._assembler.text(index, "", None)
         return known
 

@@ -161,7 +161,7 @@ class CallReader:
         if isinstance(identity, str):
             trimmed = identity.strip()
             if trimmed and trimmed in ABSENT_IDS:
-                notes.touch("id_word")  # clients take the placeholder for the id
+                notes.touch("id_word")  # clients use the placeholder as the id
             return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
         if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
             notes.touch("id_number")

@@ -42,7 +42,7 @@ _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 @dataclass(slots=True)
 class Chunk:
-    """A chunk while it is decoded."""
+    """A chunk that is being decoded."""
 
     payload: Payload
     path: Path

@@ -51,7 +51,7 @@ def complains(value: Mapping[str, Any]) -> bool:
     message = value.get("message")
     if "choices" in value or "usage" in value or message is None:
         return False
-    # An object with a type and without a code is an event of another dialect (`message_start`).
+    # A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
     return value.get("code") is not None or (value.get("type") is not None and not is_object(message))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
 CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
 DELTA_FIELDS = frozenset(DIALECTS["chat"]["delta_fields"])
-TOOL_USE_FIELDS = frozenset({"type", "tool_use_id", "name", "input", "text", "content_list"})  # of Snowflake's delta
+TOOL_USE_FIELDS = frozenset({"type", "tool_use_id", "name", "input", "text", "content_list"})  # of a Snowflake delta
 CALL_FIELDS = frozenset(DIALECTS["chat"]["call_fields"])
 FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
 CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])
@@ -35,7 +35,7 @@ class ChunkMembers:
 
     def __init__(self) -> None:
         self._seen: Raw = {}
-        self._plain: dict[str, str | int] = {}  # values that only one text without a backslash can have
+        self._plain: dict[str, str | int] = {}  # values whose JSON text is unambiguous if it has no backslash
 
     def news(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
         """Return the unknown members whose text differs from the last one under the same key."""
@@ -74,8 +74,8 @@ class Carry:
     __slots__ = ("_chunk", "members")
 
     def __init__(self, chunk: Raw, members: Raw) -> None:
-        self._chunk = chunk  # shared by the choices of a chunk: the first event of any of them takes it
-        self.members = members  # of the choice, then of the delta: the inner level wins
+        self._chunk = chunk  # metadata of the chunk, shared by its choices: the first event of any of them takes it
+        self.members = members  # members of the choice, then of the delta: the inner level wins
 
     def take(self) -> str | None:
         """Return the members for the current event, and clear them so that the next event gets none."""

@@ -1,4 +1,4 @@
-"""Reads the reasoning of a delta or a message from four fields, which gateways often use two at once or cumulatively.
+"""Reads the reasoning of a delta or a message from four fields. Gateways often fill two of them.
 
 Returns the text that is new, and what must be kept as metadata.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
-# A text that begins with all text so far repeats it if that is at least this long; "a" before "and" is a coincidence.
+# Minimum length of the text so far for a text that begins with it to be a repetition; "a" before "and" is not one.
 _CUMULATIVE_FROM = 4
 _BLANK = " \t\n\r\x0c"
 

@@ -34,7 +34,7 @@ class CallReader:
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
-        self._address: Address | None = None  # of the call that continues
+        self._address: Address | None = None  # address of the call that continues
         self._partial = PartialArguments()
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that continue, by id
 

@@ -49,7 +49,7 @@ class Candidate:
         self._told = False
         self.reason: str | None = None
         self.ran_on = False  # there was content after a finish reason
-        # A candidate without any output must also end.
+        # Open every candidate, so that one without output also ends.
         assembler.text(index, "", None)
 
     def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:

@@ -44,7 +44,7 @@ def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) 
 
 
 def is_reason(value: object) -> bool:
-    """Return whether a value is a reason for an end."""
+    """Return whether a value is a usable finish reason or block reason."""
     return isinstance(value, str) and bool(value.strip()) and value not in _ABSENT_REASONS
 
 
@@ -63,7 +63,7 @@ def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomal
 
 
 def a_word(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """Return a string that is not output, or None if it is blank."""
+    """Return a string such as a name or an id, or None if it is blank."""
     word = notes.a_text(holder, path, key)
     return notes.clean(word) if word.strip() else None
 

@@ -51,7 +51,7 @@ def read_call(
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
-    # A client's tool with the same name as one of the provider's tools is listed in the request.
+    # A client's tool may share the name of a provider's tool, but then it is listed in the request.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
     return CallItem(

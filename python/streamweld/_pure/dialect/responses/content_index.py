@@ -20,7 +20,7 @@ Purpose = Literal["open", "delta", "value", "close"]
 _Stage = Literal["opened", "text", "valued", "closed"]
 
 _STAGES: tuple[_Stage, ...] = ("opened", "text", "valued", "closed")
-_REMEMBERED = 4096  # maximum number of messages, and of parts of each
+_REMEMBERED = 4096  # maximum number of messages, and of parts per message
 
 # The stages of the parts that an event with an unknown label may address, and the stage after an event.
 _MAY_MEAN: dict[Purpose, tuple[_Stage, ...]] = {

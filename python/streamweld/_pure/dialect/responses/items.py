@@ -139,7 +139,7 @@ class ItemReader:
         again: bool,
     ) -> None:
         if call.unfinished:
-            # It was truncated: the end of the response decides about it by its incomplete reason.
+            # The call was truncated. How it ends depends on the incomplete reason of the response.
             self._assembler.call_text(0, call.address, "", call.name, call.metadata)
             self._assembler.call_value(0, call.address, call.arguments)
             return
@@ -247,7 +247,7 @@ def _is_result(item: Mapping[str, Any]) -> bool:
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
-    """Return the other members of an item with text. Its events already report the usual statuses."""
+    """Return the other members of an item with text, without the usual statuses, which its events already report."""
     members = reader.rest(item, path, ITEM_FIELDS)
     if item.get("status") in ("in_progress", "completed"):
         members.pop("status", None)

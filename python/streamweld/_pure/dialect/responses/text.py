@@ -55,7 +55,7 @@ class TextReader:
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
-        self._places = ContentIndexes()  # of `content_index`
+        self._places = ContentIndexes()  # positions by `content_index`
         self._summary_places = ContentIndexes()
 
     # Text events
@@ -136,7 +136,7 @@ class TextReader:
         self._count(address, 1)
 
     def _placed(self, sent: Address, reader: Reader, sort: Sort, purpose: Purpose) -> Address:
-        """Return the address of the part that an event addresses, by its position."""
+        """Return an event's address, with the position of its part as the index."""
         place = self._places_of(sort).of(sent, sort.channel, purpose)
         if place == sent.sub:
             return sent
@@ -198,13 +198,13 @@ class TextReader:
         return {key: raw for key, raw in members.items() if known.get(key) != raw}
 
     def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
-        """Emit the new annotations of a list, which repeats the ones that came separately."""
+        """Emit those annotations of a list that did not already come separately."""
         raw = self._new_annotations(part, path, reader, address)
         if raw is not None:
             self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
 
     def _new_annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> str | None:
-        """Return the annotations of a list that did not come before, as an array."""
+        """Return the new annotations of a list as a JSON array, or None."""
         listed = part.get("annotations")
         if not is_array(listed):
             if listed is not None:
@@ -278,7 +278,7 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
 
 
 def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:
-    """Return the text of a delta, or the text in the object in its place."""
+    """Return the text of a delta. If the member is an object, return the text inside it."""
     inner = event.get(member)
     if is_object(inner):
         reader.notes.shape((member,))

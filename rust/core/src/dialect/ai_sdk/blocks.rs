@@ -1,7 +1,7 @@
 //! Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid for a
 //! step.
 //!
-//! Provider-level parts and UI message chunks have the same form. Providers number blocks, so the id `0` comes again in
+//! Provider-level parts and UI message chunks have the same form. Providers number blocks, so the id `0` is reused in
 //! the next step. Provider metadata on any of the three belongs to the whole part: `anthropic.signature` comes on an
 //! empty delta, `openai.itemId` and `reasoningEncryptedContent` come on start and end.
 

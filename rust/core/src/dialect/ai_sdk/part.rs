@@ -1,9 +1,8 @@
 //! Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
-//! both pass on `providerMetadata`: an object per provider, each with members of its own. The known members of each
-//! type are in
-//! `_spec/dialects.json`.
+//! both pass on `providerMetadata`: an object per provider, each with members of its own. `_spec/dialects.json` lists
+//! the known members of each type.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -174,7 +173,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.notes.shape(raw, Pointer::ROOT.member(key));
     }
 
-    /// Returns a text that no later text can complete, and records whether it contained a lone surrogate.
+    /// Replaces lone surrogates in a text that no later text can complete, and records that there were any.
     pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
@@ -205,7 +204,7 @@ impl<'a> TypedPart<'_, 'a> {
         None
     }
 
-    /// Returns a text that is not output (a name, a title, a URL), unless it is blank.
+    /// Returns a descriptive text (a name, a title, a URL), unless it is blank.
     pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::String {
@@ -317,7 +316,7 @@ impl<'a> TypedPart<'_, 'a> {
         Some(out)
     }
 
-    /// Returns the metadata of a part that frames others. Without `providerMetadata`, empty lists and objects are
+    /// Returns the metadata of a part around the content. Without `providerMetadata`, empty lists and objects are
     /// dropped.
     pub(crate) fn worth_keeping(&mut self) -> Option<String> {
         if self
@@ -346,7 +345,8 @@ impl<'a> TypedPart<'_, 'a> {
         ExtraFields::of(&rest.copied().collect::<Vec<_>>())
     }
 
-    /// Returns the first of these texts. A stream has one provider, but relays add namespaces of their own.
+    /// Returns the first non-empty text under these keys of any provider. A stream has one provider, but relays add
+    /// namespaces of their own.
     fn first(&mut self, providers: &[Vec<Member<'a>>], keys: &[&str]) -> Option<Cow<'a, str>> {
         let mut texts = providers.iter().flat_map(|inner| {
             let texts = keys.iter().filter_map(|key| text(find(inner, key)?));

@@ -34,9 +34,9 @@ use crate::model::fault::Fault;
 pub(crate) struct Block<'a, 'b> {
     pub(crate) object: &'b Object<'a>,
     pub(crate) at: Pointer<'b>,
-    /// The event name of its frame.
+    /// Event name of the frame that contained the block.
     pub(crate) event: Option<&'b str>,
-    /// Unknown members of the event that contains it.
+    /// Unknown members of the event that contains the block.
     pub(crate) extra: ExtraFields<'a>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn thought<'a>(
     let elsewhere = THINKING_ELSEWHERE.into_iter().find(is_text);
     match elsewhere.filter(|_| said.is_empty()) {
         Some(name) => {
-            wire.out.touch("other_member"); // clients look for `thinking`
+            wire.out.touch("other_member"); // clients look only for the `thinking` member
             let modelled: Vec<&str> = modelled.iter().copied().chain([name]).collect();
             let said = notes.a_text(members, block.at, name);
             (said, block.metadata(&modelled))
@@ -256,7 +256,7 @@ pub(crate) fn restate<'a>(
             })
         }
         kind if kind.ends_with("tool_result") => other(wire, block, kind, notes).map(drop),
-        // It was emitted when it was streamed.
+        // The block was emitted when it was streamed.
         _ => Ok(()),
     }
 }

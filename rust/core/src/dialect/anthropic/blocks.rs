@@ -50,7 +50,7 @@ const INDEX_CAP: u64 = u32::MAX as u64;
 #[derive(Debug)]
 pub(crate) struct StartBlock {
     pub(crate) raw: String,
-    /// The event name of its frame.
+    /// Event name of the frame that contained the block.
     pub(crate) event: Option<String>,
 }
 
@@ -62,11 +62,11 @@ pub(crate) struct Blocks {
     open: Set<i64>,
     /// Index of the latest block on the wire, of any type, until it is stopped.
     pub(crate) standing: Option<i64>,
-    /// Content that its deltas contain.
+    /// Content of the deltas of the latest block.
     brings: Option<BlockContent>,
     /// Index of the latest start.
     last: Option<i64>,
-    /// True if a turn cannot end with that block.
+    /// True if a turn cannot end with the latest started block.
     at_work: bool,
     /// The index after the highest one that was started.
     fresh: i64,
@@ -127,7 +127,7 @@ impl Blocks {
         let usable = integer(raw).filter(|index| self.is_within(*index));
         if usable.is_some() {
             if !is_plainly_written(raw) {
-                wire.out.touch("other_index"); // clients compare it as it is written
+                wire.out.touch("other_index"); // clients compare the index as it is written
             }
         } else {
             let head = raw.text.char_indices().nth(INDEX_HEAD);
@@ -169,7 +169,7 @@ impl Blocks {
                 wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
             }
         }
-        self.left_open(wire, "block_open")?; // clients have one open block: the next stop applies to the latest
+        self.left_open(wire, "block_open")?; // clients apply the next stop to the latest block
         if index != self.fresh {
             wire.out.touch("other_index"); // clients append blocks to a list and find them by their index
         }

@@ -37,7 +37,7 @@ impl Anthropic {
         // Content came first. It belongs to this message, because nothing contradicts that.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
-            wire.out.touch("late_start"); // clients start over with it
+            wire.out.touch("late_start"); // clients start over at a `message_start`
         } else if self.started {
             let told = wire.assembler.has_told_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || told {
@@ -72,7 +72,7 @@ impl Anthropic {
         });
         let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
-            wire.out.touch("content_at_start"); // clients would keep them in addition to the streamed ones
+            wire.out.touch("content_at_start"); // clients would keep these blocks in addition to the streamed ones
         }
         self.blocks.hold(held);
         usage(wire, &members, at, notes)
@@ -100,7 +100,7 @@ impl Anthropic {
             .object("usage")
             .is_some_and(|usage| usage.has("output_tokens"))
         {
-            notes.touch("no_usage"); // clients take the count from it
+            notes.touch("no_usage"); // clients take the token count from `message_delta`
         }
         match &delta {
             Some(delta) => self.finish(wire, &delta.members, at, notes),
@@ -116,7 +116,7 @@ impl Anthropic {
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
     ) -> Step {
-        wire.out.touch("not_streamed"); // clients do not support such an event
+        wire.out.touch("not_streamed"); // clients do not support a whole message as an event
         let (members, at) = (&message.members, Pointer::ROOT);
         let extra = rest(members, &FACTS.message_fields);
         if self.started {

@@ -104,7 +104,7 @@ impl Anthropic {
             || (!FACTS.is_event(kind) && (says || complains(object)))
         {
             if payload.event != Some("error") {
-                // Clients raise only under this name.
+                // Clients raise only for an event named `error`.
                 let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
                 name(wire, "error", is_good);
             }
@@ -163,7 +163,7 @@ impl Anthropic {
             "content_block_start" => {
                 let inner = notes.an_object(&object.members, Pointer::ROOT, "content_block");
                 let Some(inner) = inner else {
-                    wire.out.touch("not_opened"); // clients expect a block at its index
+                    wire.out.touch("not_opened"); // clients expect a block at this index
                     return Ok(());
                 };
                 self.begin(wire)?;
@@ -198,13 +198,13 @@ impl Anthropic {
         }
     }
 
-    /// Starts the message if there was no message_start. Even a message without any output must end.
+    /// Starts the message if there was no `message_start`, so that one without output also ends.
     #[inline]
     fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.started {
             return Ok(());
         }
-        wire.out.miss_opening(); // clients have no message without it, or raise
+        wire.out.miss_opening(); // without `message_start`, clients have no message or raise
         self.start(wire, &ExtraFields::default(), None, None)
     }
 
@@ -225,7 +225,7 @@ impl Anthropic {
     fn done(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.blocks.finish(wire)?;
         if let Some(reason) = self.told_at_start.take().filter(|_| !self.reason) {
-            wire.out.touch("reason_at_start"); // clients take it from message_delta
+            wire.out.touch("reason_at_start"); // clients take the stop reason from `message_delta`
             let DecodeContext { assembler, out } = &mut *wire;
             assembler.finish(out, 0, &reason, FACTS.reason(&reason))?;
         }
@@ -321,7 +321,7 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     }
 }
 
-/// Returns false if certainly no key is duplicated in the members that are read.
+/// Returns false only if no key is duplicated in the members that are read.
 #[inline]
 fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool {
     let unread = |member: &Member<'_>| {
@@ -334,7 +334,7 @@ fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool
         || members.iter().any(unread)
 }
 
-/// Adds metadata that no event can carry to the end of the response.
+/// Emits metadata that no event carries at the end of the response.
 fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> Step {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),

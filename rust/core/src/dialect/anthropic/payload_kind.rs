@@ -1,4 +1,4 @@
-//! Classifies a document: a whole body, an error, usable data, or a note.
+//! Classifies a document: a whole body, an error, usable data, or a payload without output.
 
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::type_of;
@@ -49,7 +49,7 @@ pub(crate) fn is_tail(kind: &str) -> bool {
     )
 }
 
-/// Returns true for a message text with a code or a type, which gateways send as an error without an `error` member.
+/// Returns true for an error without an `error` member: a message with a code or a type.
 pub(crate) fn complains(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
     if FACTS.is_event(&kind) {

@@ -83,7 +83,7 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are not renamed, so an event that needs a name is not learned.
+        // Events that match a template are not renamed, so an event that needs another name is not learned.
         if wanted.is_none() && self.envelopes.wants() {
             let lesson = LearnableDelta {
                 target,
@@ -101,7 +101,7 @@ impl Anthropic {
     }
 }
 
-/// Returns the text of a delta that contains only its type, first, and one text.
+/// Returns the text of a delta that contains only its type, as the first member, and one text.
 #[inline]
 fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Raw<'a>)> {
     let mut scanner = Scanner::new(delta.text, None);

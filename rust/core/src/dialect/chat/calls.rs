@@ -116,8 +116,8 @@ pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
 }
 
-/// Returns the fragments of such a delta. They have no index. `lists`: if the delta itself has none, `content_list` is
-/// read.
+/// Returns the fragments of such a delta, which have no index. With `lists`, the entries of `content_list` are used if
+/// the delta itself has none.
 pub(crate) fn tool_use<'a>(
     members: &[Member<'a>],
     lists: bool,
@@ -259,7 +259,7 @@ fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<
     }
     let id = word(raw, notes, at, usable_id);
     if id.is_none() && string(raw).is_some_and(|id| not_blank(&id)) {
-        notes.touch("id_word"); // clients take the placeholder for the id
+        notes.touch("id_word"); // clients use the placeholder as the id
     }
     id
 }

@@ -153,7 +153,7 @@ impl Chat {
             notes.shape(raw, at.member("index"));
         }
         if number.is_none() {
-            notes.touch("no_index"); // clients put a choice at its index
+            notes.touch("no_index"); // clients store a choice under its index
         }
         let index = number
             .or_else(|| i32::try_from(place).ok())
@@ -181,7 +181,7 @@ impl Chat {
                 let place = self.choices.push(ChoiceState::new(index, inline_reasoning));
                 let lowest = self.lowest.unwrap_or(index);
                 self.lowest = Some(lowest.min(index));
-                // A choice without any output must also end.
+                // Open every choice, so that one without output also ends.
                 wire.assembler
                     .text(wire.out, index, Text::default(), None)?;
                 place

@@ -68,7 +68,7 @@ pub(crate) fn complains(chunk: &Chunk<'_>) -> bool {
     let Some(message) = present(find(&chunk.rest, "message")) else {
         return false;
     };
-    // An object with a type and without a code is an event of another dialect (`message_start`).
+    // A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
     let typed = || has("type") && message.kind != Kind::Object;
     !chunk.is_chunk() && (has("code") || typed())
 }

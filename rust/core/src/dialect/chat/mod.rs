@@ -1,10 +1,9 @@
 //! Decodes OpenAI Chat Completions chunks into wire deltas.
 //!
 //! A payload is parsed as a whole (`read`), then passed to the assembler in the order of the wire: the members about
-//! the
-//! response, then each choice (reasoning, text, refusal, files, calls, a whole message, the finish reason), then usage
-//! and errors. Payloads that differ from an earlier one only in their text are not parsed (`cache`). Handles neither
-//! framing nor the identity of calls.
+//! the response, then each choice (reasoning, text, refusal, files, calls, a whole message, the finish reason), then
+//! usage and errors. Payloads that differ from an earlier one only in their text are not parsed (`cache`). Handles
+//! neither framing nor the identity of calls.
 
 pub(crate) mod attachments;
 pub(crate) mod calls;

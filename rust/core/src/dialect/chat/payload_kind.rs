@@ -1,4 +1,4 @@
-//! Classifies a document: a chunk in an envelope, a lone error, a whole body, usable data, or a note.
+//! Classifies a document: a chunk in an envelope, a lone error, a whole body, usable data, or a payload without output.
 
 use crate::dialect::chat::error::complains;
 use crate::dialect::chat::error::holds_chunk;

@@ -1,4 +1,4 @@
-//! Parses a Chat payload once: the members of a chunk as raw text, and all others by key.
+//! Parses a Chat payload in one pass: known members into fields, all others into a list.
 //!
 //! Validates all of the JSON and limits its nesting where it descends. Does not interpret values: the code that uses a
 //! member checks its type. Of duplicate keys, the last one wins.

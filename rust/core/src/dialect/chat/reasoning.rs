@@ -20,7 +20,7 @@ use crate::json::members::present;
 use crate::json::members::text;
 use std::borrow::Cow;
 
-/// A text that shares at least this many characters with the text before repeats it; a shorter match is a coincidence.
+/// Minimum length of the text so far for a text that begins with it to be a repetition.
 const PREFIX_CHARS: usize = 4;
 
 /// The reasoning of one delta.

@@ -48,7 +48,7 @@ class AiSdkPartsDecoder:
         # The text member is called `delta` by providers and `text` by `streamText`.
         self._blocks = BlockReader(assembler, ("delta", "text"))
         self._tools = ToolReader(assembler)
-        self._reason: str | None = None  # of the last step, until another part follows
+        self._reason: str | None = None  # finish reason of the last step, until another part follows
         self.ended = False
         self._handlers: dict[str, Callable[[TypedPart], None]] = {
             "stream-start": self._start.opening,
@@ -106,7 +106,7 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Return whether the part is not part of the response."""
+        """Return whether the part is a raw one, which is not part of the response."""
         return is_object(value) and value.get("type") == "raw"
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:

@@ -34,7 +34,7 @@ class StartReader:
     def opening(self, part: TypedPart) -> None:
         """Handle `stream-start`, `start` and `start-step`, which contain warnings and the like.
 
-        After the start was emitted, they go to the end of the response.
+        After the start, their metadata goes to the end of the response.
         """
         members = part.worth_keeping()
         self._seen = True
@@ -68,7 +68,7 @@ class StartReader:
             self._tell(None, None, None, None)
 
     def tell_if_seen(self) -> None:
-        """Emit the start at the end of the stream, unless no opening part came: such a response did not start."""
+        """Emit the start at the end of the stream, but only if an opening part came."""
         if self._seen:
             self.tell()
 

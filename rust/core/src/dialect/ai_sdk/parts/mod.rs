@@ -43,7 +43,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 const TEXT: [&str; 2] = ["delta", "text"];
 
 pub(crate) static SHAPES: Shapes = Shapes {
-    // The dialect has no document for a whole response, but the error in its place may be a document.
+    // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && is_complaint(object),
         Document::Other(_) => false,
@@ -204,7 +204,8 @@ impl AiSdkParts {
         }
     }
 
-    /// Handles the end of a `streamText` step. Its reason is the stream's only if nothing follows. Its ids may be reused.
+    /// Handles the end of a `streamText` step. Its reason is the stream's only if nothing follows. Its ids may be
+    /// reused.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

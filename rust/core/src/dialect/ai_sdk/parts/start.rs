@@ -18,8 +18,8 @@ pub(crate) struct StartReader {
 }
 
 impl StartReader {
-    /// Handles `stream-start`, `start` and `start-step`, which contain warnings and the like. After the start was
-    /// emitted, they go to the end of the response.
+    /// Handles `stream-start`, `start` and `start-step`, which contain warnings and the like. After the start, their
+    /// metadata goes to the end of the response.
     pub(crate) fn opening(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -80,7 +80,7 @@ impl StartReader {
         self.say(wire, None, None, None, None)
     }
 
-    /// Emits the start at the end of the stream, unless no opening part came: such a response did not start.
+    /// Emits the start at the end of the stream, but only if an opening part came.
     pub(crate) fn tell_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.seen {
             return self.tell(wire);

@@ -41,7 +41,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
 const DATA: &str = "data-";
 
 pub(crate) static SHAPES: Shapes = Shapes {
-    // The dialect has no document for a whole response, but the error in its place may be a document.
+    // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && is_complaint(object),
         Document::Other(_) => false,

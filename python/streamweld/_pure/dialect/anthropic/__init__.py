@@ -183,7 +183,7 @@ class AnthropicDecoder:
     # The message
 
     def _begin(self) -> None:
-        """Start the message if there was no `message_start`, so that one without output also ends."""
+        """Start the message if there was no `message_start`, so that a message without output also ends."""
         if not self._started:
             self._out.miss_opening()  # without `message_start`, clients have no message or raise
             self._start({}, None, None)

@@ -1,6 +1,7 @@
-"""Reads the reasoning of a delta or a message from four fields. Gateways often fill two of them.
+"""Reads the reasoning of a delta or a message from the four fields that gateways use.
 
-Returns the text that is new, and what must be kept as metadata.
+Gateways often fill two fields, or send cumulative text. Returns the text that is new, and what must be kept as
+metadata.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class PartialArguments:
 
     @property
     def between(self) -> bool:
-        """Whether no leaf is unfinished."""
+        """Whether every leaf so far is complete."""
         return self._string is None and not self._broken
 
     def string(self, steps: list[Step], text: str, *, goes_on: bool) -> str | None:

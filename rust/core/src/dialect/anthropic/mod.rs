@@ -198,7 +198,7 @@ impl Anthropic {
         }
     }
 
-    /// Starts the message if there was no `message_start`, so that one without output also ends.
+    /// Starts the message if there was no `message_start`, so that a message without output also ends.
     #[inline]
     fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.started {
@@ -334,7 +334,7 @@ fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool
         || members.iter().any(unread)
 }
 
-/// Emits metadata that no event carries at the end of the response.
+/// Passes on metadata that no event carries. It is emitted at the end of the response.
 fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> Step {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),

@@ -1,6 +1,6 @@
-"""Which dialect a stream speaks: the detection table of `_spec/dialects.json`, applied to a first payload.
+"""Detects the dialect of a stream: applies the detection table of `_spec/dialects.json` to the first payloads.
 
-Knows no decoder; which of the dialects can be read is the parser's business.
+Independent of the decoders.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 __all__ = ["detect", "seen"]
 
-_SEEN = 32  # how many names are worth telling
-_SEEN_HEAD = 64  # characters of one
+_SEEN = 32  # maximum number of member names that `seen` returns
+_SEEN_HEAD = 64  # maximum number of characters of each name
 
 
 def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:
-    """The dialect that a payload tells, or None. `event` is its event name, `before` the payloads that told none."""
+    """Return the dialect that a payload indicates, or None.
+
+    `event` is the name of its event, `before` the earlier payloads that indicated none.
+    """
     if _is_array(value) and _is_object(value[0]) and "error" in value[0]:
-        # Some gateways wrap a lone error object into an array.
+        # Some gateways wrap a single error object in an array.
         value = value[0]
     if _is_object(value):
         for rule in DIALECTS["detect"]:
@@ -31,12 +34,12 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
                 if all(_holds(condition, value) for condition in conditions):
                     dialect: str = rule["dialect"]
                     return dialect
-    # An error in a shape of its own still is one.
+    # An `error` event of unknown shape is decoded as an error of Chat.
     return "chat" if event == "error" else None
 
 
 def seen(value: object, text: str) -> tuple[str, ...]:
-    """What was there instead of a dialect: member names, or the first characters."""
+    """Describe a payload of unknown dialect: its member names, or the beginning of its text."""
     if _is_object(value):
         return tuple([name[:_SEEN_HEAD] for name in sorted(value)[:_SEEN]])
     return (text[:_SEEN_HEAD],)
@@ -47,12 +50,16 @@ def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _is_array(value: object) -> TypeGuard[list[Any]]:
-    """An array that holds something."""
+    """Return whether the value is an array that is not empty."""
     return isinstance(value, list) and len(value) > 0  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _holds(condition: str, value: Mapping[str, Any]) -> bool:
-    """`member`, `member:value`, `member:prefix*`, or `member:key` of an object member; `!member`: it is not there."""
+    """Evaluate a condition of the detection table.
+
+    A condition is `member`, `member:value`, `member:prefix*`, or `member:key` of an object member. `!member` requires
+    that the member is absent.
+    """
     if condition.startswith("!"):
         return condition[1:] not in value
     member, colon, wanted = condition.partition(":")

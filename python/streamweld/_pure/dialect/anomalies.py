@@ -1,6 +1,6 @@
-"""What is to be said about a payload beside its content: wrong shapes, keys that stand twice, lone surrogates.
+"""Anomalies found in one payload: members of a type that no gateway documents, duplicate keys, lone surrogates.
 
-Knows no member: which ones a dialect reads comes from outside. One `Anomalies` lives as long as one payload.
+Independent of the dialect: the caller decides which members are read. One `Anomalies` object serves one payload.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ __all__ = ["Anomalies", "Reporter", "pointer"]
 
 
 class Reporter(Protocol):
-    """Whoever passes on what nobody could read: the assembler."""
+    """The part of the assembler that passes on unknown data."""
 
     def unknown(self, event: str | None, raw: bytes) -> None: ...
 
 
 class Anomalies:
-    """Collects the complaints of one payload; `tell` passes on what has come together."""
+    """Collects the anomalies of one payload until `tell` reports them."""
 
     __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes", "_touched")
 
     def __init__(
         self, out: Output, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
     ) -> None:
-        """`base`: where the dialect's own object stands; `is_read` is asked about paths from there on."""
+        """Report wide integers and duplicate keys.
+
+        `base` is the path of the dialect's own object. `is_read` receives the path below it.
+        """
         self._out = out
         self._assembler = assembler
         self._payload = payload
@@ -50,18 +53,18 @@ class Anomalies:
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
     def touch(self, why: str) -> None:
-        """It is read, but readers of the dialect would not read it so."""
+        """Record a reason why official clients would read the payload differently. The first reason is kept."""
         self._touched = self._touched or why
 
     def shape(self, path: Path) -> None:
-        """A member has a type that no gateway documents: it stays reachable as it is."""
+        """Record a member of a type that no gateway documents. It is passed on as sent."""
         if len(self._shapes) < MAX_NOTES:
             self._shapes.append(path)
         else:
-            self._out.left_out += 2  # each would have been a diagnostic and an event
+            self._out.left_out += 2  # counts twice: as a diagnostic and as an event
 
     def tell(self) -> None:
-        """Say what was noticed since the last time."""
+        """Report everything that was recorded since the last call."""
         if self._shapes:
             shapes, self._shapes = self._shapes, []
             for path in shapes:
@@ -75,7 +78,7 @@ class Anomalies:
             self._out.diagnose("lone_surrogate")
 
     def an_object(self, holder: Mapping[str, Any], path: Path, key: str) -> dict[str, Any] | None:
-        """The member if it is an object."""
+        """Return the member if it is an object. Record a value of any other type."""
         value: object = holder.get(key)
         if is_object(value):
             return value
@@ -84,7 +87,7 @@ class Anomalies:
         return None
 
     def a_text(self, holder: Mapping[str, Any], path: Path, key: str) -> str:
-        """The member if it is a string; absent is empty."""
+        """Return the text of a string member, or an empty text. Record a value of any other type."""
         value: object = holder.get(key)
         if isinstance(value, str):
             return value
@@ -93,7 +96,7 @@ class Anomalies:
         return ""
 
     def clean(self, text: str) -> str:
-        """A string that is no text channel: no surrogate stays alone in it."""
+        """Replace lone surrogates in a text that no later text can complete, and record that there were any."""
         if self._escapes and has_lone_surrogate(text):
             self._lone = True
             return replace_lone_surrogates(text)
@@ -101,5 +104,5 @@ class Anomalies:
 
 
 def pointer(path: Path) -> str:
-    """The JSON pointer (RFC 6901) of a member."""
+    """Return the JSON pointer (RFC 6901) of a member."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

@@ -1,8 +1,8 @@
-"""Splits inline `<think>` reasoning out of a choice's text, piece by piece (opt-in: `Policy(inline_reasoning=True)`).
+"""Splits text with inline `<think>` tags into reasoning and answer text (opt-in: `Policy(inline_reasoning=True)`).
 
-Sits between a decoder and the assembler's text channel. Knows tags and text, no chunk and no JSON. Four shapes are told
-apart: a tag cut over several pieces, a close whose opening the prompt template had already written, an opening that is
-never closed, and a block that repeats the reasoning sent in a field of its own.
+Works between a decoder and the assembler's text channel, independent of the dialect. Handles four shapes: a tag that is
+split across deltas, a close whose opening tag was in the prompt template, an opening tag that is never closed, and a
+block that repeats the reasoning of a separate field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Carrier", "ThinkSplitter", "split_whole"]
 
 
 class Carrier(Protocol):
-    """Metadata for the first event that comes of a delta."""
+    """Metadata for the first event of a delta."""
 
     def take(self) -> str | None: ...
 
@@ -37,8 +37,8 @@ CLOSE = "</think>"
 
 
 def _held_length(text: str, at: int) -> int:
-    """How many characters at the end of `text`, not before `at`, could be the beginning of a tag."""
-    # Both tags hold a single "<", so only the last one can begin a cut tag.
+    """Return how many characters at the end of `text`, not before `at`, may be the beginning of a tag."""
+    # Both tags contain a single "<", so only the last one can begin a truncated tag.
     start = text.rfind("<", max(at, len(text) - len(CLOSE) + 1))
     if start < 0:
         return 0
@@ -47,7 +47,10 @@ def _held_length(text: str, at: int) -> int:
 
 
 class ThinkSplitter:
-    """The splitter of one choice. Every character that is no tag goes out exactly once, unless it repeats a field."""
+    """Splits the text of one choice.
+
+    Emits every character outside of tags exactly once, unless it repeats a separate field.
+    """
 
     __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_twin")
 
@@ -61,17 +64,17 @@ class ThinkSplitter:
         self._twin = _Twin()
 
     def field(self, text: str) -> None:
-        """Reasoning text that arrived in a field of its own; a block that repeats it is dropped."""
+        """Record text of a separate reasoning field. A block that repeats it is dropped."""
         self._twin.expect(replace_lone_surrogates(between_halves(text)))
 
     def feed(self, text: str, carry: Carrier) -> None:
-        """Split one piece of content. Halves of characters at its ends go out with what stands there."""
+        """Split one piece of content. Halves of surrogate pairs at its ends are emitted with the adjacent text."""
         low, text, high = split_halves(text)
         lone = has_lone_surrogate(text)
         if lone:
             text = replace_lone_surrogates(text)
         if self._held:
-            if low:  # behind held text it stands alone
+            if low:  # cannot complete a surrogate pair after held-back text
                 text, low, lone = "\ufffd" + text, "", True
             text = self._held + text
             self._held = ""
@@ -81,7 +84,7 @@ class ThinkSplitter:
         while at < len(text) or low or high:
             tag, place = self._next_tag(text, at)
             if tag is None:
-                # Half a character behind what may be the beginning of a tag says that it is none.
+                # Half of a surrogate pair after what may be the beginning of a tag proves that it is not one.
                 end = len(text) - (0 if high else _held_length(text, at))
                 self._held = text[end:]
                 self._say(low + text[at:end] + high, carry)
@@ -98,12 +101,12 @@ class ThinkSplitter:
             self._seen_tag = True
 
     def flush(self) -> None:
-        """The choice says something else, or ends: what looked like the beginning of a tag is text after all."""
+        """Emit held-back text: the choice continues with other output or ends, so it was not a tag."""
         held, self._held = self._held, ""
         self._say(held, NOTHING)
 
     def end(self) -> None:
-        """The choice ends: an unclosed block that repeated a field so far is dropped like a closed one."""
+        """End the choice. An unclosed block that only repeated a field is dropped like a closed one."""
         self.flush()
         if self._inside and self._twin.close():
             self._diagnose("reasoning_repeated")
@@ -114,7 +117,7 @@ class ThinkSplitter:
             return (CLOSE, closing) if closing >= 0 else (None, -1)
         opening = text.find(OPEN, at)
         if not self._seen_tag:
-            # Only a close before any tag is an orphan; later ones are what the answer says about tags.
+            # Only a close before any tag is an orphan. Later ones are part of the answer.
             closing = text.find(CLOSE, at)
             if closing >= 0 and (opening < 0 or closing < opening):
                 return CLOSE, closing
@@ -137,7 +140,7 @@ class ThinkSplitter:
 
 
 def split_whole(text: str) -> tuple[str, str]:
-    """The reasoning and the rest of a whole text."""
+    """Split a whole text into reasoning and answer text."""
     reasoning: list[str] = []
     rest: list[str] = []
     at = 0
@@ -159,29 +162,29 @@ def split_whole(text: str) -> tuple[str, str]:
 
 
 class _Twin:
-    """Compares the text of a block with the reasoning that came in a field, white space at both ends aside.
+    """Compares the text of a block with the reasoning of a separate field, ignoring white space at both ends.
 
-    Linear: each character of either side is looked at once. While a block equals the field's text so far nothing is let
-    out; at the first difference all of it is.
+    Takes linear time: each character of either side is examined once. While a block equals the field's text, its text
+    is held back; at the first difference all of it is released.
     """
 
     __slots__ = ("_expected", "_held", "_matched", "_offset", "_parted")
 
     def __init__(self) -> None:
-        self._expected: deque[str] = deque()  # the field's text that no block has repeated yet
-        self._offset = 0  # how much of the first of them was
-        self._held: list[str] = []  # the block's text as long as it only repeats
-        self._matched = False  # something other than white space was repeated
-        self._parted = False  # this block is its own text
+        self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
+        self._offset = 0  # number of characters of the first of these texts that were repeated
+        self._held: list[str] = []  # text of the block, as long as it only repeats the field
+        self._matched = False  # anything other than white space was repeated
+        self._parted = False  # this block differs from the field
 
     def expect(self, text: str) -> None:
         self._expected.append(text)
 
     def novel(self, text: str) -> str:
-        """The text that may go out now."""
+        """Return the text that may be emitted now."""
         if self._parted:
             return text
-        # Half a character at an end waits for the other half; it repeats nothing.
+        # Half of a surrogate pair at an end waits for the other half, so it cannot be compared.
         if between_halves(text) == text and self._repeats(replace_lone_surrogates(text)):
             self._held.append(text)
             return ""
@@ -191,7 +194,7 @@ class _Twin:
         return held + text
 
     def close(self) -> bool:
-        """The block is over: was it a repetition, and is dropped?"""
+        """End the block. Return whether it was a repetition, which is dropped."""
         dropped = bool(self._held) and self._matched
         self._held.clear()
         self._matched = False
@@ -205,7 +208,7 @@ class _Twin:
             self._skip_white()
         while at < len(text):
             if not self._expected:
-                # Only white space may follow what was repeated; what comes after it parts the two.
+                # Only white space may follow the repeated text; any other text makes the block different.
                 return not text[at:].strip() and self._matched
             first = self._expected[0]
             size = min(len(text) - at, len(first) - self._offset)

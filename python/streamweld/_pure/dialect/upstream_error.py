@@ -1,7 +1,6 @@
-"""An error of a gateway as its fields, whatever shape it has: an object, a text, or any other value.
+"""Extracts code, kind and message from an error of a gateway, whatever its shape: object, text, or other value.
 
-Knows the three members that errors have in every dialect. Where an error stands in a payload, and what it does to the
-stream, is decided elsewhere.
+Independent of the dialect. The caller finds the error in a payload and decides how it affects the stream.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ErrorFields", "is_bare", "read_error", "reports_failure", "text_error"]
 
-MAX_TEXT = 512  # characters of a message that is not JSON
-HTTP_ERROR = 400  # the first HTTP status that is an error
-_STATUS_LIMIT = 10**9  # a number beyond it is not a status
+MAX_TEXT = 512  # maximum length, in characters, of a message that is not JSON
+HTTP_ERROR = 400  # the lowest HTTP status that is an error
+_STATUS_LIMIT = 10**9  # exclusive upper bound of a status
 
-# Members of an error outside of any dialect, in the order in which they are read. A path leads through objects.
+# Members of gateway-specific errors, in the order in which they are tried. A path leads through nested objects.
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
     ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),
@@ -40,25 +39,26 @@ _OWN = (
 )  # fmt: skip
 _WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg")
 _STATUSES = ("code", "statusCode", "status_code", "status")
-_RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero is success
+_RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero means success
 _FAILED = ("error", "failed", "fail", "failure")
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorFields:
-    """What an error says."""
+    """The fields of an error."""
 
     code: str | None
     kind: str | None
     message: str
 
     def cleaned(self, clean: Callable[[str], str]) -> ErrorFields:
-        """The same, every text run through `clean`."""
+        """Return the fields with `clean` applied to every text."""
         return ErrorFields(self.code and clean(self.code), self.kind and clean(self.kind), clean(self.message))
 
 
 def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
-    """The error that stands at `path`: `code`, `type` (`status`) and `message` (`detail`), or all as message."""
+    """Read the error at `path`: `code`, `type` (or `status`) and `message` (or `detail`), or the whole value as
+    message."""
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
     status = error.get("status")
@@ -72,9 +72,9 @@ def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
 
 
 def reports_failure(value: Mapping[str, Any]) -> bool:
-    """Whether an object that has nothing of its dialect reports an error in one of the shapes of gateways.
+    """Return whether an object without any member of its dialect reports an error in a shape that gateways use.
 
-    An error member of its own, a flag that denies success, or a status that is an error with words beside it.
+    These are a gateway-specific error member, a flag that denies success, or an error status together with a message.
     """
     if any(value.get(name) for name in _OWN) or value.get("success") is False or value.get("ok") is False:
         return True
@@ -92,7 +92,7 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
 
 
 def is_bare(value: Mapping[str, Any]) -> bool:
-    """Whether all of a body is what a proxy or a web framework says in the place of an answer."""
+    """Return whether a body contains only an error message of a proxy or web framework."""
     match list(value):
         case ["detail"]:
             return _is_detail(value["detail"])
@@ -103,12 +103,12 @@ def is_bare(value: Mapping[str, Any]) -> bool:
 
 
 def text_error(text: str) -> ErrorFields:
-    """An error that is plain text."""
+    """Return an error that is plain text."""
     return ErrorFields(None, None, text[:MAX_TEXT])
 
 
 def _first(payload: Payload, path: Path, error: Mapping[str, Any], places: tuple[Path, ...]) -> str | None:
-    """The first of the members that is there, as text."""
+    """Return the first of these members that is present, as text."""
     for place in places:
         value: object = error
         for name in place:
@@ -120,7 +120,7 @@ def _first(payload: Payload, path: Path, error: Mapping[str, Any], places: tuple
 
 
 def _is_status(value: object, least: int) -> bool:
-    """A number, also as digits, from `least` on (or below zero)."""
+    """Return whether the value is an integer, or a string of digits, that is negative or at least `least`."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 18:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -129,10 +129,10 @@ def _is_status(value: object, least: int) -> bool:
 
 
 def _is_detail(value: object) -> bool:
-    """Words, or what did not validate, item by item."""
+    """Return whether the value is a message, or a non-empty list of validation errors."""
     return isinstance(value, str) or (is_array(value) and len(value) > 0)
 
 
 def _plain(payload: Payload, path: Path, value: object) -> str:
-    """A string's text, any other value as compact JSON."""
+    """Return the text of a string, or any other value as compact JSON."""
     return value if isinstance(value, str) else compact(payload.raw(*path) or "")

@@ -1,6 +1,6 @@
-"""Reads a usage object by a table of dotted paths; the table is the dialect's (`_spec/dialects.json`).
+"""Reads the token counts of a usage object by the table of dotted paths in `_spec/dialects.json`.
 
-Which of several objects holds is not decided here.
+The caller decides which of several usage objects counts.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "counts_of", "read_counts"]
 
-Counts = dict[str, tuple[tuple[str, ...], ...]]  # field of `Usage` -> paths, the first that holds a number counts
+Counts = dict[str, tuple[tuple[str, ...], ...]]  # field of `Usage` -> paths; the first that leads to a number counts
 
 
 def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:
-    """The `usage` table of a dialect, its paths taken apart."""
+    """Split the paths in the `usage` table of a dialect."""
     return {name: tuple(tuple(path.split(".")) for path in paths) for name, paths in table.items()}
 
 
 def read_counts(value: Mapping[str, Any], raw: str | None, counts: Counts) -> Usage:
-    """The numbers of a usage object, and the object as sent."""
+    """Return the counts of a usage object, and the object as sent."""
     return Usage(**{name: _first(value, paths) for name, paths in counts.items()}, raw=raw)
 
 

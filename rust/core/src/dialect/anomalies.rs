@@ -1,6 +1,7 @@
-//! What is odd about one payload: members of a kind that no gateway documents, and surrogates that stand alone.
+//! Anomalies found in one payload: members of a type that no gateway documents, and lone surrogates.
 //!
-//! Collected while a decoder reads, told when it knows what the payload is. Knows no dialect.
+//! A decoder collects them while it reads and reports them once it has classified the payload. Independent of the
+//! dialect.
 
 use crate::dialect::decode_context;
 use crate::dialect::decode_context::DecodeContext;
@@ -22,7 +23,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::mem;
 
-/// A JSON pointer that is only written out when it is needed.
+/// A JSON pointer that is rendered to text only when needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pointer<'p> {
     parent: Option<&'p Pointer<'p>>,
@@ -73,15 +74,15 @@ impl<'p> Pointer<'p> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Anomalies<'a> {
-    /// Where, and what stands there.
+    /// JSON pointer and value of each member of an unexpected type.
     shapes: Vec<(String, Raw<'a>)>,
-    /// Those that are too many to be told.
+    /// Number of further such members, beyond `MAX_NOTES`.
     more_shapes: usize,
-    /// A surrogate stood alone in a text that no other text can complete.
+    /// True if a text contained a lone surrogate that no later text can complete.
     pub(crate) lone: bool,
-    /// It is read, but readers of the dialect would not read it so: the first reason.
+    /// First unreported reason why official clients would read the payload differently.
     touched: Option<&'static str>,
-    /// There was such a reason, also one that was told.
+    /// True if there was any such reason, reported or not.
     odd: bool,
 }
 
@@ -90,14 +91,14 @@ impl<'a> Anomalies<'a> {
         self.shapes.is_empty() && !self.lone && self.touched.is_none()
     }
 
-    /// It is read, but readers of the dialect would not read it so.
+    /// Records a reason why official clients would read the payload differently. The first reason is kept.
     #[cold]
     pub(crate) fn touch(&mut self, why: &'static str) {
         self.touched.get_or_insert(why);
         self.odd = true;
     }
 
-    /// Readers of the dialect would not read the payload as it was read.
+    /// Returns true if official clients would read the payload differently.
     pub(crate) fn is_odd(&self) -> bool {
         self.odd
     }
@@ -117,7 +118,7 @@ impl<'a> Anomalies<'a> {
         }
     }
 
-    /// The member if it is an object.
+    /// Returns the member if it is an object. Records a value of any other type.
     pub(crate) fn an_object(
         &mut self,
         holder: &[Member<'a>],
@@ -132,7 +133,7 @@ impl<'a> Anomalies<'a> {
         object
     }
 
-    /// The member if it is a string; absent is empty.
+    /// Returns the text of a string member, or an empty text. Records a value of any other type.
     #[inline]
     pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {
         let Some(raw) = present(find(holder, key)) else {
@@ -145,7 +146,7 @@ impl<'a> Anomalies<'a> {
         found.unwrap_or_default()
     }
 
-    /// A string that is no text channel: no surrogate stays alone in it.
+    /// Replaces lone surrogates in a text that no later text can complete, and records that there were any.
     #[inline]
     pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
         let (text, lone) = text.into_whole();
@@ -153,7 +154,7 @@ impl<'a> Anomalies<'a> {
         text
     }
 
-    /// Says what was noticed since the last time.
+    /// Reports everything that was recorded since the last call.
     pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> decode_context::Step {
         if self.is_empty() {
             return Ok(());
@@ -163,7 +164,7 @@ impl<'a> Anomalies<'a> {
             wire.assembler
                 .unknown(wire.out, None, raw.text.as_bytes())?;
         }
-        // Each would have been a diagnostic and an event.
+        // Each skipped member counts twice: as a diagnostic and as an event.
         wire.out.skip_notes(2 * mem::take(&mut self.more_shapes));
         if let Some(why) = self.touched.take() {
             wire.out.touch(why);
@@ -174,7 +175,7 @@ impl<'a> Anomalies<'a> {
         Ok(())
     }
 
-    /// The payload is the gateway's error. Whatever else was noticed is said first.
+    /// Reports the recorded anomalies, then the payload as an upstream error.
     pub(crate) fn complain(
         mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -194,8 +195,8 @@ impl<'a> Anomalies<'a> {
     }
 }
 
-/// Says which keys stand twice, of those that a decoder looks at. `is_read` is asked about paths, in which an item of an
-/// array has no name, behind `base`.
+/// Reports the duplicate keys among the members that a decoder reads. `is_read` receives the path below `base`, in
+/// which an array item is `None`.
 #[cold]
 pub(crate) fn tell_repeats(
     wire: &mut DecodeContext<'_, '_>,
@@ -215,7 +216,7 @@ pub(crate) fn tell_repeats(
     Ok(())
 }
 
-/// An error that is no object is the whole payload: all that can be odd about it is a number.
+/// Reports a wide integer in an error value that is not an object. Such a payload can have no other anomaly.
 pub(crate) fn tell_wide_integer(
     wire: &mut DecodeContext<'_, '_>,
     raw: Raw<'_>,

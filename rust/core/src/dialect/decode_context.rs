@@ -1,4 +1,5 @@
-//! Where wire deltas go, and what a payload is beside its members. What every decoder works with; knows no dialect.
+//! Shared types of all decoders: the destination of wire deltas, and a payload with its context. Independent of the
+//! dialect.
 
 use crate::assemble::Assembler;
 use crate::dialect::payload::PlacedPayload;
@@ -8,43 +9,43 @@ use memchr::memchr2;
 
 pub(crate) type Step = Result<(), Fault>;
 
-/// The beginning of the line with an event's name, and of a data line, as nearly everybody writes them.
+/// Beginning of an event-name line and of a data line, as most servers write them.
 pub(crate) const EVENT: &str = "event: ";
 pub(crate) const DATA: &str = "data: ";
 
-/// Where wire deltas go.
+/// The destination of wire deltas.
 #[derive(Debug)]
 pub(crate) struct DecodeContext<'w, 'o> {
     pub(crate) assembler: &'w mut Assembler,
     pub(crate) out: &'w mut Output<'o>,
 }
 
-/// A payload and what is known of it beside its members.
+/// A payload, with its event name and its origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload<'a> {
     pub(crate) text: &'a str,
-    /// The name of its event, if it has one.
+    /// The event name, if any.
     pub(crate) event: Option<&'a str>,
-    /// What stands behind a broken document: trusted for text, finish, usage and errors only.
+    /// True for text after a broken document. Only its text, finish reason, usage and errors are trusted.
     pub(crate) tail: bool,
-    /// What it came in.
+    /// The payload as it arrived, with its position in the input.
     pub(crate) arrival: PlacedPayload<'a>,
 }
 
-/// A payload that may be like one before it.
+/// Input that may match a template learned from an earlier payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Incoming<'p> {
-    /// By itself, with the name of its frame.
+    /// One payload, with the event name of its frame.
     Payload { event: &'p [u8], data: &'p [u8] },
-    /// The lines of its event as they stand, and what follows them.
+    /// The raw lines of its event, and the input after them.
     Lines(&'p [u8]),
 }
 
-/// What has to follow a payload.
+/// What must follow a payload for a template to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Here,
-    /// The ends of its line and of its event.
+    /// The line end and the blank line that ends the event.
     BlankLine,
 }
 
@@ -60,13 +61,14 @@ impl Ending {
     }
 }
 
-/// What no decoder knows.
+/// Reports a payload that the decoder does not recognize.
 pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
     wire.assembler
         .unknown(wire.out, payload.event, payload.text.as_bytes())
 }
 
-/// The name of an event, if that comes first, and what follows the beginning of its data line.
+/// Returns the event name, empty if there is none, and the input after `data: `. Returns `None` if the lines are
+/// written differently.
 #[inline]
 pub(crate) fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     if let Some(payload) = rest.strip_prefix(DATA.as_bytes()) {

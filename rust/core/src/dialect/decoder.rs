@@ -1,6 +1,6 @@
-//! What a decoder of any dialect but Chat is to the parser. Chat has the same methods, called without a table.
+//! The trait of a decoder of any dialect except Chat. Chat has the same methods, called without dynamic dispatch.
 //!
-//! A decoder turns payloads into wire deltas; it knows one dialect, no framing and no identity of calls.
+//! A decoder turns payloads into wire deltas. It handles one dialect, and neither framing nor the identity of calls.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
@@ -11,9 +11,9 @@ use crate::model::fault::Fault;
 use crate::sse::WholeEvents;
 use std::fmt::Debug;
 
-/// The decoder of one stream.
+/// Decodes the payloads of one stream.
 pub(crate) trait Decoder: Debug + Send {
-    /// Takes a payload that was read.
+    /// Decodes a parsed payload.
     fn decode(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -21,8 +21,8 @@ pub(crate) trait Decoder: Debug + Send {
         payload: Payload<'_>,
     ) -> Step;
 
-    /// Takes a payload that fits a known template. How long it is, with its lines where they came; 0 where it has to be
-    /// read.
+    /// Decodes a payload that matches a known template. Returns its length, which includes the lines of its event if it
+    /// came as lines, or 0 if the payload must be parsed.
     fn known(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -31,8 +31,8 @@ pub(crate) trait Decoder: Debug + Send {
         Ok(0)
     }
 
-    /// Takes whole events that fit known templates, as many as can be nothing but the next pieces of what is under way; at
-    /// most so many. Nothing is said of any of them, so that where they stand is not asked.
+    /// Decodes up to `most` whole events that match known templates and only continue the open parts. Reports nothing
+    /// about any of them, so their positions are not needed.
     fn row(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -42,35 +42,35 @@ pub(crate) trait Decoder: Debug + Send {
         WholeEvents::default()
     }
 
-    /// A `[DONE]`: the end where the dialect has it; else only where the end was told already.
+    /// Handles `[DONE]`. In a dialect without this marker, it ends the stream only after a finish reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step;
 
-    /// A payload that is plain words: the gateway's error.
+    /// Handles a payload of plain text, which is an error from the gateway.
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step;
 
-    /// The input is about to end: what was held back goes out.
+    /// Emits held-back output before the input ends.
     fn flush(&mut self, _wire: &mut DecodeContext<'_, '_>) -> Step {
         Ok(())
     }
 
-    /// The dialect's own end was decoded: what follows does not count.
+    /// Returns true after the dialect's own terminal event. Later payloads are not part of the response.
     fn ended(&self) -> bool;
 }
 
-/// A question about a payload that needs no stream.
+/// A predicate on a payload that needs no state of the stream.
 pub(crate) type Ask = fn(&Document<'_>) -> bool;
 
-/// What the payloads of a dialect may be, beside events of a stream.
+/// Predicates that recognize payloads other than the events of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
-    /// A whole answer, or the error in its place, given instead of a stream.
+    /// A whole response body, or the error in its place, sent instead of a stream.
     pub(crate) is_body: Ask,
-    /// Such a whole answer looks like any chunk that ends one: more of them may follow, a line each.
+    /// A whole body that looks like the last chunk of a stream, so that more lines may follow.
     pub(crate) is_line: Ask,
-    /// A body that is an error in a shape of its own.
+    /// A body that is an error in a gateway-specific shape.
     pub(crate) is_complaint: Ask,
-    /// Behind a broken document: brings what may be taken from there.
+    /// A document after a broken one that contains usable data.
     pub(crate) is_of_use: Ask,
-    /// Says nothing of the answer: no anomaly, even behind the end.
+    /// A payload without output, which is not an anomaly even after the end.
     pub(crate) is_note: Ask,
 }

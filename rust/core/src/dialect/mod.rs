@@ -1,6 +1,6 @@
-//! Which wire format a stream has, and the decoder of each.
+//! Dialects (wire formats): their detection, and the decoder of each.
 //!
-//! Detection is data (`detect` in `_spec/dialects.json`); the one module that names several dialects.
+//! The detection rules are data (`detect` in `_spec/dialects.json`). No other module names several dialects.
 
 pub(crate) mod ai_sdk;
 pub(crate) mod anomalies;
@@ -40,7 +40,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// A wire format.
+/// A wire format of LLM streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Chat,
@@ -60,7 +60,7 @@ const ALL: [Dialect; 6] = [
     Dialect::AiSdkUi,
 ];
 
-/// The names of events in a table of each dialect.
+/// Event names per dialect, from one table of `_spec/dialects.json`.
 type Names = Vec<(Dialect, Vec<&'static str>)>;
 
 static KEEP_ALIVE: LazyLock<Names> = LazyLock::new(|| names("keepalive_events"));
@@ -105,35 +105,35 @@ impl Dialect {
         }
     }
 
-    /// The dialect of that name.
+    /// Returns the dialect with this name.
     pub fn from_name(name: &str) -> Option<Dialect> {
         ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// Events that say that there is nothing to say.
+    /// Returns the names of the events that only keep the connection alive.
     pub(crate) fn keep_alive(self) -> &'static [&'static str] {
         row(&KEEP_ALIVE, self)
     }
 
-    /// Readers put the data of an event whose name begins so into another object.
+    /// Returns the prefixes of event names for which official clients wrap the data in another object.
     pub(crate) fn wrapped_names(self) -> &'static [&'static str] {
         row(&WRAPPED, self)
     }
 
-    /// The lists whose entries are decoded.
+    /// Returns the keys of the lists whose entries are decoded, and of the objects that contain such lists.
     fn walked(self) -> Walked {
         let found = WALKED.iter().find(|(dialect, _)| *dialect == self);
         found.map_or_else(Walked::default, |(_, walked)| *walked)
     }
 
-    /// Readers skip a `[DONE]`, unless its event has a name.
+    /// Returns true if official clients skip `[DONE]`, except in an event with a name.
     pub(crate) fn marker_is_nameless(self) -> bool {
         let facts = spec::dialects().get(self.name());
         let fact = facts.and_then(|facts| facts.get("marker_is_nameless"));
         fact.and_then(Value::as_bool) == Some(true)
     }
 
-    /// A decoder; Chat's is no other one.
+    /// Creates the decoder, or returns `None` for Chat, which is called without dynamic dispatch.
     pub(crate) fn decoder(self, config: &Config) -> Option<Box<dyn Decoder>> {
         Some(match self {
             Dialect::Chat => return None,
@@ -145,7 +145,7 @@ impl Dialect {
         })
     }
 
-    /// Of any dialect but Chat.
+    /// Returns the payload predicates, or `None` for Chat, which has its own document type.
     fn shapes(self) -> Option<&'static Shapes> {
         Some(match self {
             Dialect::Chat => return None,
@@ -158,35 +158,35 @@ impl Dialect {
     }
 }
 
-/// A payload, read as its dialect wants it.
-#[allow(clippy::large_enum_variant)] // read and used in one place
+/// A payload, parsed for its dialect.
+#[allow(clippy::large_enum_variant)] // created and consumed in one place
 #[derive(Debug)]
 pub(crate) enum Read<'a> {
     Chat(chat::read::Document<'a>),
     Plain(Document<'a>, &'static Shapes),
-    /// Before the dialect is known.
+    /// Parsed while the dialect is unknown.
     Undecided(Document<'a>),
 }
 
-/// Reads payloads as a dialect wants them, or before it is known.
+/// Parses payloads for a dialect, or generically while the dialect is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
     pub(crate) dialect: Option<Dialect>,
     pub(crate) max_depth: Option<u64>,
-    /// Commas and opening brackets of one payload.
+    /// Maximum number of commas and opening brackets in one payload.
     pub(crate) max_values: Option<u64>,
 }
 
 impl Reader {
     pub(crate) fn read(self, text: &str) -> Scan<Read<'_>> {
         if self.max_values.is_some_and(|limit| has_more(text, limit)) {
-            // Before anything is built.
+            // Reject the payload before any value is built.
             let problem = Problem::TooMany;
             return Err(ScanError { pos: 0, problem });
         }
         let Some(dialect) = self.dialect else {
             let document = members::document(text, self.max_depth)?;
-            self.check_lists(text, Dialect::Chat)?; // it may be asked whether it is one of Chat's
+            self.check_lists(text, Dialect::Chat)?; // `ask` may parse the payload as Chat
             return Ok(Read::Undecided(document));
         };
         match dialect.shapes() {
@@ -197,7 +197,7 @@ impl Reader {
             }
             None => {
                 if self.check_lists(text, dialect).is_err() {
-                    // Of text that is not JSON, that is the fault.
+                    // If the text is not JSON, report that instead.
                     members::document(text, self.max_depth)?;
                     self.check_lists(text, dialect)?;
                 }
@@ -218,7 +218,7 @@ impl Reader {
 }
 
 impl Read<'_> {
-    /// What is not decided yet is asked of Chat.
+    /// Evaluates a predicate of the dialect. A payload of unknown dialect is parsed as Chat.
     fn ask(&self, of_chat: fn(&chat::read::Document<'_>) -> bool, of: fn(&Shapes) -> Ask) -> bool {
         match self {
             Read::Chat(document) => of_chat(document),
@@ -245,7 +245,7 @@ impl Read<'_> {
         self.ask(chat::is_complaint, |shapes| shapes.is_complaint)
     }
 
-    /// Before the dialect is known, whatever is of use in one of them is.
+    /// Returns true if the payload contains usable data. While the dialect is unknown, any dialect counts.
     pub(crate) fn is_of_use(&self) -> bool {
         if let Read::Undecided(document) = self {
             let mut shapes = ALL.into_iter().filter_map(Dialect::shapes);
@@ -261,11 +261,12 @@ impl Read<'_> {
     }
 }
 
-/// How many names of a payload are told, and how many characters of each.
+/// Maximum number of member names that `seen` returns; `SEEN_CHARS` limits the characters of each.
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
-/// The dialect that a payload tells, by its members and the name of its event. `before`: the objects that told none.
+/// Returns the dialect that the payload's members and event name indicate, if any. `before`: earlier objects that
+/// indicated none.
 pub(crate) fn detect(
     document: &Document<'_>,
     event: Option<&str>,
@@ -275,7 +276,7 @@ pub(crate) fn detect(
     let object = match document {
         Document::Object(object) => Some(object),
         Document::Other(raw) => {
-            // Some gateways wrap a lone error object into an array.
+            // Some gateways wrap a single error object in an array.
             lone = first_item(*raw).and_then(Object::of);
             lone.as_ref().filter(|object| object.has("error"))
         }
@@ -292,17 +293,17 @@ pub(crate) fn detect(
         };
         DETECT.iter().find(fits).map(|row| row.dialect)
     });
-    // An error in a shape of its own still is one.
+    // An `error` event of unknown shape is decoded as an error of Chat.
     found.or_else(|| (event == Some("error")).then_some(Dialect::Chat))
 }
 
-/// A row of the detection table: the first one that fits holds.
+/// A row of the detection table. The first row that matches decides.
 #[derive(Debug)]
 struct DetectRow {
     dialect: Dialect,
-    /// An earlier payload showed this.
+    /// A sign that an earlier payload must have shown.
     after: Option<Sign>,
-    /// All of one of these lists.
+    /// Lists of signs. At least one list must match completely.
     any: Vec<Vec<Sign>>,
 }
 
@@ -320,8 +321,8 @@ static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
     rows.into_iter().flatten().filter_map(read).collect()
 });
 
-/// A sign of the detection table: `member`, `member:word`, `member:begin*`, or `member:inner member`; `!member`: it is not
-/// there.
+/// A condition of the detection table: `member`, `member:word`, `member:begin*` or `member:inner member`. `!member`
+/// requires that the member is absent.
 #[derive(Debug)]
 struct Sign {
     member: &'static str,
@@ -332,7 +333,7 @@ struct Sign {
 enum Wanted {
     Absent,
     Present,
-    /// A word or an inner member.
+    /// A string, a prefix (`begin*`), or the name of an inner member.
     Word(&'static str),
 }
 
@@ -348,10 +349,10 @@ impl Sign {
     }
 }
 
-/// Looks for signs in one object. Most signs in a row are about the same member, so the last one is kept.
+/// Looks up signs in one object. Caches the last member, because most signs of a row concern the same member.
 struct SignReader<'o, 'a> {
     object: &'o Object<'a>,
-    /// The member that was looked at last, and what it is.
+    /// The member that was looked up last; its value is in the fields below.
     member: Option<&'static str>,
     raw: Option<Raw<'a>>,
     word: Option<Cow<'a, str>>,
@@ -393,13 +394,13 @@ impl<'o, 'a> SignReader<'o, 'a> {
     }
 }
 
-/// Whether openai-python reads the stream, to which an event without data is JSON. While the dialect is not known, too: no
-/// client needs such an event.
+/// Returns true if openai-python may read the stream: it parses the data of every event as JSON, even if there is none.
+/// Also true while the dialect is unknown, because no client needs an event without data.
 pub(crate) fn reads_empty(dialect: Option<Dialect>) -> bool {
     matches!(dialect, None | Some(Dialect::Chat | Dialect::Responses))
 }
 
-/// Heartbeats by their name in every dialect.
+/// Returns the names of the events that are heartbeats in every dialect.
 pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let everywhere = |name: &&&str| {
@@ -412,7 +413,7 @@ pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     &NAMES
 }
 
-/// What was there instead of a dialect: the names of the members, or the beginning.
+/// Describes a payload of unknown dialect: the names of its members, or the beginning of its text.
 pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
     let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
     match document {

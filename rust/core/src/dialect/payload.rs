@@ -1,4 +1,4 @@
-//! One payload as it arrives, and where it stands.
+//! One payload as it arrived, with its position in the input.
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -6,7 +6,7 @@ use crate::model::output::Output;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
 
-/// A frame or a stray payload, or what the end of the input left of one.
+/// A frame, a stray payload, or what is left of one at the end of the input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlacedPayload<'a> {
     pub(crate) event: &'a [u8],
@@ -26,7 +26,7 @@ impl<'a> PlacedPayload<'a> {
         fault
     }
 
-    /// Tells that this is the payload at hand, as it came.
+    /// Reports this payload, unmodified, as the current one.
     #[inline]
     pub(crate) fn show(&self, out: &mut Output<'_>) {
         out.sign(WireFact::Payload {
@@ -35,7 +35,7 @@ impl<'a> PlacedPayload<'a> {
         });
     }
 
-    /// The name of the event, unless it is the usual one.
+    /// Returns the event name, unless it is empty or the default, `message`.
     pub(crate) fn event_name(&self) -> Option<Cow<'a, str>> {
         match self.event {
             b"" | b"message" => None,
@@ -44,12 +44,12 @@ impl<'a> PlacedPayload<'a> {
     }
 }
 
-/// How a document stood in its stream.
+/// Where a document was found in its stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DocumentContext {
-    /// Outside of any field.
+    /// True if the document is outside of any SSE field.
     pub(crate) stray: bool,
-    /// Nothing came before it.
+    /// True if nothing came before the document.
     pub(crate) first: bool,
     pub(crate) one_line: bool,
 }

@@ -1,8 +1,8 @@
-//! Inline `<think>` tags: splits a text, as it arrives, into what was thought and what was said.
+//! Splits text with inline `<think>` tags, as it arrives, into reasoning and answer text.
 //!
-//! Opt-in. Knows tags and nothing of chunks; a tag may be cut anywhere. Only a `</think>` before any tag is an orphan (a
-//! template had opened it): then everything before it was thought. A block that repeats the reasoning of a field of its
-//! own, white space at both ends aside, is left out.
+//! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan: the prompt template
+//! contained the opening tag, so all text before it is reasoning. A block that repeats the text of a separate reasoning
+//! field, ignoring white space at both ends, is dropped.
 
 use crate::json::Text;
 use std::collections::VecDeque;
@@ -15,26 +15,26 @@ const CLOSE: &str = "</think>";
 pub(crate) enum ThinkPiece {
     Text(Text<'static>),
     Reasoning(Text<'static>),
-    /// The text so far was reasoning.
+    /// All text so far was reasoning.
     Orphan,
-    /// A block said what a reasoning field had said; it was left out.
+    /// A block repeated the text of a reasoning field and was dropped.
     Repeated,
-    /// Half a character stood where nothing can complete it.
+    /// Half of a surrogate pair that no later text can complete.
     Lone,
 }
 
-/// The splitter of one choice.
+/// Splits the text of one choice.
 #[derive(Debug, Default)]
 pub(crate) struct Think {
     inside: bool,
     seen_tag: bool,
-    /// The beginning of what may become a tag.
+    /// Held-back text that may be the beginning of a tag.
     held: String,
     twin: Twin,
 }
 
 impl Think {
-    /// A reasoning field said so.
+    /// Records text of a separate reasoning field.
     pub(crate) fn field(&mut self, text: &str) {
         self.twin.expected.push_back(text.to_owned());
     }
@@ -45,7 +45,7 @@ impl Think {
         let mut lone = text.lone;
         let joined = (!self.held.is_empty()).then(|| {
             let mut joined = mem::take(&mut self.held);
-            // Behind held text half a character stands alone.
+            // Half of a surrogate pair cannot be completed after held-back text.
             if lead_low.take().is_some() {
                 joined.push(char::REPLACEMENT_CHARACTER);
                 lone = true;
@@ -56,7 +56,7 @@ impl Think {
         let mut rest = joined.as_deref().unwrap_or(&text.body);
         loop {
             let Some((before, tag, after)) = self.next_tag(rest) else {
-                // What may be the beginning of a tag waits; half a character behind it says that it is none.
+                // Hold back what may be the beginning of a tag. It is not one if half of a surrogate pair follows.
                 let keep = if text.tail_high.is_none() {
                     partial(rest)
                 } else {
@@ -87,7 +87,7 @@ impl Think {
         out
     }
 
-    /// The choice says something else: what looked like the beginning of a tag is text after all.
+    /// Releases held-back text when other output of the choice follows: it was not the beginning of a tag.
     pub(crate) fn flush(&mut self) -> Vec<ThinkPiece> {
         let mut out = Vec::new();
         let held = mem::take(&mut self.held);
@@ -95,7 +95,7 @@ impl Think {
         out
     }
 
-    /// The choice ends: an unclosed block that repeated a field so far is left out like a closed one.
+    /// Ends the choice. An unclosed block that only repeated a field is dropped like a closed one.
     pub(crate) fn end(&mut self) -> Vec<ThinkPiece> {
         let mut out = self.flush();
         if self.inside && self.twin.close() {
@@ -104,7 +104,7 @@ impl Think {
         out
     }
 
-    /// What stands before the next tag that counts, the tag, and what stands behind it.
+    /// Returns the text before the next tag that counts, the tag, and the text after it.
     fn next_tag<'t>(&self, text: &'t str) -> Option<(&'t str, &'static str, &'t str)> {
         let cut = |tag: &'static str| {
             text.split_once(tag)
@@ -141,9 +141,9 @@ fn whole(body: &str, lead_low: Option<u16>, tail_high: Option<u16>) -> Text<'sta
     }
 }
 
-/// How many bytes at the end of the text could be the beginning of a tag.
+/// Returns how many bytes at the end of the text may be the beginning of a tag.
 fn partial(text: &str) -> usize {
-    // Both tags hold a single `<`, so only the last one can begin a cut tag.
+    // Both tags contain a single `<`, so only the last one can begin a truncated tag.
     let end = text
         .rfind('<')
         .and_then(|at| text.get(at..))
@@ -152,7 +152,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// The reasoning and the rest of a whole text.
+/// Splits a whole text into reasoning and answer text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut said) = (String::new(), String::new());
     let mut rest = text;
@@ -173,31 +173,31 @@ pub(crate) fn split_whole(text: &str) -> (String, String) {
     (thought, said)
 }
 
-/// White space as Python's `str.strip` has it, so that both backends compare the same texts.
+/// Returns true for white space as Python's `str.strip` defines it, so that both backends compare the same texts.
 pub(crate) fn is_white(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Compares the text of a block with the reasoning that came in a field.
+/// Compares the text of a block with the reasoning that came in a separate field.
 ///
-/// Linear: each character of either side is looked at once. While a block equals the field's text so far nothing is let
-/// out; at the first difference all of it is.
+/// Takes linear time: each character of either side is examined once. While a block equals the field's text, its text
+/// is held back; at the first difference all of it is released.
 #[derive(Debug, Default)]
 struct Twin {
-    /// The field's text that no block has repeated yet.
+    /// Text of the field that no block has repeated yet.
     expected: VecDeque<String>,
-    /// How much of the first of them was repeated.
+    /// Number of bytes of the first of these texts that were repeated.
     offset: usize,
-    /// The block's text as long as it only repeats.
+    /// Text of the block, as long as it only repeats the field.
     held: String,
-    /// Something other than white space was repeated.
+    /// True if anything other than white space was repeated.
     matched: bool,
-    /// This block is its own text.
+    /// True if this block differs from the field.
     parted: bool,
 }
 
 impl Twin {
-    /// The text that may go out now.
+    /// Returns the text that may be emitted now.
     fn novel(&mut self, mut text: Text<'static>) -> Option<Text<'static>> {
         if self.parted {
             return Some(text);
@@ -219,7 +219,7 @@ impl Twin {
         Some(text)
     }
 
-    /// The block is over: was it a repetition, and is left out?
+    /// Ends the block. Returns true if it was a repetition and is dropped.
     fn close(&mut self) -> bool {
         let dropped = !self.held.is_empty() && self.matched;
         self.held.clear();
@@ -236,7 +236,7 @@ impl Twin {
         }
         while !rest.is_empty() {
             let Some(first) = self.expected.front() else {
-                // Only white space may follow what was repeated; what comes after it parts the two.
+                // Only white space may follow the repeated text; any other text makes the block different.
                 return rest.chars().all(is_white) && self.matched;
             };
             let left = first.get(self.offset..).unwrap_or_default();

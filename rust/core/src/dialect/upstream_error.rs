@@ -1,4 +1,5 @@
-//! Errors that a gateway sends inside a stream: code, kind and message out of whatever shape they have. Knows no dialect.
+//! Extracts code, kind and message from an error that a gateway sends inside a stream, whatever its shape. Independent
+//! of the dialect.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -11,14 +12,14 @@ use crate::json::members::text;
 use crate::json::text::compact;
 use std::borrow::Cow;
 
-/// How much of a text that is no JSON becomes the message.
+/// Maximum length, in characters, of a message taken from text that is not JSON.
 const MESSAGE_CHARS: usize = 512;
-/// The first HTTP status that is an error.
+/// The lowest HTTP status that is an error.
 const HTTP_ERROR: i64 = 400;
-/// A number beyond it is not a status.
+/// Exclusive upper bound of a status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
-/// Members of an error outside of any dialect, in the order in which they are read. A path leads through objects.
+/// Members of gateway-specific errors, in the order in which they are tried. A path leads through nested objects.
 const MESSAGES: [&[&str]; 14] = [
     &["message"],
     &["error_message"],
@@ -68,7 +69,7 @@ const OWN: [&str; 14] = [
 ];
 const WORDS: [&str; 6] = ["message", "msg", "detail", "title", "errmsg", "err_msg"];
 const STATUSES: [&str; 4] = ["code", "statusCode", "status_code", "status"];
-/// Zero is success.
+/// Result codes. Zero means success.
 const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];
 const FAILED: [&str; 4] = ["error", "failed", "fail", "failure"];
 
@@ -77,12 +78,12 @@ pub(crate) struct UpstreamErrorFields<'a> {
     pub(crate) code: Option<Cow<'a, str>>,
     pub(crate) kind: Option<Cow<'a, str>>,
     pub(crate) message: Cow<'a, str>,
-    /// A surrogate stood alone in one of the texts.
+    /// True if one of the texts contained a lone surrogate.
     pub(crate) lone: bool,
 }
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Of the value of an `error` member.
+    /// Reads the value of an `error` member.
     pub(crate) fn of_value(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         if raw.kind != Kind::Object {
             let mut out = UpstreamErrorFields::default();
@@ -92,12 +93,12 @@ impl<'a> UpstreamErrorFields<'a> {
         UpstreamErrorFields::of_members(&members(raw), raw)
     }
 
-    /// Of an object that is an error as a whole.
+    /// Reads an object that is an error as a whole.
     pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> UpstreamErrorFields<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = UpstreamErrorFields::default();
         out.code = first(members, &CODES).map(|raw| out.plain(raw));
-        // Google's have a `status` where others have a type.
+        // Google errors have a `status` in place of a type.
         let status = || of("status").filter(|raw| raw.kind == Kind::String);
         out.kind = first(members, &KINDS)
             .or_else(status)
@@ -106,14 +107,14 @@ impl<'a> UpstreamErrorFields<'a> {
         out
     }
 
-    /// Of a value that is the message, whatever it has beside it.
+    /// Reads a value that contains only the message. Other members are ignored.
     pub(crate) fn of_message(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         let mut out = UpstreamErrorFields::default();
         out.message = out.plain(first(&members(raw), &MESSAGES).unwrap_or(raw));
         out
     }
 
-    /// A string's text, any other value as compact JSON.
+    /// Returns the text of a string, or any other value as compact JSON.
     fn plain(&mut self, raw: Raw<'a>) -> Cow<'a, str> {
         match text(raw) {
             Some(text) => {
@@ -125,7 +126,7 @@ impl<'a> UpstreamErrorFields<'a> {
         }
     }
 
-    /// Of a text that is no JSON.
+    /// Takes the message from text that is not JSON.
     pub(crate) fn of_text(text: &'a str) -> UpstreamErrorFields<'a> {
         let end = text
             .char_indices()
@@ -138,7 +139,7 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// The first of the members that is there.
+/// Returns the first of these members that is present.
 fn first<'a>(own: &[Member<'a>], places: &[&[&str]]) -> Option<Raw<'a>> {
     places.iter().find_map(|place| match place {
         ["detail"] => find(own, "detail").filter(|raw| is_detail(*raw)),
@@ -151,8 +152,8 @@ fn first<'a>(own: &[Member<'a>], places: &[&[&str]]) -> Option<Raw<'a>> {
     })
 }
 
-/// Whether an object that has nothing of its dialect reports an error in one of the shapes of gateways: an error member
-/// of its own, a flag that denies success, or a status that is an error with words beside it.
+/// Returns true if an object without any member of its dialect reports an error in a shape that gateways use: a
+/// gateway-specific error member, a flag that denies success, or an error status together with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let says = |name: &&str| find(own, name).is_some_and(|raw| !says_nothing(raw));
     let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");
@@ -177,7 +178,7 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     find(own, "type").is_none() && find(own, "detail").is_some_and(is_detail)
 }
 
-/// A number, also as digits, from `least` on or below zero.
+/// Returns true for an integer, or a string of digits, that is negative or at least `least`.
 fn is_status(raw: Raw<'_>, least: i64) -> bool {
     let digits = match raw.kind {
         Kind::Number => Cow::Borrowed(raw.text),
@@ -194,7 +195,7 @@ fn is_status(raw: Raw<'_>, least: i64) -> bool {
     })
 }
 
-/// Whether all of a body, whose names are these, is what a proxy or a web framework says in the place of an answer.
+/// Returns true if a body with these member names contains only an error message of a proxy or web framework.
 pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> bool {
     match names {
         [name] if name.as_ref() == "detail" => find(members, "detail").is_some_and(is_detail),
@@ -205,12 +206,12 @@ pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> boo
     }
 }
 
-/// Words, or what did not validate, item by item.
+/// Returns true for a message, or for a non-empty list of validation errors.
 fn is_detail(raw: Raw<'_>) -> bool {
     raw.kind == Kind::String || (raw.kind == Kind::Array && !says_nothing(raw))
 }
 
-/// Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
+/// Returns true for null and for the values that some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
 pub(crate) fn says_nothing(raw: Raw<'_>) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     match raw.kind {

@@ -1,6 +1,6 @@
-//! Reads a usage object by a table of dotted paths; the table is the dialect's (`_spec/dialects.json`).
+//! Reads the token counts of a usage object by the table of dotted paths in `_spec/dialects.json`.
 //!
-//! Which of several objects holds is not decided here.
+//! The caller decides which of several usage objects counts.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -12,10 +12,10 @@ use crate::model::event::Usage;
 use crate::model::spec;
 use serde_json::Value;
 
-/// Paths of one number, in the order in which they are tried.
+/// Paths of one count, in the order in which they are tried.
 type Paths = Vec<Vec<String>>;
 
-/// The `usage` table of a dialect, its paths taken apart.
+/// The `usage` table of a dialect, with its paths split into steps.
 #[derive(Debug)]
 pub(crate) struct Counts([Paths; 6]);
 
@@ -44,12 +44,12 @@ impl Counts {
         ])
     }
 
-    /// The numbers of a usage object, and the object as sent.
+    /// Returns the counts of a usage object, and the object as sent.
     pub(crate) fn read<'a>(&self, raw: Raw<'a>) -> Usage<'a> {
         self.read_members(raw, &members(raw))
     }
 
-    /// The same of an object that is cut into its members already.
+    /// Does the same for an object whose members are already parsed.
     pub(crate) fn read_members<'a>(&self, raw: Raw<'a>, object: &[Member<'a>]) -> Usage<'a> {
         let Counts([input, output, total, cached, written, reasoning]) = self;
         Usage {

@@ -1,8 +1,9 @@
-"""Text and reasoning of an AI SDK stream: start, deltas and end, paired by an id that lives as long as the step.
+"""Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid for a
+step.
 
-Provider-level parts and UI message chunks tell them alike. Providers number blocks, so that `0` comes again in the next
-step. What providers hang on any of the three (`anthropic.signature` comes on an empty delta, `openai.itemId` and
-`reasoningEncryptedContent` on start and end) belongs to the whole part. Knows no tools and no types.
+Provider-level parts and UI message chunks have the same form. Providers number blocks, so the id `0` is reused in the
+next step. Provider metadata on any of the three belongs to the whole part: `anthropic.signature` comes on an empty
+delta, `openai.itemId` and `reasoningEncryptedContent` come on start and end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Block:
-    """Whom one part speaks of, and what the provider says with it."""
+    """The address of a block, and its provider metadata."""
 
     item: ItemKind
     address: Address
@@ -38,17 +39,17 @@ class _Block:
 
 
 class BlockReader:
-    """Hands the text and reasoning parts of one stream on. `spellings`: the names under which a text may come."""
+    """Decodes the text and reasoning blocks of one stream. `spellings`: possible names of the text member."""
 
     __slots__ = ("_assembler", "_redacted", "_spellings")
 
     def __init__(self, assembler: Assembler, spellings: tuple[str, ...]) -> None:
         self._assembler = assembler
         self._spellings = spellings
-        self._redacted: set[str] = set()  # ids of open reasoning parts that hold nothing to read
+        self._redacted: set[str] = set()  # ids of open reasoning blocks without readable text
 
     def forget(self) -> None:
-        """The ids may come again."""
+        """Forget all ids, which may be reused in the next step."""
         self._redacted.clear()
 
     def start(self, part: TypedPart) -> None:
@@ -83,7 +84,7 @@ class BlockReader:
         return _Block("reasoning", address, "reasoning", kind, identity, provider, redacted=redacted)
 
     def _attributes(self, block: _Block, metadata: str | None) -> None:
-        """What a later turn must hand back."""
+        """Emit the attributes that a later turn must send back."""
         signature = encrypted = None
         if block.item == "reasoning":
             signature, encrypted = block.provider.signature, block.provider.encrypted_content

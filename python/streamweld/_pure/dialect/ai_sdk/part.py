@@ -1,8 +1,8 @@
-"""One typed object of an AI SDK stream, read: its ids, texts and flags, and what hangs on it under `providerMetadata`.
+"""Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 
-Provider-level parts and UI message chunks are different protocols, but both are objects with a `type`, and both pass on
-`providerMetadata`: an object per provider, each with members of its own. Knows these shapes. Knows no type, no order of
-types and no events; which members a type has is the dialect's table (`_spec/dialects.json`).
+Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and both
+pass on `providerMetadata`: an object per provider, each with members of its own. The known members of each type are in
+`_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAYS_NOTHING = frozenset({"[]", "{}"})
 
 
 class Schema:
-    """The members of every type that a dialect models, and where providers keep what a later turn needs."""
+    """The known members of each type in a dialect, and where providers keep what a later turn needs."""
 
     __slots__ = ("_modelled", "_nothing", "hand_back", "read")
 
@@ -36,7 +36,7 @@ class Schema:
         fields: Mapping[str, Sequence[str]] = spec["fields"]
         self._nothing = frozenset(_COMMON)
         self._modelled = {kind: frozenset((*_COMMON, *names)) for kind, names in fields.items()}
-        self.read = frozenset(_COMMON).union(*self._modelled.values())  # a key that stands twice is told
+        self.read = frozenset(_COMMON).union(*self._modelled.values())  # keys whose duplicates are reported
         self.hand_back: Mapping[str, Sequence[str]] = spec["provider_metadata"]
 
     def knows(self, kind: str) -> bool:
@@ -48,10 +48,10 @@ class Schema:
 
 @dataclass(slots=True, frozen=True)
 class Provider:
-    """What the provider says of a part, beside its content."""
+    """Metadata of a part, apart from its content."""
 
-    metadata: str | None = None  # the members of `providerMetadata` and those that nobody models, as one JSON object
-    item_id: str | None = None  # of the output item in the provider's own API
+    metadata: str | None = None  # members of `providerMetadata` and unknown members, as one JSON object
+    item_id: str | None = None  # id of the output item in the provider's own API
     signature: str | None = None
     encrypted_content: str | None = None
     redacted: bool = False
@@ -67,17 +67,17 @@ class TypedPart:
     payload: Payload
     value: Mapping[str, Any]
     kind: str
-    event: str | None  # the name of its frame, if it has one
+    event: str | None  # the event name of its frame, if any
     notes: Anomalies
     schema: Schema
 
     @property
     def raw(self) -> bytes:
-        """All of it, as sent."""
+        """The whole payload as sent."""
         return self.payload.text.encode()
 
     def identity(self, *keys: str) -> str | None:
-        """The first id that is there: a text that is not blank, as sent, or a number as it was written."""
+        """Return the first id that is present: a text that is not blank, as sent, or a number as it was written."""
         for key in keys:
             sent = self.value.get(key)
             if isinstance(sent, str):
@@ -90,7 +90,7 @@ class TypedPart:
         return None
 
     def words(self, key: str) -> str | None:
-        """A text that is no channel of the answer (a name, a title, a URL); blank is absent."""
+        """Return a descriptive text (a name, a title, a URL), unless it is blank."""
         sent = self.value.get(key)
         if isinstance(sent, str):
             return self.notes.clean(sent) if sent.strip() else None
@@ -99,7 +99,7 @@ class TypedPart:
         return None
 
     def text(self, *keys: str) -> str:
-        """The first text that is there under one of the spellings. It may hold halves of surrogate pairs."""
+        """Return the text of the first of these members that is present. It may contain halves of surrogate pairs."""
         for key in keys:
             if self.value.get(key) is not None:
                 return self.notes.a_text(self.value, (), key)
@@ -112,22 +112,22 @@ class TypedPart:
         return sent is True
 
     def json(self, *keys: str) -> str | None:
-        """The JSON text of the first of these members that is there, null aside."""
+        """Return the JSON text of the first of these members that is present and not null."""
         for key in keys:
             if self.value.get(key) is not None:
                 return self.payload.raw(key)
         return None
 
     def document(self, key: str) -> str | None:
-        """Arguments: a text that holds JSON, or the JSON value itself, which is its text on the wire.
+        """Return arguments: a string that contains JSON, or the raw text of a JSON value.
 
-        Providers send text, a parsed value is what `streamText` and the UI protocol pass on.
+        Providers send a string; `streamText` and the UI protocol pass on a parsed value.
         """
         sent = self.value.get(key)
         return sent if isinstance(sent, str) else self.json(key)
 
     def provider(self) -> Provider:
-        """What hangs on the part: `providerMetadata`, and the members that nobody models."""
+        """Return the metadata of the part: its `providerMetadata` and its unknown members."""
         sent = self.value.get("providerMetadata")
         if sent is None and self.schema.modelled(self.kind).issuperset(self.value):
             return _NOTHING
@@ -147,7 +147,7 @@ class TypedPart:
         )
 
     def metadata(self, *more: tuple[str, str | None]) -> str | None:
-        """The same as one JSON object, with members of the reader's own."""
+        """Return the metadata as one JSON object, with additional members."""
         known = self.provider().metadata
         added = {key: raw for key, raw in more if raw is not None}
         if not added:
@@ -156,7 +156,10 @@ class TypedPart:
         return own if known is None else f"{known[:-1]},{own[1:]}"
 
     def worth_keeping(self) -> str | None:
-        """The same for parts that frame the others: their empty lists and objects say nothing."""
+        """Return the metadata of a part around the content.
+
+        Without `providerMetadata`, empty lists and objects are dropped.
+        """
         if not is_object(self.value.get("providerMetadata")):
             return as_object({key: raw for key, raw in self._left().items() if compact(raw) not in _SAYS_NOTHING})
         return self.provider().metadata
@@ -165,7 +168,10 @@ class TypedPart:
         return leftovers(self.payload, (), self.value, self.schema.modelled(self.kind))
 
     def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
-        """The first provider that has it: one stream has one provider, but relays add namespaces of their own."""
+        """Return the first non-empty text of any provider.
+
+        A stream has one provider, but relays add namespaces of their own.
+        """
         for members in sent.values():
             if is_object(members):
                 for key in self.schema.hand_back[what]:
@@ -176,7 +182,7 @@ class TypedPart:
 
 
 def data_url(url: str) -> tuple[str, str] | None:
-    """The media type and the base64 text of a data URL, or None where it is none."""
+    """Return the media type and the base64 text of a data URL, or None for any other URL."""
     if not url.startswith("data:"):
         return None
     kind, comma, data = url[len("data:") :].partition(",")

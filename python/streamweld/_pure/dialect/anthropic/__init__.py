@@ -1,7 +1,7 @@
-"""Messages streams, and whole `type: message` bodies, to wire deltas.
+"""Decodes Anthropic Messages streams, and whole `type: message` bodies, into wire deltas.
 
-Knows the events of a stream and the members of a message beside its content, and in which order everything counts.
-Knows no kind of block (`blocks`), no parts, no identity of calls and no framing.
+Handles the events of a stream in their order, and the members of a message except its content. `blocks` decodes the
+content blocks. Handles neither framing nor the identity of calls.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 COUNTS = counts_of(SPEC["usage"])
-_NAMED = EVENTS - {"message"}  # what the name of the frame may tell: that one is the name of a frame without a name
+_NAMED = EVENTS - {"message"}  # frame names that can replace a missing type; an unnamed frame is called `message`
 _NOTES = frozenset({"ping", "message_stop"})
 _TAIL = frozenset({"content_block_delta", "message_delta", "message_stop", "error"})
 
 
 class AnthropicDecoder:
-    """One stream's decoder. There is one choice."""
+    """Decodes the payloads of one stream, which has one choice."""
 
     __slots__ = ("_assembler", "_blocks", "_id", "_out", "_reason", "_started", "_streamed", "_told_at_start", "ended")
 
@@ -51,14 +51,14 @@ class AnthropicDecoder:
         self._blocks = BlockReader(assembler, out, limits["max_tool_index"])
         self._id: str | None = None
         self._started = False
-        self._streamed = False  # a block was
-        self._reason = False  # why the message ended was said
-        self._told_at_start = ""  # the stop reason that `message_start` brought along
+        self._streamed = False  # a block was streamed
+        self._reason = False  # the finish reason was emitted
+        self._told_at_start = ""  # the stop reason that `message_start` contained
         self.ended = False
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Whether a payload outside of any event is a whole message, or the error in its place."""
+        """Return whether a payload outside of any event is a whole message, or the error in its place."""
         if not is_object(value):
             return False
         if type_of(value) in ("message", "error") or _complains(value):
@@ -67,28 +67,28 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Whether more whole answers may follow, a line each: a message is told as a whole once."""
+        """Return False: a body contains one whole message, so none can follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a body that no event stream is is an error in a shape of its own."""
+        """Return whether a body that is not an event stream is an error in a gateway-specific shape."""
         if not is_object(value):
             return False
         return _complains(value) or is_bare(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there."""
+        """Return whether a document after a broken one contains usable data."""
         return is_object(value) and (type_of(value) in _TAIL or value.get("error") is not None)
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """An event that says nothing of the message."""
+        """Return whether the event has no content, so that it is not an anomaly even after the end."""
         return is_object(value) and type_of(value) in _NOTES
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """One payload that is JSON."""
+        """Decode a JSON payload."""
         value = payload.value
         if not is_object(value):
             if event == "error":
@@ -101,37 +101,37 @@ class AnthropicDecoder:
         kind = type_of(value) or (event if event in _NAMED else "")
         if kind == "error" or event == "error" or (kind not in EVENTS and (value.get("error") or _complains(value))):
             error = value.get("error")
-            if event != "error":  # readers raise under no other name
+            if event != "error":  # clients raise only for an event named `error`
                 self._name("error", is_good=type_of(value) == "error" and is_object(error))
             found = read_error(payload, (), value) if error is None else read_error(payload, ("error",), error)
             self._error(found, payload.text, notes)
             return
         if kind in READ_NAMES and not (event in READ_NAMES and type_of(value)):
-            self._name(kind, is_good=bool(type_of(value)))  # readers would not take it for what it is
+            self._name(kind, is_good=bool(type_of(value)))  # clients would not recognize the event
         if not recovered or kind in _TAIL:
             self._event(kind, payload, value, event, notes, recovered=recovered)
         notes.tell()
 
     def marker(self) -> None:
-        """`[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing."""
+        """Handle `[DONE]`, which some gateways send. It ends the message only after a stop reason."""
         if self._reason or self._told_at_start:
-            self._out.touch("done_marker")  # readers wait for message_stop
+            self._out.touch("done_marker")  # clients wait for message_stop
             self._done()
 
     def text(self, text: str) -> None:
-        """A payload that is no JSON at all: an error in plain words."""
+        """Report a payload that is not JSON as an error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """The stream is about to close: hand over what was held back."""
+        """Emit held-back output before the stream closes."""
         self._blocks.finish()
         if not self._reason and not self._blocks.ends_with_answer:
-            # `missing_terminal="assume"` reads a stream that ends with its last block as ended, but not one whose
+            # `missing_terminal="assume"` treats a stream that ends with its last block as complete, but not one whose
             # provider was still at work.
             self._assembler.cut()
 
     def _name(self, name: str, *, is_good: bool) -> None:
-        """The event needs another name, and more than that where its data is not as readers want it."""
+        """Rename an event, or report it for rewriting if its data is not in the form that clients expect."""
         if is_good:
             self._out.rename(name)
         else:
@@ -153,7 +153,7 @@ class AnthropicDecoder:
             case "content_block_start":
                 inner = notes.an_object(value, (), "content_block")
                 if inner is None:
-                    self._out.touch("not_opened")  # readers have something at its index
+                    self._out.touch("not_opened")  # clients expect a block at this index
                 else:
                     self._begin()
                     self._streamed = True
@@ -183,9 +183,9 @@ class AnthropicDecoder:
     # The message
 
     def _begin(self) -> None:
-        """Blocks may come without a message_start. Also a message that never says anything has to end."""
+        """Start the message if there was no `message_start`, so that a message without output also ends."""
         if not self._started:
-            self._out.miss_opening()  # readers have no message without it, or raise
+            self._out.miss_opening()  # without `message_start`, clients have no message or raise
             self._start({}, None, None)
 
     def _start(self, extra: Raw, identity: str | None, model: str | None) -> None:
@@ -201,12 +201,12 @@ class AnthropicDecoder:
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content came first: it is of this message, which contradicts nothing.
-            self._out.touch("late_start")  # readers begin again with it
+            # Content came first. It belongs to this message, because nothing contradicts that.
+            self._out.touch("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:
             if self._reason or identity is None or identity == self._id or self._assembler.has_told_call(0):
-                # The same message again, or one whose calls may run already.
+                # The message is repeated, or calls of the earlier one may already have been executed.
                 self._out.diagnose("message_repeated", detail=identity or "")
                 return
             self._assembler.restart(0)
@@ -221,7 +221,7 @@ class AnthropicDecoder:
         self._told_at_start = notes.clean(reason) if reason.strip() else ""
         blocks = self._content(payload, message, path, event, notes)
         if blocks:
-            self._out.touch("content_at_start")  # readers would have them beside the ones that are streamed
+            self._out.touch("content_at_start")  # clients would keep these blocks in addition to the streamed ones
         self._blocks.hold(blocks)
         self._usage(payload, message, path, notes)
 
@@ -249,19 +249,19 @@ class AnthropicDecoder:
         extra = leftovers(payload, (), value, EVENT_FIELDS)
         if delta is not None:
             extra |= leftovers(payload, ("delta",), delta, MESSAGE_DELTA_FIELDS)
-            # Some gateways put the usage beside the stop_reason.
+            # Some gateways put the usage next to the stop_reason.
             self._usage(payload, delta, ("delta",), notes)
         self._leave(extra)
         self._usage(payload, value, (), notes)
         usage = value.get("usage")
         if not (is_object(usage) and "output_tokens" in usage):
-            notes.touch("no_usage")  # readers take the count from it
+            notes.touch("no_usage")  # clients take the token count from `message_delta`
         if delta is not None:
             self._finish(delta, ("delta",), notes)
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
-        """A message that was not streamed, or that is told again behind its stream."""
-        self._out.touch("not_streamed")  # readers know no such event
+        """Decode a message that was not streamed, or that repeats its stream."""
+        self._out.touch("not_streamed")  # clients do not support a whole message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         if not self._started:
             identity = notes.clean(notes.a_text(message, (), "id")) or None
@@ -279,7 +279,7 @@ class AnthropicDecoder:
         self._done()
 
     def _usage(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
-        """Every object is cumulative: what it says holds, what it leaves out stays."""
+        """Merge a usage object. The objects are cumulative: a missing count keeps its earlier value."""
         usage = notes.an_object(holder, path, "usage")
         if usage is not None:
             self._assembler.merge_usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
@@ -301,7 +301,7 @@ class AnthropicDecoder:
     def _done(self) -> None:
         self._blocks.finish()
         if self._told_at_start and not self._reason:
-            self._out.touch("reason_at_start")  # readers take it from message_delta
+            self._out.touch("reason_at_start")  # clients take the stop reason from `message_delta`
             self._assembler.finish(0, self._told_at_start)
         self._assembler.done()
         self.ended = True
@@ -318,7 +318,7 @@ class AnthropicDecoder:
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
-    """A message in words beside its code or type, as gateways write errors without an `error` member."""
+    """Return whether the value is an error without an `error` member: a message with a code or a type."""
     if type_of(value) in EVENTS:
         return False
     if not type_of(value) and reports_failure(value):

@@ -1,7 +1,7 @@
-"""The content blocks of a Messages stream: what a block's start, its deltas and its stop say, as wire deltas.
+"""Decodes the content blocks of a Messages stream: the start, the deltas and the stop of a block.
 
-Knows every kind of block and of delta. Blocks are addressed by their index, whatever a gateway does with it; which
-block a delta belongs to where that leaves a choice is the assembler's business. Knows no message and no end.
+A block is addressed by its index, even if a gateway misuses it. If the index is ambiguous, the assembler decides which
+block a delta belongs to.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
     from streamweld.events import ReasoningKind
 
-_INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
+_INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
 _ANSWERS = frozenset({"text", "tool_use"})
-# What the deltas of a block bring, and what a delta brings.
+# The content of each type of block, and of each type of delta.
 _BRINGS = {
     "text": "text",
     "thinking": "thinking",
@@ -52,35 +52,35 @@ _OWN = {
     "signature_delta": "thinking",
     "input_json_delta": "input",
 }
-_THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # where bridges put a thought
-_INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
+_THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways put reasoning
+_INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 
 @dataclass(slots=True, frozen=True)
 class Block:
-    """One block, or one delta of it, as it stands in a payload."""
+    """One block, or one delta of it, in a payload."""
 
     payload: Payload
     value: Mapping[str, Any]
     path: Path
     notes: Anomalies
-    event: str | None  # the name of the frame's event
-    extra: Raw  # unmodelled members of the event around it
+    event: str | None  # the event name of its frame
+    extra: Raw  # unknown members of the event that contains the block
 
     def raw(self, key: str) -> str | None:
-        """The text of a member as sent."""
+        """Return the text of a member as sent."""
         return self.payload.raw(*self.path, key)
 
     def text(self, key: str) -> str:
         return self.notes.a_text(self.value, self.path, key)
 
     def metadata(self, modelled: frozenset[str]) -> str | None:
-        """What nobody models, of the block and around it."""
+        """Return the unknown members of the block and of its event."""
         return as_object(self.extra | leftovers(self.payload, self.path, self.value, modelled))
 
 
 class BlockReader:
-    """What the decoder remembers of the blocks of one message."""
+    """Decodes the blocks of one message."""
 
     __slots__ = (
         "_assembler",
@@ -106,35 +106,35 @@ class BlockReader:
         self.begin()
 
     def begin(self) -> None:
-        """A message starts, or starts again."""
-        self._open: set[int] = set()  # the indexes of the blocks that are open
-        self._standing: int | None = None  # of the latest block on the wire, of any kind, until it is stopped
-        self._standing_kind = ""  # what its deltas bring
-        self._last: int | None = None  # the index of the latest start
-        self._last_kind = "text"  # of its block
-        self._fresh = 0  # the next index that no start has named
-        self._held: list[Block] = []  # blocks that `message_start` brought along
-        self._given = 0  # how many of them are used, or not needed
-        self._restated: set[int] = set()  # those that were streamed after all
-        self._kept: Raw | None = None  # the members of a block that still gets deltas, and that nobody models
+        """Reset the state when a message starts, or starts again."""
+        self._open: set[int] = set()  # indexes of the open blocks
+        self._standing: int | None = None  # index of the latest block on the wire, of any type, until it is stopped
+        self._standing_kind = ""  # content of the deltas of the latest block
+        self._last: int | None = None  # index of the latest start
+        self._last_kind = "text"  # type of the latest started block
+        self._fresh = 0  # the index after the highest one that was started
+        self._held: list[Block] = []  # blocks that `message_start` contained
+        self._given = 0  # number of held blocks that are already handled
+        self._restated: set[int] = set()  # positions of held blocks that were also streamed
+        self._kept: Raw | None = None  # members of a block of unknown type that still receives deltas
         self._kept_event: str | None = None
 
     @property
     def ends_with_answer(self) -> bool:
-        """Whether a turn may end with its latest block: not with what the provider does, or with a thought."""
+        """Whether a turn may end with the latest block: it is neither the provider's own work nor reasoning."""
         return self._last_kind in _ANSWERS
 
     # The index
 
     def index(self, payload: Payload, value: Mapping[str, Any]) -> int | None:
-        """The index of an event, or None where there is none that can be used."""
+        """Return the index of an event, or None if it is missing or unusable."""
         sent = value.get("index")
         if sent is None:
             return None
         number = integer(sent)
         if number is not None and 0 <= number <= self._max_index:
             if not isinstance(sent, int):
-                self._out.touch("other_index")  # readers compare it as it is written
+                self._out.touch("other_index")  # clients compare the index as it is written
             return number
         self._out.diagnose("index_unusable", detail=(payload.raw("index") or "")[:_INDEX_HEAD])
         return None
@@ -142,12 +142,15 @@ class BlockReader:
     # Starts, deltas, stops
 
     def hold(self, blocks: list[Block]) -> None:
-        """Blocks that `message_start` brought along: each is used unless a start names its index, before or after."""
+        """Hold the blocks that `message_start` contained.
+
+        Each is used unless a start has its index, before or after.
+        """
         self._held = blocks
         self._restated.update(range(min(self._fresh, len(blocks))))
 
     def start(self, block: Block, index: int | None) -> None:
-        """content_block_start. Without an index it is the next one."""
+        """Handle `content_block_start`. Without an index, the block gets the next one."""
         if index is None:
             self._out.diagnose("index_missing")
             index = self._fresh
@@ -156,16 +159,16 @@ class BlockReader:
             if self._given <= index < len(self._held) and index not in self._restated:
                 self._restated.add(index)
                 self._out.diagnose("content_restated")
-        self._left_open("block_open")  # readers have one open block: what is stopped next is the latest to them
+        self._left_open("block_open")  # clients apply the next stop to the latest block
         if index != self._fresh:
-            self._out.touch("other_index")  # readers put blocks one behind the other, and find them by their index
+            self._out.touch("other_index")  # clients append blocks to a list and find them by their index
         self._standing = index
         self._standing_kind = _BRINGS.get(type_of(block.value), "")
         self._start(block, index)
         self._out.standing = None if index in self._open else index
 
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
-        """Use the held blocks below an index, or all of them. They are whole, except one that a delta names."""
+        """Emit the held blocks below an index, or all of them. Each is whole, except a block that a delta addresses."""
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:
             index = self._given
@@ -193,7 +196,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # Whatever was open under this index is over.
+                    # A block that was open under this index ends here.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
@@ -237,20 +240,20 @@ class BlockReader:
         )
 
     def _other(self, block: Block, kind: str) -> None:
-        """The result of a tool, or a block that is handed on as it is."""
+        """Emit the result of a tool, or pass on a block as it is."""
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None
         if call_id is not None:
             output = payload.raw(*path, "content") or "null"
             self._assembler.result(0, call_id, output, is_error(value), block.metadata(RESULT_FIELDS))
         elif kind == "compaction":
-            # Its deltas bring the content, which a later turn must hand back.
+            # Its content comes in deltas, and a later turn must send it back.
             self._kept, self._kept_event = payload.members(*path), block.event
         else:
             self._assembler.kept_unknown(0, block.event, (payload.raw(*path) or "null").encode())
 
     def delta(self, block: Block, index: int | None, *, recovered: bool) -> bool:
-        """content_block_delta; whether it is one that somebody knows."""
+        """Handle `content_block_delta`. Return False if its type is unknown."""
         kind = type_of(block.value)
         if kind not in DELTA_FIELDS:
             return False
@@ -258,7 +261,7 @@ class BlockReader:
             return True
         self._expect(index)
         if self._standing is not None and _OWN.get(kind, self._standing_kind) != self._standing_kind:
-            self._out.touch("other_kind")  # readers drop a delta of another type, or raise
+            self._out.touch("other_kind")  # clients drop a delta of another type, or raise
         if index is None:
             index = self._last
         if index is not None:
@@ -285,13 +288,13 @@ class BlockReader:
         return True
 
     def _thought(self, block: Block, modelled: frozenset[str]) -> tuple[str, str | None]:
-        """The text of a block or delta of thinking, under whatever name, and the metadata."""
+        """Return the text of a thinking block or delta, whatever its member is called, and the metadata."""
         text = block.text("thinking")
         if text:
             return text, block.metadata(modelled)
         for name in _THINKING_ELSEWHERE:
             if isinstance(block.value.get(name), str) and block.value[name]:
-                self._out.touch("other_member")  # readers look for `thinking`
+                self._out.touch("other_member")  # clients look only for the `thinking` member
                 return block.text(name), block.metadata(modelled | {name})
         return "", block.metadata(modelled)
 
@@ -324,25 +327,25 @@ class BlockReader:
             self._assembler.kept_unknown(0, block.event, (block.payload.raw(*block.path) or "null").encode())
 
     def stop(self, index: int | None, extra: Raw) -> None:
-        """content_block_stop."""
+        """Handle `content_block_stop`."""
         self._expect(index)
         self._standing = self._out.standing = None
         self._stop(index, extra)
 
     def end(self) -> None:
-        """The end of the message: nothing should be open."""
+        """Handle the end of the message, at which no block should be open."""
         self.settle()
-        self._left_open("not_closed")  # readers run a call when its block is stopped
+        self._left_open("not_closed")  # clients run a call when its block is stopped
         self._standing = None
 
     def _left_open(self, reason: str) -> None:
-        """The latest block had to be stopped by now."""
+        """Report the latest block if it was not stopped."""
         if self._standing is not None:
             self._out.touch(reason)
             self._out.diagnose("block_left_open", detail=str(self._standing))
 
     def _expect(self, index: int | None) -> None:
-        """An event of an open block."""
+        """Check that an event addresses the open block."""
         if index is None or index != self._standing:
             self._out.touch("not_opened" if self._standing is None else "other_index")
 
@@ -353,30 +356,30 @@ class BlockReader:
         if index is None:
             return
         if index not in self._open:
-            return  # of a block that is nothing to close, or of none
+            return  # the block is unknown, or has nothing to close
         self._open.discard(index)
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def settle(self) -> None:
-        """A block that got its deltas is over."""
+        """Emit the block of unknown type when its deltas are complete."""
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
             self._assembler.kept_unknown(0, self._kept_event, raw.encode())
 
     def finish(self) -> None:
-        """The message is over, or the input is."""
+        """Emit the remaining blocks when the message or the input ends."""
         self._give(None)
         self.settle()
 
     # A whole message
 
     def whole(self, block: Block, index: int) -> None:
-        """A block of a message that was not streamed."""
+        """Emit a block of a message that was not streamed."""
         self._start(block, index)
         self._stop(index, {})
 
     def restate(self, block: Block, index: int) -> None:
-        """A block of a whole message that comes behind its own stream: corrects and completes, never appends."""
+        """Reconcile a block of a whole message with its stream. Correct and complete it, but never append."""
         assembler, value = self._assembler, block.value
         address = Address(index=index)
         kind = type_of(value)
@@ -401,4 +404,4 @@ class BlockReader:
             case _ if kind.endswith("tool_result"):
                 self._other(block, kind)
             case _:
-                pass  # was told where it was streamed
+                pass  # the block was emitted when it was streamed

@@ -1,6 +1,6 @@
-"""Which members of a Messages stream are modelled, and what of a payload counts as an id, a name or an index.
+"""The known members of a Messages stream, and how ids, names and arguments are read.
 
-Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+The tables are in `_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SPEC = DIALECTS["anthropic"]
 EVENTS = frozenset(SPEC["events"])
-READ_NAMES = frozenset(SPEC["read_names"])  # readers look at no event under another name
+READ_NAMES = frozenset(SPEC["read_names"])  # the only event names that clients read
 EVENT_FIELDS = frozenset(SPEC["event_fields"])
 MESSAGE_FIELDS = frozenset(SPEC["message_fields"])
 MESSAGE_DELTA_FIELDS = frozenset(SPEC["message_delta_fields"])
@@ -33,13 +33,13 @@ _ANY_DELTA = MESSAGE_DELTA_FIELDS.union(*DELTA_FIELDS.values())
 
 
 def type_of(value: Mapping[str, Any]) -> str:
-    """The `type` of an event, a block or a delta; blank where it is none."""
+    """Return the `type` of an event, a block or a delta, or an empty string."""
     kind = value.get("type")
     return kind if isinstance(kind, str) else ""
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """The id exactly as sent, a number as it was written, or nothing."""
+    """Return the id exactly as sent, a number as it was written, or None."""
     identity = holder.get(key)
     if identity is None:
         return None
@@ -58,7 +58,8 @@ def a_name(holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | Non
 
 
 def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-    """The text of arguments, whatever they were sent as; an object that is empty merely opens, and says nothing."""
+    """Return the text of arguments, whatever type they were sent as. An empty object only opens the call and is
+    ignored."""
     value = holder.get(key)
     if value is None or value == {}:
         return None
@@ -68,7 +69,7 @@ def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str)
 
 
 def is_read(path: Path) -> bool:
-    """Whether the decoder looks at the member at `path` of an event or a whole message."""
+    """Return whether the decoder reads the member at `path` of an event or a whole message."""
     key = path[-1]
     match path[:-1]:
         case ():
@@ -84,7 +85,7 @@ def is_read(path: Path) -> bool:
 
 
 def is_error(block: Mapping[str, Any]) -> bool:
-    """Whether the result of a tool is a failure: MCP says so, the others by the type of their content."""
+    """Return whether a tool result is a failure. MCP has a flag for it, other tools an error type in their content."""
     if block.get("is_error") is True:
         return True
     content = block.get("content")

@@ -1,7 +1,7 @@
-"""Chat Completions chunks, and whole `chat.completion` bodies, to wire deltas.
+"""Decodes Chat Completions chunks, and whole `chat.completion` bodies, into wire deltas.
 
-Knows the members of a chunk beside its choices, and in which order everything counts: the choices, then usage, then the
-error. Knows no parts, no identity of calls and no framing.
+Reads the members of a chunk in the order in which they take effect: the choices, then usage, then the error. Handles
+neither framing nor the identity of calls.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _USED = frozenset({"choices", "usage", "error"})
 _ENVELOPE_FIELDS = CHUNK_FIELDS | {"data"}
-_CHOICE_CAP = 2**31 - 1  # where the limit is off: what a choice index can be at all
+_CHOICE_CAP = 2**31 - 1  # maximum choice index if the limit is disabled
 
 
 class ChatDecoder:
-    """One stream's decoder."""
+    """Decodes the payloads of one stream."""
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         switches: Mapping[str, Any] = config["switches"]
@@ -52,7 +52,7 @@ class ChatDecoder:
         self._merges: bool = switches["merge_choices"]
         self._max_choices = limits["max_choices"]
         self._choices: dict[int, ChoiceReader] = {}
-        self._lowest: int | None = None  # of their indexes
+        self._lowest: int | None = None  # lowest index of a choice
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
@@ -61,7 +61,7 @@ class ChatDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Whether a payload outside of any event is a whole answer, or the error in its place."""
+        """Return whether a payload outside of any event is a whole response body, or the error in its place."""
         if not is_object(value):
             return False
         if value.get("object") in ("chat.completion", "error") or is_complaint(value):
@@ -75,36 +75,36 @@ class ChatDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Whether more may follow, a line each: a whole legacy completion looks like the last chunk of one."""
+        """Return whether more lines may follow: a whole legacy completion looks like the last chunk of a stream."""
         return is_object(value) and is_completion(value)
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
+        """Return whether a body that is not an event stream and matches no dialect is an error."""
         return is_object(value) and is_complaint(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there: a chunk, or an error."""
+        """Return whether a document after a broken one contains usable data: a chunk or an error."""
         return is_object(value) and (not _USED.isdisjoint(value) or holds_chunk(value.get("data")) or complains(value))
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """A chunk that says nothing of any choice."""
+        """Return whether the value is a chunk with an empty list of choices and no error."""
         return is_object(value) and value.get("choices") == [] and value.get("error") is None
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """One payload that is JSON."""
+        """Decode a JSON payload."""
         value = payload.value
         path: Path = ()
         if is_array(value) and value and is_object(value[0]) and "error" in value[0]:
-            # Some gateways wrap a lone error object into an array.
+            # Some gateways wrap a single error object in an array.
             value, path = value[0], (0,)
         if not is_object(value):
             self._no_object(payload, event)
             return
         if self._out.event_type == "error" and not value.get("error"):
-            self._out.touch("event_name")  # an error to openai-node alone
+            self._out.touch("event_name")  # only openai-node treats this as an error
         chunk, chunk_path = _unwrapped(value, path)
         notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         error = find_error(payload, value, path, event)
@@ -112,7 +112,7 @@ class ChatDecoder:
             error = find_error(payload, chunk, chunk_path, event)
         if "choices" in chunk or "usage" in chunk:
             if chunk is not value:
-                notes.touch("envelope")  # readers look for the members of a chunk
+                notes.touch("envelope")  # clients look for `choices` at the top level
             news = self._members.news(payload, chunk_path, chunk, CHUNK_FIELDS)
             if chunk is not value:
                 news = self._members.news(payload, path, value, _ENVELOPE_FIELDS) | news
@@ -124,7 +124,7 @@ class ChatDecoder:
             self._error(error, payload.text, notes)
 
     def marker(self) -> None:
-        """`[DONE]`, the end of every stream of this dialect."""
+        """Handle `[DONE]`, the end of every stream of this dialect."""
         self.flush()
         for choice in self._choices.values():
             choice.readers.end(self._out)
@@ -132,17 +132,17 @@ class ChatDecoder:
         self.ended = True
 
     def text(self, text: str) -> None:
-        """A payload that is no JSON at all: an error in plain words."""
+        """Report a payload that is not JSON as an error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """The stream is about to close: hand over what was held back."""
+        """Emit held-back output before the stream closes."""
         for choice in self._choices.values():
             choice.flush()
 
     def _no_object(self, payload: Payload, event: str) -> None:
         if event == "error":
-            self._out.touch("event_name")  # an error to openai-node alone
+            self._out.touch("event_name")  # only openai-node treats this as an error
             notes = Anomalies(self._out, self._assembler, payload, (), is_read)
             self._error(value_error(payload), payload.text, notes)
         else:
@@ -187,7 +187,7 @@ class ChatDecoder:
         return error
 
     def _start(self, chunk: Chunk) -> None:
-        """The first chunk: what the response calls itself. A recovered one may not say so."""
+        """Emit the start of the response from the first chunk. After a broken document, the id is not trusted."""
         self._started = True
         value, clean = chunk.value, chunk.notes.clean
         identity, model = value.get("id"), value.get("model")
@@ -201,7 +201,7 @@ class ChatDecoder:
         chunk.news.clear()
 
     def _id_changed(self, value: Mapping[str, Any]) -> bool:
-        """Whether this chunk belongs to a different stream than the previous one (AM10)."""
+        """Return whether the chunk has a different id from the previous chunk (AM10)."""
         identity = value.get("id")
         if not isinstance(identity, str) or not identity:
             return False
@@ -210,13 +210,16 @@ class ChatDecoder:
         return changed
 
     def _choice(self, item: Mapping[str, Any], path: Path, place: int, notes: Anomalies) -> ChoiceReader:
-        """The choice that an entry speaks of; a missing index, or one that is none, is the entry's place."""
+        """Return the choice that an entry addresses.
+
+        If its index is missing or invalid, the entry's position is the index.
+        """
         sent = item.get("index")
         index = integer(sent)
         if index is None or not 0 <= index <= _CHOICE_CAP:
             if sent is not None:
                 notes.shape((*path, "index"))
-            notes.touch("no_index")  # readers put a choice at its index
+            notes.touch("no_index")  # clients store a choice under its index
             index = place
         known = self._choices.get(index)
         if known is not None:
@@ -228,12 +231,12 @@ class ChatDecoder:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
         self._lowest = index if self._lowest is None else min(index, self._lowest)
-        # Also a choice that never says anything has to end.
+        # Open every choice, so that one without output also ends.
         self._assembler.text(index, "", None)
         return known
 
     def _merge(self, index: int) -> ChoiceReader:
-        """AM11: the request had one choice, so every other index is the first one."""
+        """AM11: the request asked for one choice, so merge every other index into the first one."""
         first = next(iter(self._choices.values()))
         self._out.touch("choice_merged")
         limit = self._max_choices
@@ -244,7 +247,7 @@ class ChatDecoder:
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
-    """The chunk itself, where a relay put it into an envelope."""
+    """Return the chunk and its path, without the envelope that some relays add."""
     inner = value.get("data")
     if not {"choices", "usage"} & value.keys() and is_object(inner) and {"choices", "usage"} & inner.keys():
         return inner, (*path, "data")

@@ -1,4 +1,4 @@
-"""Which members of a chat payload are read, so that a key that stands twice there is worth telling."""
+"""Lists the members of a chat payload that are read, so that their duplicates are reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_read(path: Path) -> bool:
-    """Whether the decoder looks at the member at `path` of a chunk."""
+    """Return whether the decoder reads the member at `path` of a chunk."""
     key = path[-1]
     match path[:-1]:
         case ():

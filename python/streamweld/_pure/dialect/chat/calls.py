@@ -1,7 +1,7 @@
-"""Turns what stands in `tool_calls` or `function_call` into fragments, whatever shape a gateway gave it.
+"""Converts `tool_calls` and `function_call`, in every shape that gateways use, to call fragments.
 
-It normalizes ids, names and arguments; which call a fragment belongs to is the assembler's business. Shapes that
-nobody documents are reported through the chunk's `Anomalies`.
+Normalizes ids, names and arguments. The assembler decides which call a fragment belongs to. Undocumented shapes are
+reported through the chunk's `Anomalies`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
-_INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
-_INDEX_CAP = 2**32 - 1  # where the limit is off: what an index can be at all
+_INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
+_INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 
 class CallReader:
-    """Reads the tool-call members of one stream's choices."""
+    """Reads the tool-call members of the choices of one stream."""
 
     __slots__ = ("_max_index",)
 
@@ -35,7 +35,7 @@ class CallReader:
         self._max_index = _INDEX_CAP if max_index is None else max_index
 
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """N1: a list, one object, or nothing; null entries are holes."""
+        """N1: read a list, one object, or nothing. Null entries are ignored."""
         if is_object(value):
             notes.touch("no_list")
             return [self._entry(payload, value, path, notes)]
@@ -54,7 +54,7 @@ class CallReader:
         return fragments
 
     def function_call(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """The legacy member: one call, without index and without id."""
+        """Read the legacy member: one call, without an index and usually without an id."""
         if not is_object(value):
             notes.shape(path)
             return []
@@ -71,7 +71,10 @@ class CallReader:
         ]
 
     def tool_use(self, payload: Payload, delta: dict[str, Any], path: Path, notes: Anomalies) -> list[Fragment]:
-        """Snowflake: a delta that is itself a piece of one call, without an index. Its list says the same."""
+        """Read a Snowflake delta that is itself a call fragment, without an index.
+
+        If the delta has no members of a call, its `content_list` is read.
+        """
         arguments, object_arguments = self._arguments(payload, delta, path, "input")
         identity = self._id(payload, delta, path, notes, "tool_use_id")
         name = self._name(delta, path, notes)
@@ -93,7 +96,7 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # A missing wrapper: name and arguments, or a free-form tool's input, stand in the entry itself.
+        # Without a wrapper, the entry itself contains the name, and the arguments or the input of a free-form tool.
         custom = isinstance(entry.get("custom"), dict)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)
@@ -114,7 +117,7 @@ class CallReader:
                 arguments, object_arguments = self._arguments(payload, entry, path, arguments_key)
         free_form = custom or kind == "custom"
         if arguments is None and object_arguments is None and entry.get("input") is not None:
-            # A further piece need not say the type again.
+            # Later fragments may omit the type.
             piece = kind is None and name is None and wrapped is None and isinstance(entry["input"], str)
             if free_form or piece:
                 arguments, object_arguments = self._arguments(payload, entry, path, "input")
@@ -140,7 +143,7 @@ class CallReader:
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
-        """N3: the index, or what was sent instead of one."""
+        """N3: return the index, or else the beginning of the value in its place."""
         if value is None:
             return None, None
         number = integer(value)
@@ -151,14 +154,14 @@ class CallReader:
     def _id(
         self, payload: Payload, holder: dict[str, Any], path: Path, notes: Anomalies, key: str = "id"
     ) -> str | None:
-        """N2: the id exactly as sent, a number as it was written, or nothing."""
+        """N2: return the id exactly as sent, a number as it was written, or None."""
         identity = holder.get(key)
         if identity is None:
             return None
         if isinstance(identity, str):
             trimmed = identity.strip()
             if trimmed and trimmed in ABSENT_IDS:
-                notes.touch("id_word")  # readers take the word for the id
+                notes.touch("id_word")  # clients use the placeholder as the id
             return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
         if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
             notes.touch("id_number")
@@ -178,7 +181,10 @@ class CallReader:
     def _arguments(
         self, payload: Payload, holder: dict[str, Any], path: Path, key: str
     ) -> tuple[str | None, str | None]:
-        """N5: argument text, or the text of an argument object. Anything else goes on as its own text, to be judged."""
+        """N5: return argument text, or the JSON of an argument object.
+
+        Any other value is returned as argument text, in its JSON form, and classified later.
+        """
         value = holder.get(key)
         if value is None or isinstance(value, str):
             return value, None

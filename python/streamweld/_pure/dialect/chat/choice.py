@@ -1,7 +1,7 @@
-"""One choice of a chat stream: what a delta, a full message and a finish reason say, in the order in which it counts.
+"""Decodes one choice of a chat stream: passes a delta, a whole message and a finish reason to the assembler in order.
 
-Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along. Of a
-chunk that has no such event (calls carry only their own) it goes to the choice's last one.
+The unknown members of a chunk become metadata of the first event that it causes. Events of calls carry only metadata of
+their own, so for a chunk without other events the metadata goes to the last event of the choice.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 
-_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # beside a delta or a message it is any other member
+_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` is an unknown member
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
 @dataclass(slots=True)
 class Chunk:
-    """One chunk object under way."""
+    """A chunk that is being decoded."""
 
     payload: Payload
     path: Path
     value: Mapping[str, Any]
     notes: Anomalies
     news: Raw  # chunk-level members that no event has carried yet
-    recovered: bool  # from behind a broken document: only text, finish, usage and errors count
+    recovered: bool  # after a broken document: only text, finish reason, usage and errors count
 
 
 @dataclass(slots=True, frozen=True)
 class Tools:
-    """What every choice of a stream works with."""
+    """Objects and options that all choices of a stream share."""
 
     assembler: Assembler
     out: Output
@@ -65,7 +65,7 @@ class Tools:
 
 
 class ChoiceReader:
-    """What the decoder remembers of one choice."""
+    """State of one choice in the decoder."""
 
     __slots__ = (
         "_assembler",
@@ -87,7 +87,7 @@ class ChoiceReader:
         self._assembler = tools.assembler
         self._audio: list[str] = []
         self._audio_size = 0
-        self._attached = False  # files or annotations came in deltas: a full message only repeats them
+        self._attached = False  # files or annotations came in deltas: a whole message only repeats them
         self._said_repeated = False
         self.readers = Readers()
         self._begin()
@@ -102,7 +102,7 @@ class ChoiceReader:
         self._spoke = False
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
-        """One entry of a chunk's `choices`; gives back the error that stands in it."""
+        """Decode one entry of a chunk's `choices`. Return the error in it, if there is one."""
         payload, notes = chunk.payload, chunk.notes
         delta = notes.an_object(item, path, "delta")
         message = notes.an_object(item, path, "message")
@@ -123,7 +123,7 @@ class ChoiceReader:
             if delta is None:
                 carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_news(message):
-                notes.touch("not_streamed")  # readers look at deltas
+                notes.touch("not_streamed")  # clients read only deltas
             self._message(chunk, message, (*path, "message"), carry)
         left = as_object(carry.members)
         if left is not None:
@@ -139,13 +139,13 @@ class ChoiceReader:
         return read_choice_error(payload, item, path)
 
     def _is_news(self, message: dict[str, Any]) -> bool:
-        """Whether a full message has calls that were not streamed, or is the first that was said."""
+        """Return whether a whole message has calls that were not streamed, or the first text of the choice."""
         calls = message.get("tool_calls")
         count = len(calls) if is_array(calls) else 1 if calls or message.get("function_call") else 0
         return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._spoke)
 
     def flush(self) -> None:
-        """The stream is about to close: hand over what was held back."""
+        """Emit held-back text and audio before the stream closes."""
         if self._think is not None:
             self._think.end()
         if self._audio:
@@ -186,7 +186,7 @@ class ChoiceReader:
                 self._assembler.call(self.index, fragment)
 
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
-        """The content of a delta. `restates`: here it may be the whole text again (AM9)."""
+        """Emit the content of a delta. `restates`: the content may be the whole text again (AM9)."""
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if chunk.recovered:
             pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
@@ -206,12 +206,12 @@ class ChoiceReader:
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
         if thought.repeated and not self._said_repeated:
-            # A gateway that does it does it in every chunk.
+            # A gateway that repeats reasoning does so in every chunk.
             self._said_repeated = True
             self._tools.out.diagnose("reasoning_repeated")
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
-        """A full message: reconciled with what was streamed, never appended."""
+        """Reconcile a whole message with what was streamed. Never append."""
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
             self._think.flush()
@@ -226,7 +226,7 @@ class ChoiceReader:
         fragments = self._fragments(payload, message, path, notes)
         notes.tell()
         self._spoke = True
-        # What belongs to a part is said before it: the message opens and closes its parts.
+        # Emit the attributes of a part first: the message opens and closes its parts.
         details = thought.details
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
@@ -269,7 +269,7 @@ class ChoiceReader:
             self._assembler.text(self.index, piece.text, carry.take())
 
     def _restated(self, pieces: list[Piece]) -> bool:
-        """AM9: the closing chunk says all of the text again."""
+        """AM9: return whether the closing chunk repeats the whole text, which is then dropped."""
         piece = pieces[0]
         if not self._tools.drop_restated or len(pieces) != 1 or not isinstance(piece, Text) or piece.kind != "text":
             return False
@@ -303,7 +303,7 @@ class ChoiceReader:
                 self._piece(image, NOTHING)
 
     def _hear(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
-        """Audio comes in pieces; all of them go to the choice's last event."""
+        """Collect a piece of audio. All pieces go to the choice's last event."""
         if holder.get("audio") is None:
             return
         audio = payload.raw(*path, "audio") or "null"
@@ -315,12 +315,12 @@ class ChoiceReader:
 
 
 def is_legacy(item: Mapping[str, Any]) -> bool:
-    """Whether it is a choice of the legacy Completions, whose `text` is the content."""
+    """Return whether the choice is one of the legacy Completions, whose `text` is the content."""
     return "text" in item and item.get("delta") is None and item.get("message") is None
 
 
 def is_completion(value: Mapping[str, Any]) -> bool:
-    """Whether all that it says is whole answers of the legacy Completions."""
+    """Return whether the value contains nothing but whole legacy completions."""
     choices = value.get("choices")
     if not is_array(choices) or not choices or value.get("error") is not None:
         return False
@@ -329,7 +329,7 @@ def is_completion(value: Mapping[str, Any]) -> bool:
 
 
 def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """The reason in either spelling; a blank one says nothing."""
+    """Return the finish reason in either spelling. A blank one is ignored."""
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
         if reason.strip():
@@ -340,7 +340,10 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
 
 
 def _is_whole(chunk: Chunk, item: Mapping[str, Any], path: Path, *, final: bool) -> bool:
-    """Whether a `message` is the whole message: some gateways mirror every delta, or all deltas so far, in it."""
+    """Return whether `message` is the whole message.
+
+    Some gateways repeat every delta, or all deltas so far, in it.
+    """
     if item.get("delta") is None or chunk.value.get("object") == "chat.completion":
         return True
     return final and chunk.payload.raw(*path, "message") != chunk.payload.raw(*path, "delta")

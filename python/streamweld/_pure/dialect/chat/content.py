@@ -1,6 +1,6 @@
-"""Reads content that is a list of parts (Mistral and multimodal gateways), and image members, into plain pieces.
+"""Reads content that is a list of parts (Mistral and multimodal gateways), and image members, as plain pieces.
 
-Knows the part shapes that are documented; a part that is not stays reachable as sent. Knows no events.
+Parts of documented shapes are decoded. Any other part is kept as sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class File:
 
 @dataclass(slots=True, frozen=True)
 class Unread:
-    """A part of a kind that nobody knows, as sent."""
+    """A part of unknown type, as sent."""
 
     raw: str
 
@@ -44,7 +44,7 @@ Piece = Text | File | Unread
 
 
 def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
-    """The pieces of content: a string, or a list of parts in order."""
+    """Return the pieces of content: a string, or a list of parts in order."""
     if isinstance(content, str):
         return [Text("text", content)] if content else []
     if not is_array(content):
@@ -62,7 +62,7 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
 
 
 def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) -> list[File]:
-    """The files of an `images` member: a list of `{"image_url": {"url"}}`."""
+    """Return the files of an `images` member: a list of `{"image_url": {"url"}}`."""
     if not is_array(images):
         notes.shape(path)
         return []
@@ -80,7 +80,7 @@ def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) 
 
 
 def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomalies) -> list[Piece]:
-    """By the member that carries it: `type` is what gateways disagree about."""
+    """Decode a part by the member with its content, because gateways disagree about `type`."""
     if part.get("thinking") is not None:
         return [Text("reasoning", text) for text in _texts(part["thinking"])]
     if isinstance(part.get("refusal"), str):
@@ -91,7 +91,7 @@ def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomal
 
 
 def _texts(thinking: object) -> list[str]:
-    """Mistral's thinking: a text, or a list of text parts."""
+    """Return the texts of Mistral's `thinking`: a text, or a list of text parts."""
     if isinstance(thinking, str):
         return [thinking]
     if not is_array(thinking):

@@ -1,6 +1,6 @@
-"""Finds the error in a payload of a 200 stream and reads it, whatever its shape.
+"""Finds the error in a payload of a stream with status 200 and reads it, whatever its shape.
 
-Knows the shapes in which gateways of the Chat dialect report one; what it does to the stream is decided elsewhere.
+Recognizes the shapes that gateways of the Chat dialect use. The caller decides how an error affects the stream.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
-    """The error of a payload object, or None. `choices` beside it do not matter here."""
+    """Return the error of a payload object, or None."""
     error = value.get("error")
     if error is not None and not (_says_nothing(error) and _brings_chunk(value)):
         return read_error(payload, (*path, "error"), error)
@@ -28,18 +28,18 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
-    """Whether a whole body is an error without the word: a message with its code, or all that there is."""
+    """Return whether a body without `error` is an error: a message with a code, or a message alone."""
     return complains(value) or is_bare(value)
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
-    """The error of one choice (`choices[i].error`), or None."""
+    """Return the error of one choice (`choices[i].error`), or None."""
     error = value.get("error")
     return None if _says_nothing(error) else read_error(payload, (*path, "error"), error)
 
 
 def value_error(payload: Payload) -> ErrorFields:
-    """The error of a payload that is one as a whole, whatever it is."""
+    """Read a whole payload as an error, whatever its type."""
     return read_error(payload, (), payload.value)
 
 
@@ -51,20 +51,20 @@ def complains(value: Mapping[str, Any]) -> bool:
     message = value.get("message")
     if "choices" in value or "usage" in value or message is None:
         return False
-    # With a type and no code, an object is what an event of another dialect brings (`message_start`).
+    # A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
     return value.get("code") is not None or (value.get("type") is not None and not is_object(message))
 
 
 def _says_nothing(error: object) -> bool:
-    """Null and what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
+    """Return whether the value is null or what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
     return not error
 
 
 def _brings_chunk(value: Mapping[str, Any]) -> bool:
-    """Whether there is a chunk beside the error, maybe in an envelope."""
+    """Return whether there is a chunk in addition to the error, either directly or in an envelope."""
     return any(name in value for name in ("choices", "usage")) or holds_chunk(value.get("data"))
 
 
 def holds_chunk(inner: object) -> bool:
-    """Whether the envelope's `data` is a chunk."""
+    """Return whether the envelope's `data` is a chunk."""
     return is_object(inner) and ("choices" in inner or "usage" in inner)

@@ -1,6 +1,6 @@
-"""The members of a chat chunk that are not modelled: kept as sent, joined into one raw JSON object, emitted once.
+"""Collects the unknown members of a chat chunk: keeps them as sent, joins them into one JSON object, emits them once.
 
-`_spec/dialects.json` lists the modelled members of each level of a chunk. Creates no events and no values.
+`_spec/dialects.json` lists the known members of each level of a chunk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
 CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
 DELTA_FIELDS = frozenset(DIALECTS["chat"]["delta_fields"])
-TOOL_USE_FIELDS = frozenset({"type", "tool_use_id", "name", "input", "text", "content_list"})  # of Snowflake's delta
+TOOL_USE_FIELDS = frozenset({"type", "tool_use_id", "name", "input", "text", "content_list"})  # of a Snowflake delta
 CALL_FIELDS = frozenset(DIALECTS["chat"]["call_fields"])
 FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
 CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])
@@ -29,16 +29,16 @@ _PLAIN = frozenset({str, int})
 
 
 class ChunkMembers:
-    """Chunk-level members, which repeat in every chunk: returns only those that are new or changed."""
+    """Chunk-level members, which repeat in every chunk. Returns only those that are new or changed."""
 
     __slots__ = ("_plain", "_seen")
 
     def __init__(self) -> None:
         self._seen: Raw = {}
-        self._plain: dict[str, str | int] = {}  # values that only one text without a backslash can have
+        self._plain: dict[str, str | int] = {}  # values whose JSON text is unambiguous if it has no backslash
 
     def news(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-        """The unmodelled members whose text differs from the last one seen under their key."""
+        """Return the unknown members whose text differs from the last one under the same key."""
         if modelled.issuperset(value) or self._is_known(payload, value, modelled):
             return {}
         fresh: Raw = {}
@@ -59,7 +59,7 @@ class ChunkMembers:
         return fresh
 
     def _is_known(self, payload: Payload, value: Mapping[str, Any], modelled: frozenset[str]) -> bool:
-        """Whether every member is one of the plain ones, unchanged: then no text has to be looked at."""
+        """Return whether every unknown member is an unchanged plain value, so that no text must be compared."""
         plain = self._plain
         for key in value.keys() - modelled:
             member = value[key]
@@ -69,13 +69,13 @@ class ChunkMembers:
 
 
 class Carry:
-    """The unmodelled members of one choice's entry: its first event takes them, with those of the chunk."""
+    """The unknown members of a choice's entry. Its first event takes them, with those of the chunk."""
 
     __slots__ = ("_chunk", "members")
 
     def __init__(self, chunk: Raw, members: Raw) -> None:
-        self._chunk = chunk  # shared by the choices of a chunk: the first event of all of them takes it
-        self.members = members  # of the choice, then of the delta: the inner level wins
+        self._chunk = chunk  # metadata of the chunk, shared by its choices: the first event of any of them takes it
+        self.members = members  # members of the choice, then of the delta: the inner level wins
 
     def take(self) -> str | None:
         """Return the members for the current event, and clear them so that the next event gets none."""

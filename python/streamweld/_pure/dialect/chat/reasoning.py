@@ -1,6 +1,7 @@
-"""Reads the reasoning of a delta or a message: four fields that gateways use, often two at once, some cumulative.
+"""Reads the reasoning of a delta or a message from the four fields that gateways use.
 
-Knows the fields and their order; gives text that is new, and what must stay reachable. Knows no parts and no events.
+Gateways often fill two fields, or send cumulative text. Returns the text that is new, and what must be kept as
+metadata.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 MEMBERS = frozenset((*FIELDS, "reasoning_details"))
 
-# From here on a text that begins with all of the text so far is that text again; "a" before "and" is real.
+# Minimum length of the text so far for a text that begins with it to be a repetition; "a" before "and" is not one.
 _CUMULATIVE_FROM = 4
 _BLANK = " \t\n\r\x0c"
 
@@ -31,7 +32,7 @@ _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 
 
 class _SoFar:
-    """The text so far of one channel; joined only when it could be repeated, so growing it stays linear."""
+    """The text so far of one channel. Joined only when it may be repeated, so that growing it takes linear time."""
 
     __slots__ = ("length", "_pieces")
 
@@ -44,7 +45,7 @@ class _SoFar:
         self._pieces.append(text)
 
     def may_be_repeated_by(self, text: str) -> bool:
-        """Whether a text begins with all of one that is too short to tell."""
+        """Return whether a text begins with all text so far, which is too short to be certain."""
         if not 0 < self.length < min(_CUMULATIVE_FROM, len(text)):
             return False
         whole = "".join(self._pieces)
@@ -60,7 +61,7 @@ class _SoFar:
 
 @dataclass(slots=True, frozen=True)
 class Details:
-    """What `reasoning_details` says: text, what a later turn must hand back, and every entry as sent."""
+    """Content of `reasoning_details`: text, attributes that a later turn must send back, and every entry as sent."""
 
     text: str
     signature: str | None
@@ -72,14 +73,14 @@ class Details:
 class Thought:
     """The reasoning of one delta or message."""
 
-    text: str  # what is to be used
+    text: str  # the text to emit
     details: Details | None
-    repeated: bool  # a text came twice, and was used once
-    doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was read; once in a stream
+    repeated: bool  # a text came twice and was used once
+    doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was read; reported once in a stream
 
 
 class ReasoningReader:
-    """The reasoning fields of one choice."""
+    """Reads the reasoning fields of one choice."""
 
     __slots__ = ("_doubted", "_so_far")
 
@@ -88,7 +89,7 @@ class ReasoningReader:
         self._doubted = False
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-        """What is new in a delta; a second field with another text goes to `extra`."""
+        """Return what is new in a delta. A second field with a different text goes to `extra`."""
         text, repeated = _plain_field(payload, delta, path, extra, notes)
         details = _details(payload, delta, path, notes)
         if details is not None and details.text:
@@ -105,7 +106,10 @@ class ReasoningReader:
         return Thought(text, details, repeated)
 
     def _new_in(self, text: str) -> tuple[str, bool]:
-        """What the text adds, and whether it began with all there was; half a character at an end is no part of it."""
+        """Return the new text, and whether it repeated the earlier text.
+
+        Half of a surrogate pair at an end is not compared.
+        """
         whole = _whole(text)
         again = self._so_far.repeated_by(whole)
         new = whole[self._so_far.length :] if again else whole
@@ -116,12 +120,12 @@ class ReasoningReader:
 
 
 def _whole(text: str) -> str:
-    """The characters of a text: without halves at its ends, and with those inside of it replaced."""
+    """Return a text without halves of surrogate pairs at its ends, and with those inside of it replaced."""
     return replace_lone_surrogates(between_halves(text))
 
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-    """The reasoning of a full message."""
+    """Return the reasoning of a whole message."""
     text, repeated = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
     return Thought(text or (details.text if details is not None else ""), details, repeated)
@@ -130,7 +134,7 @@ def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, ex
 def _plain_field(
     payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies
 ) -> tuple[str, bool]:
-    """The first plain field that says something, and whether another one says the same."""
+    """Return the first plain field that is not empty, and whether another one contains the same text."""
     chosen = ""
     repeated = False
     for field in FIELDS:

@@ -1,6 +1,6 @@
 """Reads a Chat Completions usage object, whatever the gateway calls its members.
 
-Knows the table in `_spec/dialects.json`; which of several objects holds is not decided here.
+The table is in `_spec/dialects.json`. The caller decides which of several usage objects counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COUNTS = counts_of(DIALECTS["chat"]["usage"])
 def read_usage_member(
     payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, assembler: Assembler
 ) -> None:
-    """The `usage` of a chunk, a choice or an extension member; null says nothing."""
+    """Emit the `usage` of a chunk, a choice or an extension member. Null is ignored."""
     usage = notes.an_object(holder, path, "usage")
     if usage is not None:
         assembler.usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))

@@ -1,8 +1,8 @@
-"""Chunks of streamGenerateContent, and whole GenerateContentResponse bodies, to wire deltas.
+"""Decodes chunks of streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
 
-Knows the members of a chunk beside its candidates, in which order everything counts, and when the answer is over: there
-is no terminal marker (the reason stands in `_spec/dialects.json`). Knows no part of a candidate (`candidate`),
-no identity of calls and no framing.
+Reads the members of a chunk in the order in which they take effect, and decides when the response is complete: there is
+no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Handles neither framing nor
+the identity of calls.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 _USED = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
-_CANDIDATE_CAP = 2**31 - 1  # what an index can be at all
+_CANDIDATE_CAP = 2**31 - 1  # maximum index of a candidate
 
 
 class GeminiDecoder:
-    """One stream's decoder."""
+    """Decodes the payloads of one stream."""
 
     __slots__ = ("_assembler", "_candidates", "_lowest", "_max", "_members", "_out", "_started", "_unfinished", "ended")
 
@@ -46,43 +46,46 @@ class GeminiDecoder:
         self._out = out
         self._max = limits["max_choices"]
         self._candidates: dict[int, Candidate] = {}
-        self._lowest: int | None = None  # of their indexes
-        self._unfinished: list[Candidate] = []  # all behind the last of these said why they end
-        self._members: Raw = {}  # unmodelled members of chunks, as last seen
+        self._lowest: int | None = None  # lowest index of a candidate
+        self._unfinished: list[Candidate] = []  # candidates; finished ones are removed only from the end
+        self._members: Raw = {}  # unknown members of chunks, as last seen
         self._started = False
         self.ended = False
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Whether a payload outside of any event is a whole answer, or the error in its place."""
+        """Return whether a payload outside of any event is a whole response body, or the error in its place."""
         return is_object(value) and (_ends(value) or value.get("error") is not None or _complains(value))
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Whether more may follow, a line each: it looks like a last chunk, and early models end every chunk so."""
+        """Return whether more lines may follow.
+
+        A body looks like a last chunk, and early models end every chunk that way.
+        """
         return is_object(value) and value.get("error") is None and not _complains(value)
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a body that no event stream is is an error in a shape of its own."""
+        """Return whether a body that is not an event stream is an error in a gateway-specific shape."""
         if not is_object(value):
             return False
         return _complains(value) or is_bare(value)
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there."""
+        """Return whether a document after a broken one contains usable data."""
         return is_object(value) and (not _USED.isdisjoint(value) or value.get("error") is not None)
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """A chunk that says nothing of any candidate."""
+        """Return whether the value is a chunk without candidates, feedback and error."""
         if not is_object(value) or _USED.isdisjoint(value):
             return False
         return not value.get("candidates") and not value.get("promptFeedback") and value.get("error") is None
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """One payload that is JSON: a chunk, or a list of them."""
+        """Decode a JSON payload: a chunk, or a list of chunks."""
         value = payload.value
         if is_array(value) and value and all(is_object(item) for item in value):
             for place, item in enumerate(value):
@@ -96,7 +99,7 @@ class GeminiDecoder:
             self._unknown(payload, (), event)
 
     def marker(self) -> None:
-        """`[DONE]`, which some gateways send: the end where every candidate has said why it ends, else nothing."""
+        """Handle `[DONE]`, which some gateways send. It ends the stream only if every candidate has a finish reason."""
         while self._unfinished and self._unfinished[-1].reason is not None:
             self._unfinished.pop()
         if self._candidates and not self._unfinished:
@@ -105,11 +108,14 @@ class GeminiDecoder:
             self.ended = True
 
     def text(self, text: str) -> None:
-        """A payload that is no JSON at all: an error in plain words."""
+        """Report a payload that is not JSON as an error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """The input ends: the reasons hold now, there is no later one. They take the place of a terminal marker."""
+        """Emit the finish reasons at the end of the input, when they can no longer change.
+
+        They take the place of a terminal marker.
+        """
         self._finish()
         if not any(candidate.ran_on for candidate in self._candidates.values()):
             self._assembler.whole_here()
@@ -156,7 +162,7 @@ class GeminiDecoder:
         notes.tell()
 
     def _start(self, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Anomalies, *, recovered: bool) -> None:
-        """The first chunk: what the response calls itself. A recovered one may not say so."""
+        """Emit the start of the response from the first chunk. After a broken document, the id is not trusted."""
         self._started = True
         created = chunk.get("createTime")
         self._assembler.started(
@@ -167,7 +173,7 @@ class GeminiDecoder:
         )
 
     def _news(self, members: Raw) -> Raw:
-        """Chunk-level members repeat in every chunk; only a first or a changed one is news."""
+        """Return the members that are new or changed. Chunk-level members are repeated in every chunk."""
         known = self._members
         fresh = {key: raw for key, raw in members.items() if known.get(key) != raw}
         for key, raw in fresh.items():
@@ -176,7 +182,10 @@ class GeminiDecoder:
         return fresh
 
     def _candidate(self, item: Mapping[str, Any], path: Path, place: int, notes: Anomalies) -> Candidate:
-        """The candidate that an entry speaks of; a missing index, or one that is none, is the entry's place."""
+        """Return the candidate that an entry addresses.
+
+        If its index is missing or invalid, the entry's position is the index.
+        """
         sent = item.get("index")
         index = integer(sent)
         if index is None or not 0 <= index <= _CANDIDATE_CAP:
@@ -196,7 +205,7 @@ class GeminiDecoder:
         return known
 
     def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Anomalies) -> None:
-        """promptFeedback: a blocked prompt has no candidates, and the blockReason is why there is no answer."""
+        """Handle `promptFeedback`. A blocked prompt has no candidates, so the blockReason is the finish reason."""
         feedback = notes.an_object(chunk, path, "promptFeedback")
         if feedback is None:
             return
@@ -223,12 +232,15 @@ class GeminiDecoder:
 
 
 def _raw(payload: Payload, path: Path) -> str:
-    """The text of a document: of the whole payload, or of one in a list."""
+    """Return the text of a document: the whole payload, or one entry of a list."""
     return (payload.raw(*path) or "null") if path else payload.text
 
 
 def _ends(value: Mapping[str, Any]) -> bool:
-    """It says why the answer ends. Another chunk outside of any event is one of several, a JSON document a line."""
+    """Return whether the value has a finish reason for every candidate, or a block reason.
+
+    Any other chunk outside of an event is one of several, with one JSON document per line.
+    """
     candidates = value.get("candidates")
     if is_array(candidates) and candidates:
         return all(is_object(item) and is_reason(item.get("finishReason")) for item in candidates)
@@ -237,7 +249,10 @@ def _ends(value: Mapping[str, Any]) -> bool:
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
-    """The chunk itself, where a relay put it into an envelope (`{"response": {...}, "traceId": ...}`)."""
+    """Return the chunk and its path, without the envelope that some relays add.
+
+    The envelope is `{"response": {...}, "traceId": ...}`.
+    """
     inner = value.get("response")
     if _USED.isdisjoint(value) and is_object(inner) and not _USED.isdisjoint(inner):
         return inner, (*path, "response")
@@ -247,7 +262,7 @@ def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Pa
 def _find_error(
     payload: Payload, value: Mapping[str, Any], path: Path, event: str, *, used: bool
 ) -> ErrorFields | None:
-    """The error of a payload object, or None."""
+    """Return the error of a payload object, or None."""
     holder: object = value.get("error")
     if holder is not None and not (used and not holder):
         path = (*path, "error")
@@ -259,7 +274,7 @@ def _find_error(
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
-    """A message in words beside its code or status, as gateways write errors without an `error` member."""
+    """Return whether the value is an error without an `error` member: a message with a code or a status."""
     if not _USED.isdisjoint(value):
         return False
     if reports_failure(value):

@@ -1,8 +1,7 @@
-"""The function calls of one candidate: whole ones, and the one whose arguments are being streamed.
+"""Decodes the function calls of one candidate: whole calls, and calls with streamed arguments.
 
-Knows the members of a `functionCall`. A call is over with its part, or, where the part says that it goes on, with the
-first one that does not say so. Which call a part belongs to is settled by that: one goes on at a time, unless their ids
-tell several apart.
+A call ends with its part, or, if the part has `willContinue`, with the first later part without it. Only one call
+continues at a time, unless ids distinguish several.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
 
-_MAX_STEPS = 127  # of a path: one level below what a JSON text may have
+_MAX_STEPS = 127  # maximum length of a path: one less than the maximum depth of JSON text
 
 
 class CallReader:
-    """What the decoder remembers of the calls of one candidate."""
+    """Decodes the calls of one candidate."""
 
     __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial")
 
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
-        self._address: Address | None = None  # of the call that goes on
+        self._address: Address | None = None  # address of the call that continues
         self._partial = PartialArguments()
-        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # that go on as well, by id
+        self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that continue, by id
 
     def read(
         self, payload: Payload, part: Mapping[str, Any], path: Path, place: int, extra: Raw, notes: Anomalies
     ) -> None:
-        """The functionCall of a part. `place`: the part's number in its candidate."""
+        """Decode the functionCall of a part. `place`: the number of the part in its candidate."""
         call = notes.an_object(part, path, "functionCall")
         if call is None:
             return
@@ -71,7 +70,7 @@ class CallReader:
             return
         address = Address(call_id=identity, index=place)
         if not goes_on and not is_array(partial):
-            # Protobuf leaves an empty object out.
+            # Protobuf omits an empty object.
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
             self._assembler.item_closed(self._choice, "call", address, None, None)
             return
@@ -85,7 +84,10 @@ class CallReader:
             self._end()
 
     def finish(self) -> None:
-        """The next part, or the end, says that calls are over; one that was cut inside of a string stays so."""
+        """End the open calls at the next part or at the end.
+
+        A call that was truncated inside a string stays incomplete.
+        """
         going = list(self._others.values())
         self._others = {}
         if self._address is not None:
@@ -94,7 +96,7 @@ class CallReader:
             self._end()
 
     def _set_aside(self) -> None:
-        """A part with another id: the call waits for its own, if it has one, else it is over."""
+        """Set the open call aside for a part with another id. Without an id of its own, the call ends."""
         if self._address is None or self._address.call_id is None:
             self._end()
             return
@@ -102,7 +104,10 @@ class CallReader:
         self._address = None
 
     def _turn_to(self, identity: str | None, name: str | None) -> None:
-        """A part names a call that waits; one that names none means the last one, where no other goes on."""
+        """Continue the call that a part addresses.
+
+        Without id and name, a part continues the last call, if none is open.
+        """
         if identity is not None and identity in self._others:
             self._set_aside()
             self._address, self._partial = self._others.pop(identity)
@@ -138,7 +143,7 @@ class CallReader:
             self._push(address, text, None)
 
     def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-        """The JSON text that one partial argument adds, or None where it cannot be placed."""
+        """Return the JSON text that one partial argument adds, or None if it does not fit."""
         where = piece.get("jsonPath")
         steps = parse_path(notes.clean(where), _MAX_STEPS) if isinstance(where, str) else None
         if steps is None:
@@ -161,7 +166,7 @@ class CallReader:
 
 
 def _arguments(payload: Payload, call: Mapping[str, Any], path: Path) -> str | None:
-    """The text of the arguments as sent; anything but an object goes on as it is, to be judged."""
+    """Return the arguments as sent. Any value except an object is passed on and classified later."""
     value = call.get("args")
     if value is None:
         return None

@@ -1,7 +1,7 @@
-"""One candidate of a Gemini stream: its parts, in order, as wire deltas; its sources, its metadata, its reason.
+"""Decodes one candidate of a Gemini stream: its parts in order, its sources, metadata and finish reason.
 
-Knows every kind of part. Parts have no address on the wire: the texts of neighbouring parts of one kind are one part,
-until something else comes between them or a thought signature ends it. Knows no chunk and no end of the stream.
+Parts have no address on the wire. Adjacent text parts of the same kind are one part, until another part comes between
+them or a thought signature ends it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CUT = frozenset({"length", "content_filter", "error"})
 
 
 class Candidate:
-    """What the decoder remembers of one candidate."""
+    """Decodes the entries of one candidate."""
 
     __slots__ = ("_assembler", "_calls", "_index", "_open", "_out", "_places", "_sources", "_told", "ran_on", "reason")
 
@@ -44,21 +44,21 @@ class Candidate:
         self._out = out
         self._calls = CallReader(index, assembler)
         self._sources = SourceReader(index, assembler)
-        self._places = 0  # how many parts there were
-        self._open: tuple[ItemKind, Address] | None = None  # the text that goes on
+        self._places = 0  # number of parts so far
+        self._open: tuple[ItemKind, Address] | None = None  # the text part that continues
         self._told = False
         self.reason: str | None = None
-        self.ran_on = False  # it said something behind a reason
-        # Also a candidate that never says anything has to end.
+        self.ran_on = False  # there was content after a finish reason
+        # Open every candidate, so that one without output also ends.
         assembler.text(index, "", None)
 
     def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:
-        """One entry of a chunk's `candidates`."""
+        """Decode one entry of a chunk's `candidates`."""
         content = notes.an_object(value, path, "content")
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
         carry: Raw = {}
         if value.get("logprobsResult") is not None:
-            # Of the tokens in this chunk, so it goes with their event.
+            # It describes the tokens in this chunk, so it goes with their event.
             carry["logprobsResult"] = payload.raw(*path, "logprobsResult") or "null"
         if content is not None:
             self._content(payload, content, (*path, "content"), carry, notes, recovered=recovered)
@@ -73,7 +73,7 @@ class Candidate:
             self.take(reason)
 
     def take(self, reason: str) -> None:
-        """A reason: the last one holds, unless an earlier one cut the answer off."""
+        """Store a finish reason. The last one counts, unless an earlier one truncated the response."""
         if self.reason is not None and reason != self.reason:
             self._out.diagnose("finish_repeated", detail=reason)
             if meaning("gemini", self.reason) in _CUT and meaning("gemini", reason) not in _CUT:
@@ -81,7 +81,7 @@ class Candidate:
         self.reason = reason
 
     def finish(self) -> None:
-        """The stream is about to close."""
+        """Emit the finish reason before the stream closes."""
         if self._told:
             return
         self._told = True
@@ -140,7 +140,7 @@ class Candidate:
                 read_tool(self._assembler, self._index, self._place(), kind, payload, part, path, dict(extra), notes)
 
     def _keep(self, payload: Payload, path: Path) -> None:
-        """A part of a kind that nobody knows: a later turn must hand it back."""
+        """Keep a part of unknown type, which a later turn must send back."""
         self._close()
         self._calls.finish()
         self._assembler.kept_unknown(self._index, None, (payload.raw(*path) or "null").encode())
@@ -175,11 +175,11 @@ class Candidate:
                 extra[_SIGNATURE] = json.dumps(signature, ensure_ascii=False)
             self._assembler.part_attributes(self._index, kind, address, "text", None, None, None, as_object(extra))
         if signature:
-            # It signs what came so far: a later turn may not join it with what comes.
+            # It signs the text so far, which a later turn must not join with the text that follows.
             self._close()
 
     def _opened(self, kind: ItemKind, address: Address) -> None:
-        """A part without a text: there is a signature to hand back."""
+        """Open a part without text, for a signature that a later turn must send back."""
         self._assembler.part_opened(self._index, kind, address, _channel(kind), "summary", None, None)
 
     def _close(self) -> None:

@@ -40,7 +40,7 @@ def parse_path(text: str, max_depth: int) -> list[Step] | None:
 
 
 class _Open:
-    """An object or array that is being written; `key` leads to what was written into it last."""
+    """An object or array that is being written. `key` leads to the value that was written into it last."""
 
     __slots__ = ("count", "is_array", "key", "keys")
 
@@ -64,7 +64,7 @@ class PartialArguments:
 
     @property
     def between(self) -> bool:
-        """Whether no leaf is unfinished."""
+        """Whether every leaf so far is complete."""
         return self._string is None and not self._broken
 
     def string(self, steps: list[Step], text: str, *, goes_on: bool) -> str | None:

@@ -1,7 +1,6 @@
-"""The sources of one candidate: its grounding chunks, each told once.
+"""Emits the sources of one candidate, which are its grounding chunks, each once.
 
-Chunks of a stream repeat the grounding metadata, or add to it. Knows the kinds of grounding chunks; the metadata as a
-whole is kept elsewhere.
+The chunks of a stream repeat or extend the grounding metadata. The metadata itself is kept elsewhere.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ _KINDS = ("web", "retrievedContext", "maps", "image")
 
 
 class SourceReader:
-    """What the decoder remembers of the sources of one candidate."""
+    """Decodes the sources of one candidate."""
 
     __slots__ = ("_assembler", "_choice", "_told")
 
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
-        self._told: set[str] = set()  # grounding chunks as sent; the assembler counts what is told
+        self._told: set[str] = set()  # emitted grounding chunks, as sent; the assembler limits their number
 
     def read(self, payload: Payload, candidate: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
-        """The `groundingMetadata.groundingChunks` of a candidate."""
+        """Emit the `groundingMetadata.groundingChunks` of a candidate."""
         grounding = candidate.get("groundingMetadata")
         chunks = grounding.get("groundingChunks") if is_object(grounding) else None
         if not is_array(chunks):
@@ -44,7 +43,7 @@ class SourceReader:
             kind = next((kind for kind in _KINDS if is_object(chunk.get(kind))), None)
             inner: Mapping[str, Any] = {} if kind is None else chunk[kind]
             url, title = _text(inner, "uri", notes), _text(inner, "title", notes)
-            # A web page is its URL and its title; of all else the rest is what it is.
+            # A URL and a title describe a web page; any other kind needs all its members.
             document = None if kind == "web" and url else raw
             self._assembler.source(self._choice, url, title, document, None)
 

@@ -1,6 +1,6 @@
-"""Which members of a GenerateContentResponse are modelled, and what counts as an id, a name, a reason or a usage.
+"""The known members of a GenerateContentResponse, and how ids, names, reasons and usage are read.
 
-Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+The tables are in `_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-
 
 
 def a_reason(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """A finishReason or a blockReason, unless it says nothing."""
+    """Return a finishReason or a blockReason, unless it is empty or a placeholder."""
     reason = notes.a_text(holder, path, key)
     return notes.clean(reason) if is_reason(reason) else None
 
 
 def is_reason(value: object) -> bool:
-    """Whether a member says why something ends."""
+    """Return whether a value is a usable finish reason or block reason."""
     return isinstance(value, str) and bool(value.strip()) and value not in _ABSENT_REASONS
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """The id exactly as sent, a number as it was written, or nothing."""
+    """Return the id exactly as sent, a number as it was written, or None."""
     identity = holder.get("id")
     if identity is None:
         return None
@@ -63,13 +63,13 @@ def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomal
 
 
 def a_word(holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
-    """A string that is no text channel, or None where it is blank."""
+    """Return a string such as a name or an id, or None if it is blank."""
     word = notes.a_text(holder, path, key)
     return notes.clean(word) if word.strip() else None
 
 
 def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
-    """The counts of a usageMetadata object, and the object as sent."""
+    """Return the counts of a usageMetadata object, and the object as sent."""
     usage = read_counts(value, raw, _COUNTS)
     usage.input_tokens = _sum(value, _SUMS["input_tokens"])
     usage.output_tokens = _sum(value, _SUMS["output_tokens"])
@@ -79,26 +79,26 @@ def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
 def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
     numbers = [None if isinstance(value.get(key), str) else integer(value.get(key)) for key in keys]
     present = [number for number in numbers if number is not None]
-    # Like any other number of the usage: one that 64 bits do not hold is none.
+    # As for any other count, a sum that does not fit into 64 bits is absent.
     return integer(sum(present)) if present else None
 
 
 def seconds(text: str) -> int | None:
-    """A createTime (RFC 3339, in UTC as the API writes it) as seconds since 1970."""
+    """Convert a createTime (RFC 3339, in UTC as the API writes it) to seconds since 1970."""
     found = _DATE.fullmatch(text)
     if found is None:
         return None
     year, month, day, hour, minute, second = (int(group) for group in found.groups())
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 60):
         return None
-    # Days since 1970 of a date of the proleptic Gregorian calendar; the year begins in March.
+    # Days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
     year -= month < 3
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
     return ((days * 24 + hour) * 60 + minute) * 60 + second
 
 
 def is_read(path: Path) -> bool:
-    """Whether the decoder looks at the member at `path` of a chunk."""
+    """Return whether the decoder reads the member at `path` of a chunk."""
     key = path[-1]
     match path[:-1]:
         case ():

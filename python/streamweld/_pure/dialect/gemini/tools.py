@@ -1,6 +1,6 @@
-"""What a candidate holds beside texts and function calls: files, code that the model ran, tools of the provider.
+"""Decodes the other parts of a candidate: files, code that the model ran, and tools of the provider.
 
-Knows the members of these parts. A result without an id is that of the call before it.
+A result without an id belongs to the call before it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def read_tool(
     extra: Raw,
     notes: Anomalies,
 ) -> None:
-    """A part of one of the kinds above. `place`: its number in its candidate; `extra`: what else stands in it."""
+    """Decode a part of one of the kinds above.
+
+    `place` is the number of the part in its candidate, `extra` its unknown members.
+    """
     inner = notes.an_object(part, path, kind)
     if inner is None:
         return
@@ -83,7 +86,7 @@ def read_tool(
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
         case _:
-            # functionResponse: a relay ran the function itself.
+            # functionResponse: a relay executed the function itself.
             extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
@@ -92,7 +95,7 @@ def read_tool(
 def _result(
     assembler: Assembler, choice: int, call_id: str | None, output: str, failed: bool, extra: Raw, part: str
 ) -> None:
-    """The result of a call: without an id, of the one before it; `part` is kept where there is none."""
+    """Emit the result of a call. Without an id, it belongs to the call before it; without a call, `part` is kept."""
     call_id = call_id or assembler.last_told(choice)
     if call_id is None:
         assembler.kept_unknown(choice, None, part.encode())

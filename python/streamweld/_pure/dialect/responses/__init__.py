@@ -1,7 +1,7 @@
-"""OpenAI Responses and OpenResponses streams, and whole `response` bodies, to wire deltas.
+"""Decodes OpenAI Responses and OpenResponses streams, and whole `response` bodies, into wire deltas.
 
-Knows the kinds of events and in which order the end of a response counts: its output, usage, then its status. Knows no
-parts, no identity of items and no framing. Every name is in `_spec/dialects.json`.
+Handles the types of events, and the end of a response: its output, usage, then its status. Handles neither framing nor
+the identity of items. Every name is in `_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.output import Output
 
-_REMEMBERED = 64  # members of the response whose first text is kept
-_USUAL = "max_output_tokens"  # why a response is incomplete
+_REMEMBERED = 64  # maximum number of members of the response whose first text is kept
+_USUAL = "max_output_tokens"  # the usual reason why a response is incomplete
 
 
 class ResponsesDecoder:
-    """One stream's decoder. A response has one answer: the choice is always 0."""
+    """Decodes the payloads of one stream. A response has one choice, whose index is 0."""
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         max_index: int | None = config["limits"]["max_tool_index"]
@@ -66,7 +66,7 @@ class ResponsesDecoder:
         self._text = TextReader(assembler)
         self._items = ItemReader(assembler, self._text)
         self._arguments = ArgumentReader(assembler)
-        self._said: Raw | None = None  # what the response first said of itself; None: it has not spoken
+        self._said: Raw | None = None  # members with which the response started; None before the start
         self.ended = False
         self._steps: Mapping[str, Callable[[dict[str, Any], Reader], bool]] = {
             "response.output_item.added": self._items.added,
@@ -86,7 +86,7 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Whether a payload outside of any event is a whole response, or the error in its place."""
+        """Return whether a payload outside of any event is a whole response, or the error in its place."""
         if not is_object(value):
             return False
         if value.get("object") == "response":
@@ -95,12 +95,12 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Whether more whole answers may follow, a line each: a response is told as a whole once."""
+        """Return False: a body contains one whole response, so none can follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a document is an error without the word: a message with its code, or all that there is."""
+        """Return whether a document without `error` is an error: a message with a code, or a message alone."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -108,12 +108,12 @@ class ResponsesDecoder:
             return True
         if value.get("message") is None:
             return False
-        # Elsewhere `type` is the kind of an event, and extensions may have a message, too.
+        # Otherwise `type` is the name of an event, and events of extensions may have a message, too.
         return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there: an error, text, or the end."""
+        """Return whether a document after a broken one contains usable data: an error, text, or the end."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -122,14 +122,14 @@ class ResponsesDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """A heartbeat says nothing, also behind the end."""
+        """Return whether the value is a heartbeat, which is not an anomaly even after the end."""
         if not is_object(value):
             return False
         kind = value.get("type")
         return isinstance(kind, str) and kind in KEEP_ALIVE
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """One payload that is JSON."""
+        """Decode a JSON payload."""
         value = payload.value
         if not is_object(value):
             self._no_object(payload, event)
@@ -148,7 +148,7 @@ class ResponsesDecoder:
         error = _find_error(payload, value, kind, event)
         if error is not None:
             if not value.get("error") and (kind in ERRORS) != (self._out.event_type in ERRORS):
-                self._out.touch("event_name")  # openai-node goes by the name, openai-python by the data
+                self._out.touch("event_name")  # openai-node uses the name, openai-python the data
             self._error(error, payload.text, reader.notes)
             return
         if kind.startswith("response.") and not recovered:
@@ -161,15 +161,16 @@ class ResponsesDecoder:
             self._unknown(payload, event)
 
     def marker(self) -> None:
-        """`[DONE]`: the OpenResponses rule sends it behind the terminal event; without that it says nothing."""
+        """Ignore `[DONE]`: the OpenResponses specification sends it after the terminal event."""
 
     def text(self, text: str) -> None:
-        """A payload that is no JSON at all: an error in plain words."""
+        """Report a payload that is not JSON as an error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """The input ends. `missing_terminal="assume"` reads a stream without a terminal event as ended, but not
-        one that ends while the provider is at work.
+        """Mark the response as truncated if the input ends while the provider is at work.
+
+        `missing_terminal="assume"` treats any other stream without a terminal event as complete.
         """
         if not self.ended and not self._items.ends_with_answer:
             self._assembler.cut()
@@ -181,7 +182,10 @@ class ResponsesDecoder:
         return Reader(payload, notes, self._out, self._max_index, kind, self._tools)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
-        """The tail of a broken event: text, usage and the end. No call, no reasoning and no id comes from there."""
+        """Decode an event after a broken document: text, usage and the end.
+
+        Calls, reasoning and ids are not trusted.
+        """
         if reader.kind in TEXT_DELTAS:
             self._text.recovered(event, reader, Address())
         elif reader.kind in TERMINALS:
@@ -240,7 +244,7 @@ class ResponsesDecoder:
     # The response
 
     def _is_another(self, response: Mapping[str, Any]) -> bool:
-        """Whether a gateway began again under another id (AM10)."""
+        """Return whether a gateway started again under another id (AM10)."""
         identity = response.get("id")
         if not isinstance(identity, str) or not identity.strip():
             return False
@@ -253,7 +257,7 @@ class ResponsesDecoder:
         self._items.begin_again(self._text)
 
     def _body(self, payload: Payload, value: dict[str, Any]) -> None:
-        """A whole response, or how far one has come: what nobody streamed."""
+        """Decode a response that was not streamed, whole or in progress."""
         path: Path = ()
         notes = Anomalies(self._out, self._assembler, payload, path, is_read_of_response)
         reader = Reader(payload, notes, self._out, self._max_index, "", self._tools)
@@ -261,7 +265,7 @@ class ResponsesDecoder:
         self._start(value, path, reader)
         self._output(value, path, reader)
         if not isinstance(status, str):
-            status = "completed"  # a bridge that leaves it out
+            status = "completed"  # some gateways omit it
         if status in STATUSES:
             self._conclude(value, path, reader, status, {})
         else:
@@ -269,7 +273,7 @@ class ResponsesDecoder:
             notes.tell()
 
     def _end(self, event: dict[str, Any], reader: Reader, *, with_output: bool) -> None:
-        """A terminal event. What its response says of itself counts before its name (`response.done`)."""
+        """Handle a terminal event. The status of its response takes precedence over its name (`response.done`)."""
         response = reader.notes.an_object(event, (), "response") or {}
         status = response.get("status")
         if not isinstance(status, str) or status not in STATUSES:
@@ -281,7 +285,7 @@ class ResponsesDecoder:
         self._conclude(response, ("response",), reader, status, reader.rest(event, (), EVENT_FIELDS))
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """The first event that brings a response: what it calls itself. A resumed stream may have none but the last."""
+        """Emit the start from the first event with a response. In a resumed stream, that may be the last event."""
         if self._said is not None:
             return
         members = reader.rest(response, path, RESPONSE_FIELDS)
@@ -311,7 +315,7 @@ class ResponsesDecoder:
             self._assembler.merge_usage(read_counts(usage, reader.payload.raw(*path, "usage"), COUNTS))
 
     def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, beside: Raw) -> None:
-        """The end: usage, what changed about the response, and how it ended."""
+        """Emit usage, changed members of the response, and how it ended."""
         self._usage(response, path, reader)
         said = self._said or {}
         members = {k: raw for k, raw in reader.rest(response, path, RESPONSE_FIELDS).items() if said.get(k) != raw}
@@ -330,7 +334,7 @@ class ResponsesDecoder:
         self._assembler.finish(0, status)
         self._assembler.done()
 
-    # What is no event of a response
+    # Payloads that are not events of a response
 
     def _error(self, error: ErrorFields, text: str, notes: Anomalies | None) -> None:
         self.ended = True
@@ -343,10 +347,10 @@ class ResponsesDecoder:
         value = payload.value
         notes = Anomalies(self._out, self._assembler, payload, (), is_read)
         if is_array(value) and value and is_object(value[0]) and value[0].get("error"):
-            # Some gateways wrap a lone error object into an array.
+            # Some gateways wrap a single error object in an array.
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
-            self._out.touch("event_name")  # an error to openai-node alone
+            self._out.touch("event_name")  # only openai-node treats this as an error
             self._error(read_error(payload, (), value), payload.text, notes)
         else:
             self._unknown(payload, event)
@@ -359,7 +363,10 @@ class ResponsesDecoder:
 
 
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
-    """The error of an event, nested or flat. An event of a response, or of an extension, may speak of another error."""
+    """Return the error of an event, nested or flat.
+
+    An `error` member in an event of a response or of an extension may be about something else.
+    """
     error = value.get("error")
     told = kind in ERRORS or event in ERRORS
     bare = kind in TERMINALS and "response" not in value
@@ -367,20 +374,20 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
         return read_error(payload, ("error",), error)
     if told or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
         found = read_error(payload, (), value)
-        # The name of the event is no kind of error.
+        # The name of an event is not a kind of error.
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
     return read_error(payload, (), value) if ResponsesDecoder.is_complaint(value) else None
 
 
 def _worse(status: str, why: object) -> str:
-    """`incomplete` stands for its usual reason; another one says more than the status."""
+    """Return the reason of an incomplete response in place of its status, unless it is the usual reason."""
     says_more = status == "incomplete" and isinstance(why, str) and why.strip() and why != _USUAL
     return str(why) if says_more else status
 
 
 def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:
-    """What a failed response says about it."""
+    """Return the error of a failed response."""
     error = response.get("error")
     if error:
         return read_error(payload, (*path, "error"), error)

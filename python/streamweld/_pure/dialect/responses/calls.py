@@ -1,6 +1,6 @@
-"""Items that are tool calls, in every type that the API knows: their names, ids and arguments.
+"""Reads items that are tool calls, of every type in the API: their names, ids and arguments.
 
-Knows which members of an item make the arguments. Which call an event speaks of is the assembler's business.
+Lists the members of an item that form the arguments. The assembler decides which call an event addresses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """One call item as the assembler takes it."""
+    """One call item in the form that the assembler takes."""
 
     address: Address
     name: str | None
@@ -32,11 +32,11 @@ class CallItem:
     provider: bool
     custom: bool
     metadata: str | None
-    unfinished: bool  # it says of itself that it is not whole
+    unfinished: bool  # the item's status is `incomplete`
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
-    """The type of a call item, or None. Without a type it is a function call if it has what makes one."""
+    """Return the type of a call item, or None. Without a type, an item with a call id and a name is a function call."""
     kind = item.get("type")
     if isinstance(kind, str) and kind.strip():
         return CALLS.get(kind)
@@ -47,15 +47,15 @@ def call_type(item: Mapping[str, Any]) -> CallType | None:
 def read_call(
     item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, item_id: str | None, index: int | None
 ) -> CallItem:
-    """A call item. `item_id`: what the event beside it says, where the item has no id."""
+    """Read a call item. `item_id`: the id in the event, used if the item has none."""
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
-    # A tool of the client's that has the name of one of the provider's is in the request.
+    # A client's tool may share the name of a provider's tool, but then it is listed in the request.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
     return CallItem(
-        # A call that the provider runs has no id of its own: that of its item pairs it with its result.
+        # A call that the provider runs has no call id: the item id pairs it with its result.
         Address(item_id, item_id if call_id is None and provider else call_id, index),
         name,
         _arguments(item, path, reader, kind),
@@ -67,13 +67,16 @@ def read_call(
 
 
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
-    """`output_item.added`. Members that make a wrapped call are whole at its end: they are no beginning of a text."""
+    """Open a call at `output_item.added`.
+
+    The members of a wrapped call are complete only at its end, so they are not the beginning of its arguments.
+    """
     arguments = None if kind.wrapped or call.arguments in ("", "{}") else call.arguments
     assembler.call_opened(0, call.address, call.name, arguments, call.provider, call.custom, call.metadata)
 
 
 class ArgumentReader:
-    """Events that bring arguments."""
+    """Decodes events with arguments."""
 
     __slots__ = ("_assembler",)
 
@@ -99,13 +102,16 @@ def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallTy
 
 
 def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str) -> str | None:
-    """Argument text as sent; what is no text stands for itself, to be judged."""
+    """Return argument text as sent. Any other value is returned as JSON text and classified later."""
     value = holder.get(member)
     return value if value is None or isinstance(value, str) else reader.payload.raw(*path, member)
 
 
 def _is_hosted(item: Mapping[str, Any]) -> bool:
-    """Shells in a container of the provider's, and tool searches of its own: nobody waits for the client's result."""
+    """Return whether the provider runs the call and supplies its result.
+
+    This applies to shells in a provider's container and to the provider's tool searches.
+    """
     environment = item.get("environment")
     if is_object(environment):
         kind = environment.get("type")

@@ -1,9 +1,9 @@
-"""The position of a part in its item, whatever `content_index` or `summary_index` says.
+"""Finds the position of a part in its item, whatever `content_index` or `summary_index` is sent.
 
 Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for
-two parts, so the number that an event carries is a label: the first part of an item has position 0, the next one
-position 1. A label that is not known yet may still belong to a known part: a delta to the only announced part without
-text, a close to the only part that is not closed. Holds indexes and channels; no text and no part.
+two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next one
+position 1. An unknown label may still belong to a known part: a delta to the only announced part without text, a close
+to the only part that is not closed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Purpose = Literal["open", "delta", "value", "close"]
 _Stage = Literal["opened", "text", "valued", "closed"]
 
 _STAGES: tuple[_Stage, ...] = ("opened", "text", "valued", "closed")
-_REMEMBERED = 4096  # messages, and parts of each
+_REMEMBERED = 4096  # maximum number of messages, and of parts per message
 
-# The stages of the parts that an event with an unknown label may mean, and the stage that an event leads to.
+# The stages of the parts that an event with an unknown label may address, and the stage after an event.
 _MAY_MEAN: dict[Purpose, tuple[_Stage, ...]] = {
     "open": (),
     "delta": ("opened",),
@@ -36,19 +36,19 @@ class _Message:
     __slots__ = ("at_stage", "is_over", "named", "stages", "taken")
 
     def __init__(self) -> None:
-        self.named: dict[tuple[Channel, int], int] = {}  # by what the events call it
-        self.taken: dict[int, Channel | None] = {}  # None: a part of a type that nobody models
+        self.named: dict[tuple[Channel, int], int] = {}  # by channel and label
+        self.taken: dict[int, Channel | None] = {}  # None: a part of unknown type
         self.stages: dict[int, _Stage] = {}
         self.at_stage: dict[tuple[Channel, _Stage], set[int]] = {}
         self.is_over = False  # a part that opens now belongs to another message
 
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
-        """The one part of the channel that an event with an unknown label may mean."""
+        """Return the only part of the channel that an event with an unknown label may address, or None."""
         found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
         return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
 
     def advance(self, place: int, channel: Channel, purpose: Purpose) -> None:
-        """The part at the place gets to the stage that the event leads to; it never gets back to an earlier one."""
+        """Move the part at a position to the stage after the event, but never back to an earlier stage."""
         before, after = self.stages.get(place), _LEADS_TO[purpose]
         if before is not None:
             if _STAGES.index(before) >= _STAGES.index(after):
@@ -59,14 +59,14 @@ class _Message:
 
 
 class ContentIndexes:
-    """The content indexes of one stream."""
+    """Tracks the content indexes of one stream."""
 
     __slots__ = ("_by_id", "_by_index", "_ids")
 
     def __init__(self) -> None:
         self._by_id: dict[str, _Message] = {}
-        self._by_index: dict[int, _Message] = {}  # of which no id is known
-        self._ids: dict[int, str] = {}  # of the others, by index
+        self._by_index: dict[int, _Message] = {}  # messages without a known id
+        self._ids: dict[int, str] = {}  # ids of the other messages, by index
 
     def begin(self, address: Address) -> None:
         """Begin a message: forget any earlier message with its id or index."""
@@ -77,7 +77,10 @@ class ContentIndexes:
             self._ids.pop(address.index, None)
 
     def of(self, address: Address, channel: Channel, purpose: Purpose) -> int | None:
-        """The position of the part that an event means. `open`: a closed part of that label was another one."""
+        """Return the position of the part that an event addresses.
+
+        `open` with the label of a closed part addresses a new part.
+        """
         sent, opens = address.sub, purpose == "open"
         before = self._known(address) if opens else None
         if before is not None and before.is_over:
@@ -99,7 +102,7 @@ class ContentIndexes:
         return place
 
     def skip(self, address: Address) -> None:
-        """Reserve a position for a part whose type is not modelled."""
+        """Reserve a position for a part of unknown type."""
         message = None if address.sub is None else self._message(address)
         if message is not None and len(message.taken) < _REMEMBERED:
             message.taken[len(message.taken)] = None

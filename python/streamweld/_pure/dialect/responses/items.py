@@ -1,7 +1,7 @@
-"""Output items: announced, whole, and told again in the terminal output.
+"""Decodes output items: announced, whole, and repeated in the terminal output.
 
-Knows the item types. Messages and reasoning hold text, calls have a file of their own, results belong to calls, and
-what nobody models is kept as it is for the next turn.
+Messages and reasoning contain text, `calls` reads calls, results belong to calls, and items of unknown type are kept
+unchanged for the next turn.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
     from streamweld._pure.model.delta import ItemKind
 
-_ONCE = 4096  # whole things that are known not to be news
-_TYPES = 4096  # output indexes of which the type is known
-_TYPE = 64  # characters of a type
-_ITEM_DONE = "response.output_item.done"  # as which an item that nobody models is kept, wherever it stood
+_ONCE = 4096  # maximum number of whole values that are remembered as emitted
+_TYPES = 4096  # maximum number of output indexes whose item type is remembered
+_TYPE = 64  # maximum number of characters of a type
+_ITEM_DONE = "response.output_item.done"  # event name of every kept item of unknown type
 _RESULT_FIELDS = frozenset({"call_id", "output"})
 
 
 class ItemReader:
-    """The output items of one stream."""
+    """Decodes the output items of one stream."""
 
     __slots__ = ("_assembler", "_once", "_text", "_types", "ends_with_answer")
 
     def __init__(self, assembler: Assembler, text: TextReader) -> None:
         self._assembler = assembler
         self._text = text
-        self._once: set[int] = set()  # hashes of what was handed on and must not be twice
-        self._types: dict[int, str] = {}  # output index -> type of the item that stood there
-        self.ends_with_answer = True  # the last whole item is one that a response may end with
+        self._once: set[int] = set()  # hashes of values that must be emitted only once
+        self._types: dict[int, str] = {}  # output index -> type of its item
+        self.ends_with_answer = True  # a response may end with the last whole item
 
     def begin_again(self, text: TextReader) -> None:
-        """The answer starts again from nothing: indexes mean other items."""
+        """Forget all items when the response starts again: indexes get new meanings."""
         self._text = text
         self._types.clear()
         self._once.clear()
 
     def added(self, event: Mapping[str, Any], reader: Reader) -> bool:
-        """`response.output_item.added`. False: of a type that nobody models."""
+        """Handle `response.output_item.added`. Return False if the type is unknown."""
         item, item_id, index = self._item(event, reader)
         if item is None:
             return True
@@ -70,13 +70,13 @@ class ItemReader:
         return _is_result(item) and self._result(item, ("item",), reader, item_id)
 
     def done(self, event: Mapping[str, Any], reader: Reader) -> None:
-        """`response.output_item.done`."""
+        """Handle `response.output_item.done`."""
         item, item_id, index = self._item(event, reader)
         if item is not None:
             self._whole(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
-        """The terminal output tells every item again, or for the first time."""
+        """Decode the terminal output, which repeats every item or contains it for the first time."""
         in_line = self._in_line(output)
         for place, item in enumerate(output):
             here = (*path, place)
@@ -94,7 +94,7 @@ class ItemReader:
         return item, address.item_id, address.index
 
     def _in_line(self, output: Sequence[object]) -> bool:
-        """Whether places in the terminal output are the indexes of the stream. Some gateways leave items out."""
+        """Return whether positions in the terminal output are indexes of the stream. Some gateways omit items."""
         types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
 
@@ -139,7 +139,7 @@ class ItemReader:
         again: bool,
     ) -> None:
         if call.unfinished:
-            # It was cut: the end of the response judges it, with what it says about the cut.
+            # The call was truncated. How it ends depends on the incomplete reason of the response.
             self._assembler.call_text(0, call.address, "", call.name, call.metadata)
             self._assembler.call_value(0, call.address, call.arguments)
             return
@@ -151,7 +151,7 @@ class ItemReader:
             self._image(item, path, reader, call)
 
     def _mcp_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
-        """An MCP call brings its own result: the output, or the error in its place."""
+        """Emit the result that an MCP call contains: the output, or the error in its place."""
         failed = item.get("error") is not None
         raw = reader.payload.raw(*path, "error" if failed else "output")
         identity = call.address.call_id
@@ -161,7 +161,7 @@ class ItemReader:
             self._assembler.result(0, identity, raw, failed, None)
 
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
-        """A finished image is a file of the answer; the previews before it are not (they stay `Unknown`)."""
+        """Emit a finished image as a file. The previews before it are not files (they stay `Unknown`)."""
         result = reader.text(item, path, "result")
         if not result or not self._is_news("image", call.address.item_id or "", result):
             return
@@ -175,7 +175,7 @@ class ItemReader:
             self._assembler.file(0, media_type, reader.notes.clean(result), None, metadata)
 
     def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None) -> bool:
-        """What a tool gave, told in the stream. False: nothing pairs it with a call."""
+        """Emit the result of a tool. Return False if it has no id that pairs it with a call."""
         identity = reader.identity(item, path, "call_id") or reader.identity(item, path, "id") or item_id
         if identity is None:
             return False
@@ -187,7 +187,7 @@ class ItemReader:
         return True
 
     def _unmodelled_content(self, item: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """A content part of a type that nobody models does not vanish."""
+        """Emit content parts of unknown type, so that they are not lost."""
         content = item.get("content")
         if not is_array(content):
             return
@@ -205,7 +205,7 @@ class ItemReader:
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
     def _is_news(self, what: str, name: str, value: str) -> bool:
-        """Whether this was not handed on before: the terminal output repeats what was streamed."""
+        """Return whether the value was not emitted before: the terminal output repeats what was streamed."""
         mark = hash((what, name, value))
         if mark in self._once:
             return False
@@ -215,13 +215,13 @@ class ItemReader:
 
 
 def _type_of(item: Mapping[str, Any]) -> str:
-    """The type of an item; "" where it is no word, or too long to be one."""
+    """Return the type of an item, or "" if it is not a string or too long."""
     kind = item.get("type")
     return kind if isinstance(kind, str) and len(kind) <= _TYPE else ""
 
 
 def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
-    """Whether an item holds text."""
+    """Return the kind of an item that contains text, or None."""
     kind = item.get("type")
     if kind == "message":
         return "message"
@@ -233,7 +233,10 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
 
 
 def _is_answer(item: Mapping[str, Any]) -> bool:
-    """Whether it may be the last: behind a thought, a comment, and what the provider did or lists, there is more."""
+    """Return whether a response may end with the item.
+
+    Reasoning, commentary, and the provider's calls and listings are followed by more.
+    """
     kind = item.get("type")
     return not isinstance(kind, str) or (kind in ANSWERS and item.get("phase") != "commentary")
 
@@ -244,7 +247,7 @@ def _is_result(item: Mapping[str, Any]) -> bool:
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
-    """What an item with text says beside it. That it is under way, or whole, its events say already."""
+    """Return the other members of an item with text, without the usual statuses, which its events already report."""
     members = reader.rest(item, path, ITEM_FIELDS)
     if item.get("status") in ("in_progress", "completed"):
         members.pop("status", None)

@@ -1,6 +1,6 @@
-"""How members of a Responses event are read: ids, indexes, texts, addresses, and what nobody models.
+"""Reads the members of a Responses event: ids, indexes, texts, addresses and unknown members.
 
-One `Reader` lives as long as one payload. Knows no kind of event and no item type.
+One `Reader` serves one payload.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.output import Output
 
-_INDEX_HEAD = 64  # characters of an unusable index that are worth repeating
-INDEX_CAP = 2**32 - 1  # what an index can be at all, where no limit is lower
+_INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
+INDEX_CAP = 2**32 - 1  # maximum index if no limit is lower
 
 
 class Reader:
-    """One payload, with what has to be said about it."""
+    """Reads one payload and records its anomalies."""
 
     __slots__ = ("_max_index", "_out", "kind", "notes", "payload", "tools")
 
@@ -34,17 +34,17 @@ class Reader:
     ) -> None:
         self.payload = payload
         self.notes = notes
-        self.kind = kind  # the event's name
-        self.tools = tools  # those of the request, as far as they are known
+        self.kind = kind  # the name of the event
+        self.tools = tools  # tools of the request, as far as they are known
         self._out = out
         self._max_index = max_index
 
     def touch(self, why: str) -> None:
-        """Readers of the dialect would not read the event so: a word of the code `rewritten`."""
+        """Record why official clients would read the event differently, with a word of the code `rewritten`."""
         self._out.touch(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """An id exactly as sent; blank is absent, and so is what says so in words."""
+        """Return an id exactly as sent, or None if it is blank or a placeholder."""
         value = holder.get(key)
         if value is None:
             return None
@@ -55,12 +55,12 @@ class Reader:
         return None
 
     def name(self, holder: Mapping[str, Any], path: Path) -> str | None:
-        """A tool's name as sent; blank is absent."""
+        """Return a tool's name as sent, or None if it is blank."""
         value = self.notes.a_text(holder, path, "name")
         return self.notes.clean(value) if value.strip() else None
 
     def _index(self, event: Mapping[str, Any], key: str, most: int) -> int | None:
-        """An index; what cannot be one is absent, and never addresses anything."""
+        """Return an index. An unusable index is absent and never addresses anything."""
         value = event.get(key)
         if value is None:
             return None
@@ -71,7 +71,7 @@ class Reader:
         return None
 
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """A text as sent, or None. A surrogate at its edge may find its other half in the next delta."""
+        """Return a text as sent, or None. Half of a surrogate pair at its end may be completed by the next delta."""
         value = holder.get(key)
         if value is None or isinstance(value, str):
             return value
@@ -79,7 +79,7 @@ class Reader:
         return None
 
     def address(self, event: Mapping[str, Any], place: str | None = None) -> Address:
-        """Whom an event speaks of."""
+        """Return the address that an event refers to."""
         return Address(
             self.identity(event, (), "item_id"),
             self.identity(event, (), "call_id"),
@@ -88,7 +88,7 @@ class Reader:
         )
 
     def rest(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:
-        """The members nobody models, as sent; null and `[]` (an empty `logprobs` in every delta) say nothing."""
+        """Return the unknown members as sent, without null and `[]` (an empty `logprobs` in every delta)."""
         if modelled.issuperset(holder):
             return {}
         left = {key for key in holder.keys() - modelled if holder[key] is not None and holder[key] != []}
@@ -97,5 +97,5 @@ class Reader:
         return {key: raw for key, raw in self.payload.members(*path).items() if key in left}
 
     def metadata(self, event: Mapping[str, Any]) -> str | None:
-        """What an event says beyond its content."""
+        """Return the metadata of an event."""
         return as_object(self.rest(event, (), EVENT_FIELDS))

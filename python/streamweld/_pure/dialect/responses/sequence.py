@@ -1,8 +1,7 @@
-"""Tells an event that was sent again from one that only has the same number.
+"""Distinguishes a repeated event from one that only has the same `sequence_number`.
 
-A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the number
-repeats nothing. So an exact duplicate is dropped as long as no number was ever seen with two contents. Knows no member
-but that one.
+A stream that is resumed or replayed repeats events with their numbers; a gateway that hard-codes the number repeats
+nothing. Exact duplicates are therefore dropped until a number was seen with two contents.
 """
 
 from __future__ import annotations
@@ -13,25 +12,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
-# A number and a hash each. A replay that reaches further back than this is read as new events, which the ids of items
-# and the terminal output still reconcile.
+# Number of remembered events. A replay from further back is read as new events, which the ids of items and the terminal
+# output still reconcile.
 WINDOW = 16_384
 
 
 class Sequence:
-    """The numbers of one stream, as long as they can be trusted."""
+    """The sequence numbers of one stream, as long as they can be trusted."""
 
     __slots__ = ("_order", "_out", "_said", "_seen", "_trusted")
 
     def __init__(self, out: Output) -> None:
         self._out = out
         self._seen: dict[int, int] = {}  # number -> hash of the payload
-        self._order: deque[int] = deque()  # the numbers, as they came
+        self._order: deque[int] = deque()  # numbers in order of arrival
         self._trusted = True
         self._said = False
 
     def is_replayed(self, number: object, text: str) -> bool:
-        """Whether this very event was there before. What is no integer is no number, and says nothing."""
+        """Return whether the same event came before. A number that is not an integer is ignored."""
         if type(number) is not int:
             return False
         self._out.sequence = number

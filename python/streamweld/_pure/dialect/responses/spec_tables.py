@@ -1,6 +1,6 @@
-"""What the Responses dialect calls things: the tables of `_spec/dialects.json`, in the shape that the readers ask them.
+"""The names of the Responses dialect: the tables of `_spec/dialects.json` in the form that the decoder needs.
 
-Knows names only. No reader keeps a name of its own, so that both backends read the same ones.
+No other module defines names, so that both backends read the same ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FACTS: Mapping[str, Any] = DIALECTS["responses"]
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """What a piece of text is: the kind of its item, its channel, and which reasoning."""
+    """The classification of a piece of text: kind of item, channel, and kind of reasoning."""
 
     item: ItemKind
     channel: Channel
@@ -33,7 +33,7 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """An event that brings text. `place`: its index inside of the item; `member`: where the text stands."""
+    """An event with text. `place`: the index of the part within the item; `member`: the member with the text."""
 
     sort: Sort
     place: str
@@ -42,15 +42,15 @@ class TextEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallType:
-    """A type of item that is a call. `name`: the tool's, where it is that of the type."""
+    """A type of item that is a call. `name`: the tool's name, if the type determines it."""
 
     type: str
     name: str | None
-    members: tuple[str, ...]  # of the item, which make the arguments
+    members: tuple[str, ...]  # members of the item that form the arguments
     wrapped: bool  # the arguments are an object of these members
     custom: bool  # free-form text
     provider: bool  # run by the provider
-    modelled: frozenset[str]  # what of the item is no metadata
+    modelled: frozenset[str]  # members of the item that are not metadata
 
 
 TEXT = Sort("message", "text", "raw")
@@ -73,7 +73,7 @@ CONTENT = {name: (_SORTS[sort], str(member)) for name, (sort, member) in _FACTS[
 ARGUMENT_DELTAS: Mapping[str, str] = _FACTS["argument_deltas"]
 ARGUMENT_VALUES: Mapping[str, str] = _FACTS["argument_values"]
 PROVIDER_TOOLS = frozenset[str](_FACTS["provider_tools"])  # free-form tools that the provider runs (xAI)
-ANSWERS = frozenset[str](_FACTS["answers"])  # items with which a response may end, beside calls of the client
+ANSWERS = frozenset[str](_FACTS["answers"])  # items with which a response may end, in addition to calls of the client
 RESULTS = frozenset[str](_FACTS["result_types"])
 ABSENT_IDS = frozenset[str](_FACTS["absent_ids"])
 
@@ -95,7 +95,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         wrapped=name in _FACTS["wrapped_calls"],
         custom=name in _FACTS["custom_calls"],
         provider=name in _FACTS["provider_calls"],
-        # What the call is has to survive where it is no plain function call: a later turn hands the item back.
+        # Except for a plain function call, the type is kept, because a later turn sends the item back.
         modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
     )
 
@@ -104,14 +104,14 @@ CALLS = {name: _call_type(name, members) for name, members in _FACTS["call_types
 
 
 def is_read(path: Path) -> bool:
-    """Whether the decoder looks at the member at `path` of an event."""
+    """Return whether the decoder reads the member at `path` of an event."""
     if path[0] == "response" and len(path) > 1:
         return is_read_of_response(path[1:])
     return _is_read(path, EVENT_FIELDS)
 
 
 def is_read_of_response(path: Path) -> bool:
-    """The same for a whole response."""
+    """Return whether the decoder reads the member at `path` of a whole response."""
     if path[:1] == ("output",) and len(path) > 2:
         return _is_read(("item", *path[2:]), EVENT_FIELDS)
     return _is_read(path, RESPONSE_FIELDS)

@@ -1,6 +1,6 @@
-"""Text of every kind in a Responses stream: deltas, their closing values, content parts, summaries, annotations.
+"""Decodes the text of a Responses stream: deltas, their final values, content parts, summaries, annotations.
 
-Knows where in an event a text stands. Which part it belongs to is the assembler's business.
+Finds the text in an event. The assembler decides which part it belongs to.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
     from streamweld._pure.model.delta import Address
 
-_REMEMBERED = 4096  # items of which it is known how many annotations came, and which parts are closed
+_REMEMBERED = 4096  # maximum number of items whose annotations and closed parts are remembered
 
-_DELTA_MEMBERS = ("text", "content", "delta", "refusal")  # where the text stands in a delta that is an object
+_DELTA_MEMBERS = ("text", "content", "delta", "refusal")  # members with the text of a delta that is an object
 
 _Key = int | str | None
-_Part = str | dict[str, Any]  # some bridges write the text alone
+_Part = str | dict[str, Any]  # some gateways send only the text
 
 
 class TextReader:
-    """The texts of one stream."""
+    """Decodes the texts of one stream."""
 
     __slots__ = (
         "_annotated",
@@ -49,19 +49,19 @@ class TextReader:
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._annotated: dict[_Key, dict[int | None, int]] = {}  # how many annotations of each part have come
-        self._closed: dict[_Key, set[int | None]] = {}  # parts that take none any more
-        # What the last announced message says beside its content (`phase`): its parts carry it.
+        self._annotated: dict[_Key, dict[int | None, int]] = {}  # number of annotations of each part so far
+        self._closed: dict[_Key, set[int | None]] = {}  # parts that are closed
+        # Other members of the last announced message (`phase`), which its parts carry.
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
-        self._places = ContentIndexes()  # of `content_index`
+        self._places = ContentIndexes()  # positions by `content_index`
         self._summary_places = ContentIndexes()
 
-    # Events of their own
+    # Text events
 
     def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
-        """`response.output_text.delta` and its kin."""
+        """Handle `response.output_text.delta` and similar events."""
         facts = TEXT_DELTAS[reader.kind]
         sort = facts.sort
         text = _delta_text(event, facts.member, reader)
@@ -69,7 +69,7 @@ class TextReader:
             return
         address = self._placed(reader.address(event, facts.place), reader, sort, "delta")
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
-            # No event opened the part, and the deltas of a message say nothing of it.
+            # No event opened the part, and the deltas of a message do not carry its members.
             self._carried = True
             told = as_object(self._members)
             self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, told)
@@ -77,14 +77,17 @@ class TextReader:
         self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
 
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
-        """A delta behind a broken document: its text, and no id of it."""
+        """Emit the text of a delta after a broken document. Its ids are not trusted."""
         sort = TEXT_DELTAS[reader.kind].sort
         text = _delta_text(event, "delta", reader)
         if text and sort.item == "message":
             self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, None)
 
     def value(self, event: Mapping[str, Any], reader: Reader) -> None:
-        """`response.output_text.done` and its kin: the whole text. The part closes with its content part or item."""
+        """Handle `response.output_text.done` and similar events, which contain the whole text.
+
+        The part closes with its content part or item.
+        """
         facts = TEXT_VALUES[reader.kind]
         sort = facts.sort
         address = self._placed(reader.address(event, facts.place), reader, sort, "value")
@@ -95,7 +98,7 @@ class TextReader:
             self._assembler.part_attributes(0, sort.item, address, sort.channel, None, None, None, metadata)
 
     def part(self, event: Mapping[str, Any], reader: Reader, *, summary: bool, closes: bool) -> bool:
-        """`content_part` and `reasoning_summary_part`, added and done. False: it is of a type that nobody models."""
+        """Handle `content_part` and `reasoning_summary_part`, added and done. Return False if the type is unknown."""
         part = reader.notes.an_object(event, (), "part")
         if part is None:
             return True
@@ -123,7 +126,7 @@ class TextReader:
         return True
 
     def annotation(self, event: Mapping[str, Any], reader: Reader) -> None:
-        """`response.output_text.annotation.added`."""
+        """Handle `response.output_text.annotation.added`."""
         if event.get("annotation") is None:
             return
         sort, _ = CONTENT["output_text"]
@@ -133,11 +136,11 @@ class TextReader:
         self._count(address, 1)
 
     def _placed(self, sent: Address, reader: Reader, sort: Sort, purpose: Purpose) -> Address:
-        """The address of the part that an event means, by its position."""
+        """Return an event's address, with the position of its part as the index."""
         place = self._places_of(sort).of(sent, sort.channel, purpose)
         if place == sent.sub:
             return sent
-        reader.touch("index_taken")  # readers keep the parts of an item in a list
+        reader.touch("index_taken")  # clients keep the parts of an item in a list
         return replace(sent, sub=place)
 
     def _places_of(self, sort: Sort) -> ContentIndexes:
@@ -146,7 +149,7 @@ class TextReader:
     # The content of an item
 
     def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
-        """What the announcement of an item carries already. `members`: what it says beside its content."""
+        """Emit the content in the announcement of an item. `members`: its other members."""
         self._members = members
         self._carried = not members
         key = self._members_of = _key(address)
@@ -166,10 +169,10 @@ class TextReader:
     def close_content(
         self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
     ) -> Raw:
-        """The content of a whole item. `again`: in the terminal output, which only repeats.
+        """Emit the content of a whole item. `again`: it is in the terminal output, which only repeats.
 
-        Gives back what of the members beside it was not told at its opening. Where nobody announced a message, its
-        first part carries them.
+        Returns those of the other members that were not emitted when the item was opened. If a message was not
+        announced, its first part carries them.
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []
@@ -195,13 +198,13 @@ class TextReader:
         return {key: raw for key, raw in members.items() if known.get(key) != raw}
 
     def _annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, sort: Sort) -> None:
-        """A list of annotations that repeats those that came one by one, and maybe brings more."""
+        """Emit those annotations of a list that did not already come separately."""
         raw = self._new_annotations(part, path, reader, address)
         if raw is not None:
             self._assembler.part_attributes(0, sort.item, address, sort.channel, raw, None, None, None)
 
     def _new_annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> str | None:
-        """What of the list of annotations did not come before, as an array."""
+        """Return the new annotations of a list as a JSON array, or None."""
         listed = part.get("annotations")
         if not is_array(listed):
             if listed is not None:
@@ -237,7 +240,7 @@ def _key(address: Address) -> _Key:
 
 
 def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None, str]:
-    """What a content part is, and where its text stands. None: a type that nobody models."""
+    """Return the classification of a content part and the member with its text, or None for an unknown type."""
     kind = part.get("type")
     if not isinstance(kind, str):
         kind = "output_text"
@@ -248,7 +251,7 @@ def _sorted(part: Mapping[str, Any], default: Sort | None) -> tuple[Sort | None,
 
 
 def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[Sort, _Part, Path, int]]:
-    """Every part of an item that holds text: what it is, the part, where it stands, its place."""
+    """Yield every part of an item that contains text: classification, part, path, position."""
     reasons = item.get("type") == "reasoning"
     plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
     for member, sort in plain.items():
@@ -265,7 +268,7 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
                 if kind is None or (member == "summary" and isinstance(kind, str)):
                     yield sort, part, here, place
                 elif isinstance(kind, str) and kind in CONTENT:
-                    # Text inside of a reasoning item is reasoning, whatever its part calls itself.
+                    # Text in a reasoning item is reasoning, whatever the type of its part.
                     own = CONTENT[kind][0]
                     yield (sort if reasons and own.item == "message" else own), part, here, place
                 elif not isinstance(kind, str):
@@ -275,7 +278,7 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
 
 
 def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:
-    """The text of a delta; where an object stands in its place, the text in that."""
+    """Return the text of a delta. If the member is an object, return the text inside it."""
     inner = event.get(member)
     if is_object(inner):
         reader.notes.shape((member,))

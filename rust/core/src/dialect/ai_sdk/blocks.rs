@@ -1,8 +1,9 @@
-//! Text and reasoning of an AI SDK stream: start, deltas and end, paired by an id that lives as long as the step.
+//! Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid for a
+//! step.
 //!
-//! Provider-level parts and UI message chunks tell them alike. Providers number blocks, so that `0` comes again in the next
-//! step. What providers hang on any of the three (`anthropic.signature` comes on an empty delta, `openai.itemId` and
-//! `reasoningEncryptedContent` on start and end) belongs to the whole part. Knows no tools and no types.
+//! Provider-level parts and UI message chunks have the same form. Providers number blocks, so the id `0` is reused in
+//! the next step. Provider metadata on any of the three belongs to the whole part: `anthropic.signature` comes on an
+//! empty delta, `openai.itemId` and `reasoningEncryptedContent` come on start and end.
 
 use crate::dialect::ai_sdk::part::Provider;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -17,14 +18,14 @@ use crate::model::delta::PartAttributes;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Which of the channels a part belongs to.
+/// The channel of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
     Text,
     Reasoning,
 }
 
-/// Whom one part speaks of, and what the provider says with it.
+/// The address of a block, and its provider metadata.
 #[derive(Debug)]
 struct Block<'a> {
     holds: Holds,
@@ -56,7 +57,7 @@ impl Block<'_> {
         self.provider.metadata.as_deref()
     }
 
-    /// What a later turn must hand back.
+    /// Emits the attributes that a later turn must send back.
     fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> Step {
         let mut attributes = PartAttributes {
             metadata,
@@ -77,15 +78,15 @@ impl Block<'_> {
     }
 }
 
-/// Hands the text and reasoning parts of one stream on.
+/// Decodes the text and reasoning blocks of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct BlockReader {
-    /// Ids of open reasoning parts that hold nothing to read.
+    /// Ids of open reasoning blocks without readable text.
     redacted: HashSet<String>,
 }
 
 impl BlockReader {
-    /// The ids may come again.
+    /// Forgets all ids, which may be reused in the next step.
     pub(crate) fn forget(&mut self) {
         self.redacted.clear();
     }
@@ -105,7 +106,7 @@ impl BlockReader {
         block.attributes(wire, None)
     }
 
-    /// `spellings`: the names under which the text may come.
+    /// Emits a delta. `spellings`: possible names of the text member.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -122,7 +123,7 @@ impl BlockReader {
         block.attributes(wire, block.metadata())
     }
 
-    /// A delta that has nothing but its id and its text.
+    /// Emits a delta that contains only its id and its text.
     pub(crate) fn piece(
         &self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,4 +1,4 @@
-//! The two streams of Vercel's AI SDK (model stream parts and UI message chunks) and what both share.
+//! The two stream formats of Vercel's AI SDK (model stream parts and UI message chunks), and their shared code.
 
 pub(crate) mod blocks;
 pub(crate) mod part;

@@ -1,8 +1,8 @@
-//! One typed object of an AI SDK stream, read: its ids, texts and flags, and what hangs on it under `providerMetadata`.
+//! Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 //!
-//! Provider-level parts and UI message chunks are different protocols, but both are objects with a `type`, and both pass
-//! on `providerMetadata`: an object per provider, each with members of its own. Knows these shapes. Knows no type, no
-//! order of types and no events; which members a type has is the dialect's table (`_spec/dialects.json`).
+//! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
+//! both pass on `providerMetadata`: an object per provider, each with members of its own. `_spec/dialects.json` lists
+//! the known members of each type.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -35,34 +35,34 @@ use std::collections::HashSet;
 
 const PROVIDER: &str = "providerMetadata";
 const COMMON: [&str; 2] = ["type", PROVIDER];
-/// Up to so many members are compared one with the other.
+/// Maximum number of members that are compared pairwise.
 const FEW: usize = 16;
 
-/// What the file says of one dialect.
+/// The entries of one dialect in `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// By name.
+    /// Sorted by name.
     types: Vec<Type>,
     nothing: Type,
-    /// A key that stands twice is told.
+    /// Keys whose duplicates are reported.
     read: HashSet<&'static str>,
     hand_back: HandBack,
     dialect: &'static str,
     pub(crate) counts: Counts,
 }
 
-/// What the file says of one type.
+/// The entries of one type in `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Type {
     name: &'static str,
     modelled: Vec<&'static str>,
-    /// It comes before, between and behind the content.
+    /// True if the type comes before, between or after the content.
     pub(crate) frames: bool,
-    /// It counts where it stands behind a broken document, too.
+    /// True if the type is also used after a broken document.
     pub(crate) recovered: bool,
 }
 
-/// Where providers keep what a later turn needs.
+/// Members in which providers keep what a later turn needs.
 #[derive(Debug)]
 struct HandBack {
     item_id: Vec<&'static str>,
@@ -71,7 +71,7 @@ struct HandBack {
     redacted_content: Vec<&'static str>,
 }
 
-/// The texts of a list in the file.
+/// Returns the strings of a JSON list.
 pub(crate) fn words(list: Option<&'static Value>) -> Vec<&'static str> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str).collect()
@@ -123,7 +123,7 @@ impl Schema {
         found.unwrap_or(&self.nothing)
     }
 
-    /// What the table makes of a finish reason.
+    /// Returns the meaning of a finish reason according to the dialect's table.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         meaning(self.dialect, raw)
     }
@@ -135,12 +135,12 @@ fn modelled(list: Option<&'static Value>) -> Vec<&'static str> {
     out
 }
 
-/// What the provider says of a part, beside its content.
+/// Metadata of a part, apart from its content.
 #[derive(Debug, Default)]
 pub(crate) struct Provider<'a> {
-    /// The members of `providerMetadata` and those that nobody models, as one JSON object.
+    /// The members of `providerMetadata` and the unknown members of the part, as one JSON object.
     pub(crate) metadata: Option<String>,
-    /// Of the output item in the provider's own API.
+    /// Id of the output item in the provider's own API.
     pub(crate) item_id: Option<Cow<'a, str>>,
     pub(crate) signature: Option<Cow<'a, str>>,
     pub(crate) encrypted_content: Option<Cow<'a, str>>,
@@ -163,7 +163,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.object.get(key)
     }
 
-    /// A member, unless it is null.
+    /// Returns a member, unless it is null.
     pub(crate) fn present(&self, key: &str) -> Slot<'a> {
         self.object.present(key)
     }
@@ -173,20 +173,20 @@ impl<'a> TypedPart<'_, 'a> {
         self.notes.shape(raw, Pointer::ROOT.member(key));
     }
 
-    /// A string that is no text channel: no surrogate stays alone in it.
+    /// Replaces lone surrogates in a text that no later text can complete, and records that there were any.
     pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
         text
     }
 
-    /// The text of a string that is not blank.
+    /// Returns the text of a string that is not blank.
     pub(crate) fn said(&mut self, slot: Slot<'a>) -> Option<Cow<'a, str>> {
         let text = text(slot?).filter(|text| !is_blank(text))?;
         Some(self.clean(text))
     }
 
-    /// The first id that is there: a text that is not blank, as sent, or a number as it was written.
+    /// Returns the first id that is present: a text that is not blank, as sent, or a number as it was written.
     pub(crate) fn identity(&mut self, keys: &[&str]) -> Option<Cow<'a, str>> {
         for key in keys {
             let Some(raw) = self.present(key) else {
@@ -204,7 +204,7 @@ impl<'a> TypedPart<'_, 'a> {
         None
     }
 
-    /// A text that is no channel of the answer (a name, a title, a URL); blank is absent.
+    /// Returns a descriptive text (a name, a title, a URL), unless it is blank.
     pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::String {
@@ -213,7 +213,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.said(Some(raw))
     }
 
-    /// The first text that is there under one of the spellings. It may hold halves of surrogate pairs.
+    /// Returns the text of the first of these members that is present. It may contain halves of surrogate pairs.
     pub(crate) fn text(&mut self, keys: &[&str]) -> Text<'a> {
         let found = keys.iter().find_map(|key| Some((key, self.present(key)?)));
         let Some((key, raw)) = found else {
@@ -235,13 +235,13 @@ impl<'a> TypedPart<'_, 'a> {
         raw.kind == Kind::True
     }
 
-    /// The JSON text of the first of these members that is there, null aside.
+    /// Returns the JSON text of the first of these members that is present and not null.
     pub(crate) fn json(&self, keys: &[&str]) -> Option<&'a str> {
         let mut found = keys.iter().filter_map(|key| self.present(key));
         Some(found.next()?.text)
     }
 
-    /// The member if it is an object.
+    /// Returns the member if it is an object. Records a value of any other type.
     pub(crate) fn an_object(&mut self, key: &str) -> Option<Raw<'a>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::Object {
@@ -251,15 +251,15 @@ impl<'a> TypedPart<'_, 'a> {
         Some(raw)
     }
 
-    /// Arguments: a text that holds JSON, or the JSON value itself, which is its text on the wire.
+    /// Returns arguments: a string that contains JSON, or the raw text of a JSON value.
     ///
-    /// Providers send text, a parsed value is what `streamText` and the UI protocol pass on.
+    /// Providers send a string; `streamText` and the UI protocol pass on a parsed value.
     pub(crate) fn document(&self, key: &str) -> Option<Text<'a>> {
         let raw = self.present(key)?;
         Some(text(raw).unwrap_or(Text::plain(raw.text)))
     }
 
-    /// What hangs on the part: `providerMetadata`, and the members that nobody models.
+    /// Returns the metadata of the part: its `providerMetadata` and its unknown members.
     pub(crate) fn provider(&mut self) -> Provider<'a> {
         let sent = self.present(PROVIDER);
         let object = sent.filter(|raw| raw.kind == Kind::Object);
@@ -292,12 +292,12 @@ impl<'a> TypedPart<'_, 'a> {
         }
     }
 
-    /// The same as one JSON object.
+    /// Returns the metadata as one JSON object.
     pub(crate) fn metadata(&mut self) -> Option<String> {
         self.provider().metadata
     }
 
-    /// The same, with a member of the reader's own.
+    /// Returns the metadata with an additional member, if `raw` is given.
     pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
         let known = self.metadata();
         let Some(raw) = raw else {
@@ -316,7 +316,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(out)
     }
 
-    /// The same for parts that frame the others: their empty lists and objects say nothing.
+    /// Returns the metadata of a part around the content. Without `providerMetadata`, empty lists and objects are
+    /// dropped.
     pub(crate) fn worth_keeping(&mut self) -> Option<String> {
         if self
             .get(PROVIDER)
@@ -330,7 +331,7 @@ impl<'a> TypedPart<'_, 'a> {
         left.text()
     }
 
-    /// The members that are not modelled, except null ones.
+    /// Returns the unknown members that are not null.
     fn left(&self) -> ExtraFields<'a> {
         let known = |member: &Member<'_>| {
             let mut names = self.of_type.modelled.iter();
@@ -344,7 +345,8 @@ impl<'a> TypedPart<'_, 'a> {
         ExtraFields::of(&rest.copied().collect::<Vec<_>>())
     }
 
-    /// The first provider that has it: one stream has one provider, but relays add namespaces of their own.
+    /// Returns the first non-empty text under these keys of any provider. A stream has one provider, but relays add
+    /// namespaces of their own.
     fn first(&mut self, providers: &[Vec<Member<'a>>], keys: &[&str]) -> Option<Cow<'a, str>> {
         let mut texts = providers.iter().flat_map(|inner| {
             let texts = keys.iter().filter_map(|key| text(find(inner, key)?));
@@ -355,7 +357,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 }
 
-/// What is to be said of a payload before it is read: wide integers, and keys that stand twice.
+/// Reports the wide integers and duplicate keys of a payload, before it is read.
 pub(crate) fn tell_document(
     wire: &mut DecodeContext<'_, '_>,
     object: &Object<'_>,
@@ -394,20 +396,21 @@ fn same_key(one: &Member<'_>, other: &Member<'_>) -> bool {
     one.key.raw == other.key.raw
 }
 
-/// The members of an object, each key once: where it stood first, what it said last.
+/// Returns the members with each key once: at its first position, with its last value.
 pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
     let mut out = ExtraFields::default();
     members.iter().for_each(|member| out.add(*member));
     out.members
 }
 
-/// Whether a document behind a broken one brings what may be taken from there.
+/// Returns true if a document after a broken one contains usable data.
 pub(crate) fn is_of_use(object: &Object<'_>, schema: &Schema) -> bool {
     let kind = object.string("type");
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || is_complaint(object)
 }
 
-/// Whether an object without a type is an error: one by name, or a message with its code.
+/// Returns true if an object is an error: it has an `error` member or a message with a code, or it has no type and
+/// reports a failure.
 pub(crate) fn is_complaint(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
     has("error")
@@ -415,14 +418,14 @@ pub(crate) fn is_complaint(object: &Object<'_>) -> bool {
         || (!is_typed(object) && reports_failure(&object.members))
 }
 
-/// Whether the object has a type.
+/// Returns true if the object has a type.
 pub(crate) fn is_typed(object: &Object<'_>) -> bool {
     object
         .get("type")
         .is_some_and(|raw| raw.kind == Kind::String)
 }
 
-/// The error that an object is as a whole.
+/// Reads an object that is an error as a whole.
 pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     UpstreamErrorFields::of_members(&object.members, object.raw)
 }
@@ -434,7 +437,7 @@ pub(crate) fn write_member(out: &mut String, key: &str, raw: &str) {
     out.push_str(raw);
 }
 
-/// Chosen members of an object as an object, in the order in which they are asked for; `None` where there is none.
+/// Returns the chosen members as a JSON object, in the order of `keys`, or `None` if none is present.
 pub(crate) fn chosen(object: &Object<'_>, keys: &[&str]) -> Option<String> {
     let mut out = String::new();
     for key in keys {
@@ -450,19 +453,19 @@ pub(crate) fn chosen(object: &Object<'_>, keys: &[&str]) -> Option<String> {
     Some(out)
 }
 
-/// The media type and the base64 text of a data URL, or `None` where it is none.
+/// Returns the media type and the base64 text of a data URL, or `None` for any other URL.
 pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
     Some((kind.strip_suffix(";base64")?, data))
 }
 
 fn is_blank(text: &Text<'_>) -> bool {
-    // What Python takes for white space: four separators beside those of Unicode.
+    // Python treats four separators as white space that Unicode does not.
     let blank = |c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}');
     text.lead_low.is_none() && text.tail_high.is_none() && text.body.chars().all(blank)
 }
 
-/// The value of a slot that is a string with something in it.
+/// Returns the text of a slot that is a string and not empty.
 pub(crate) fn filled<'a>(slot: Slot<'a>) -> Option<Text<'a>> {
     present(slot).and_then(text).filter(|text| !text.is_empty())
 }

@@ -1,6 +1,6 @@
-//! A delta of an AI SDK stream that says nothing but whose it is and its text: what most payloads are, read in one pass.
+//! Fast path for an AI SDK delta that contains only its type, id and text, as most payloads do.
 //!
-//! Everything else goes the careful way (`part`), which would come to the same. Knows no type and no events.
+//! Anything else is left to `part`, which would produce the same result.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -8,7 +8,7 @@ use crate::json::Text;
 use crate::json::members::Object;
 use crate::json::members::text;
 
-/// Such a delta, and under which names its members came.
+/// A plain delta, and the names of its members.
 #[derive(Debug)]
 pub(crate) struct PlainDelta<'a> {
     pub(crate) kind: &'a str,
@@ -19,7 +19,7 @@ pub(crate) struct PlainDelta<'a> {
 }
 
 impl<'a> PlainDelta<'a> {
-    /// `None` where there is more to read, or anything is odd.
+    /// Reads a plain delta. Returns `None` if there is more to read or anything is unusual.
     pub(crate) fn of(object: &Object<'a>) -> Option<PlainDelta<'a>> {
         if object.members.len() != 3 || object.wide_integer {
             return None;
@@ -38,7 +38,7 @@ impl<'a> PlainDelta<'a> {
             };
             *slot = Some((key, member.raw));
         }
-        // Three members and three slots: none came twice.
+        // Three members fill three slots, so no key is duplicated.
         let ((_, kind), (id_key, id), (text_key, said)) = (kind?, id?, said?);
         let text = text(said).filter(|text| !text.is_empty())?;
         Some(PlainDelta {
@@ -51,7 +51,7 @@ impl<'a> PlainDelta<'a> {
     }
 }
 
-/// A string without escapes that begins with a sign, so that it is not blank.
+/// Returns a string without escapes whose first character is visible, so that it is not blank.
 fn plain(raw: Raw<'_>) -> Option<&str> {
     let inner = raw.text.get(1..raw.text.len().saturating_sub(1))?;
     let (first, rest) = inner.as_bytes().split_first()?;

@@ -1,6 +1,6 @@
-//! What one content block says of itself: where it opens, and where a whole message tells it again.
+//! Decodes one content block, where it opens or where a whole message repeats it.
 //!
-//! Knows every kind of block. Remembers nothing.
+//! Handles every type of block. Has no state.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -29,14 +29,14 @@ use crate::model::delta::PartAt;
 use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 
-/// One block, or one delta of it, as it stands in a payload.
+/// One block, or one delta of it, in a payload.
 #[derive(Debug)]
 pub(crate) struct Block<'a, 'b> {
     pub(crate) object: &'b Object<'a>,
     pub(crate) at: Pointer<'b>,
-    /// The name of the frame's event.
+    /// Event name of the frame that contained the block.
     pub(crate) event: Option<&'b str>,
-    /// Unmodelled members of the event around it.
+    /// Unknown members of the event that contains the block.
     pub(crate) extra: ExtraFields<'a>,
 }
 
@@ -50,7 +50,7 @@ impl<'a, 'b> Block<'a, 'b> {
         }
     }
 
-    /// What nobody models, of the block and around it.
+    /// Returns the unknown members of the block and of its event.
     #[inline]
     pub(crate) fn metadata(&self, modelled: &[&str]) -> Option<String> {
         let own = rest(&self.object.members, modelled);
@@ -60,7 +60,7 @@ impl<'a, 'b> Block<'a, 'b> {
         self.extra.and(&own).text()
     }
 
-    /// A block that is handed on as it is.
+    /// Passes on a block as it is.
     pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> Step {
         let raw = self.object.raw.text.as_bytes();
         wire.assembler
@@ -99,10 +99,10 @@ pub(crate) fn open_text<'a>(
     }
 }
 
-/// Where bridges put a thought.
+/// Members in which some gateways put reasoning.
 const THINKING_ELSEWHERE: [&str; 4] = ["text", "reasoning", "reasoning_content", "content"];
 
-/// The text of a block or delta of thinking, under whatever name, and the metadata.
+/// Returns the text of a thinking block or delta, whatever its member is called, and the metadata.
 pub(crate) fn thought<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -119,7 +119,7 @@ pub(crate) fn thought<'a>(
     let elsewhere = THINKING_ELSEWHERE.into_iter().find(is_text);
     match elsewhere.filter(|_| said.is_empty()) {
         Some(name) => {
-            wire.out.touch("other_member"); // readers look for `thinking`
+            wire.out.touch("other_member"); // clients look only for the `thinking` member
             let modelled: Vec<&str> = modelled.iter().copied().chain([name]).collect();
             let said = notes.a_text(members, block.at, name);
             (said, block.metadata(&modelled))
@@ -201,8 +201,8 @@ fn call<'a>(
     })
 }
 
-/// The result of a tool, or a block that is handed on as it is. Gives back one whose deltas bring its content, which a
-/// later turn must hand back.
+/// Emits the result of a tool, or passes on a block as it is. Returns a block whose content comes in deltas and which a
+/// later turn must send back.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -229,7 +229,7 @@ pub(crate) fn other<'a>(
     Ok(None)
 }
 
-/// A block of a whole message that comes behind its own stream: corrects and completes, never appends.
+/// Reconciles a block of a whole message with its stream. Corrects and completes it, but never appends.
 pub(crate) fn restate<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -256,12 +256,12 @@ pub(crate) fn restate<'a>(
             })
         }
         kind if kind.ends_with("tool_result") => other(wire, block, kind, notes).map(drop),
-        // Was told where it was streamed.
+        // The block was emitted when it was streamed.
         _ => Ok(()),
     }
 }
 
-/// The block at an index.
+/// Returns the address of the block at an index.
 pub(crate) fn at_index(index: Option<i64>) -> Address<'static> {
     Address {
         index,
@@ -271,7 +271,7 @@ pub(crate) fn at_index(index: Option<i64>) -> Address<'static> {
 pub(crate) fn filled(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
-/// The text of that block.
+/// Returns the text part of the block at an index.
 pub(crate) fn message(index: Option<i64>) -> PartAt<'static> {
     PartAt {
         choice: 0,
@@ -281,7 +281,7 @@ pub(crate) fn message(index: Option<i64>) -> PartAt<'static> {
         reasoning_kind: "raw",
     }
 }
-/// The thought in that block.
+/// Returns the reasoning part of the block at an index.
 pub(crate) fn reasoning(index: Option<i64>, kind: &'static str) -> PartAt<'static> {
     PartAt {
         choice: 0,

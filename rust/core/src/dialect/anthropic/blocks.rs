@@ -1,7 +1,7 @@
-//! The content blocks of a Messages stream: what a block's start, its deltas and its stop say, as wire deltas.
+//! Decodes the content blocks of a Messages stream: the start, the deltas and the stop of a block.
 //!
-//! Blocks are addressed by their index, whatever a gateway does with it; which block a delta belongs to where that leaves
-//! a choice is the assembler's business. Knows no message and no end.
+//! A block is addressed by its index, even if a gateway misuses it. If the index is ambiguous, the assembler decides
+//! which block a delta belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
@@ -41,41 +41,41 @@ use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use std::mem;
 
-/// Characters of an unusable index that are worth repeating.
+/// Maximum number of characters of an unusable index that are reported.
 const INDEX_HEAD: usize = 64;
-/// Where the limit is off: what an index can be at all.
+/// Maximum index if the limit is disabled.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
-/// A block that `message_start` brought along.
+/// A block that `message_start` contained.
 #[derive(Debug)]
 pub(crate) struct StartBlock {
     pub(crate) raw: String,
-    /// The name of its frame.
+    /// Event name of the frame that contained the block.
     pub(crate) event: Option<String>,
 }
 
-/// What the decoder remembers of the blocks of one message.
+/// State of the blocks of one message.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     max_index: u64,
-    /// The indexes of the blocks that are open.
+    /// Indexes of the open blocks.
     open: Set<i64>,
-    /// The index of the latest block on the wire, of any kind, until it is stopped.
+    /// Index of the latest block on the wire, of any type, until it is stopped.
     pub(crate) standing: Option<i64>,
-    /// What its deltas bring.
+    /// Content of the deltas of the latest block.
     brings: Option<BlockContent>,
-    /// The index of the latest start.
+    /// Index of the latest start.
     last: Option<i64>,
-    /// Its block is one that a turn cannot end with.
+    /// True if a turn cannot end with the latest started block.
     at_work: bool,
-    /// The next index that no start has named.
+    /// The index after the highest one that was started.
     fresh: i64,
     held: Vec<StartBlock>,
-    /// How many of those are used, or not needed.
+    /// Number of held blocks that are already handled.
     given: usize,
-    /// Those that were streamed after all.
+    /// Positions of held blocks that were also streamed.
     restated: LazyBox<Set<usize>>,
-    /// A block that still gets deltas, and that nobody models.
+    /// A block of unknown type that still receives deltas.
     kept: Option<Box<UnknownBlock>>,
 }
 
@@ -89,7 +89,7 @@ impl Blocks {
         }
     }
 
-    /// A message starts again.
+    /// Resets the state when a message starts again.
     pub(crate) fn begin(&mut self) {
         *self = Blocks {
             max_index: self.max_index,
@@ -97,24 +97,24 @@ impl Blocks {
         };
     }
 
-    /// Whether a turn may end with the latest block: not with what the provider does, or with a thought.
+    /// Returns true if a turn may end with the latest block: it is neither the provider's own work nor reasoning.
     pub(crate) fn ends_with_answer(&self) -> bool {
         !self.at_work
     }
 
-    /// Whether an index can be one.
+    /// Returns true if an index is within the limit.
     #[inline]
     pub(crate) fn is_within(&self, index: i64) -> bool {
         u64::try_from(index).is_ok_and(|index| index <= self.max_index)
     }
 
-    /// Whether a delta means nothing but what it says: no block waits for its turn.
+    /// Returns true if no held block is pending, so that a delta affects only its own block.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.given >= self.held.len()
     }
 
-    /// The index of an event, or `None` where there is none that can be used.
+    /// Returns the index of an event, or `None` if it is missing or unusable.
     #[inline]
     pub(crate) fn index(
         &self,
@@ -127,7 +127,7 @@ impl Blocks {
         let usable = integer(raw).filter(|index| self.is_within(*index));
         if usable.is_some() {
             if !is_plainly_written(raw) {
-                wire.out.touch("other_index"); // readers compare it as it is written
+                wire.out.touch("other_index"); // clients compare the index as it is written
             }
         } else {
             let head = raw.text.char_indices().nth(INDEX_HEAD);
@@ -138,7 +138,7 @@ impl Blocks {
         Ok(usable)
     }
 
-    /// Blocks that `message_start` brought along: each is used unless a start names its index, before or after.
+    /// Holds the blocks that `message_start` contained. Each is used unless a start has its index, before or after.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         let streamed = usize::try_from(self.fresh).unwrap_or_default();
         for place in 0..streamed.min(blocks.len()) {
@@ -147,7 +147,7 @@ impl Blocks {
         self.held = blocks;
     }
 
-    /// content_block_start. Without an index it is the next one.
+    /// Handles `content_block_start`. Without an index, the block gets the next one.
     pub(crate) fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -169,9 +169,9 @@ impl Blocks {
                 wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
             }
         }
-        self.left_open(wire, "block_open")?; // readers have one open block: what is stopped next is the latest to them
+        self.left_open(wire, "block_open")?; // clients apply the next stop to the latest block
         if index != self.fresh {
-            wire.out.touch("other_index"); // readers put blocks one behind the other, and find them by their index
+            wire.out.touch("other_index"); // clients append blocks to a list and find them by their index
         }
         self.standing = Some(index);
         self.brings = BlockContent::of_block(&type_of(&block.object.members));
@@ -181,7 +181,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Uses the held blocks below an index, or all of them. They are whole, except one that a delta names.
+    /// Emits the held blocks below an index, or all of them. Each is whole, except a block that a delta addresses.
     fn give(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -209,7 +209,7 @@ impl Blocks {
             };
             let block = Block::new(&object, event.as_deref());
             let index = i64::try_from(place).unwrap_or(i64::MAX);
-            // What is odd about it was of an event that is over.
+            // Its anomalies belong to an earlier event, so they are not reported here.
             self.open(wire, &block, index, &mut Anomalies::default())?;
             if Some(index) != stays_open {
                 self.close(wire, Some(index), &ExtraFields::default())?;
@@ -245,7 +245,7 @@ impl Blocks {
             }
             _ => {
                 if self.open.remove(&index) {
-                    // Whatever was open under this index is over.
+                    // A block that was open under this index ends here.
                     close(wire, index, None)?;
                 }
                 wire.out.sign(WireFact::Announced(index));
@@ -255,7 +255,7 @@ impl Blocks {
         }
     }
 
-    /// content_block_delta; whether it is one that somebody knows.
+    /// Handles `content_block_delta`. Returns false if its type is unknown.
     #[inline]
     pub(crate) fn delta<'a>(
         &mut self,
@@ -274,7 +274,7 @@ impl Blocks {
         }
         self.expect(wire, index);
         if BlockContent::of_delta(&kind).is_some_and(|own| !self.takes(own)) {
-            wire.out.touch("other_kind"); // readers drop a delta of another type, or raise
+            wire.out.touch("other_kind"); // clients drop a delta of another type, or raise
         }
         let index = index.or(self.last);
         if let Some(index) = index.filter(|_| !self.is_plain()) {
@@ -351,7 +351,7 @@ impl Blocks {
         }
     }
 
-    /// content_block_stop.
+    /// Handles `content_block_stop`.
     pub(crate) fn stop(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -364,13 +364,13 @@ impl Blocks {
         self.close(wire, index, extra)
     }
 
-    /// Whether the open block, if there is one, has such deltas.
+    /// Returns true unless a block is open that has other content.
     #[inline]
     pub(crate) fn takes(&self, content: BlockContent) -> bool {
         self.standing.is_none() || self.brings == Some(content)
     }
 
-    /// An event of an open block.
+    /// Checks that an event addresses the open block.
     #[inline]
     pub(crate) fn expect(&self, wire: &mut DecodeContext<'_, '_>, index: Option<i64>) {
         if index.is_none() || index != self.standing {
@@ -390,12 +390,12 @@ impl Blocks {
         self.settle(wire)?;
         match index.or(self.last) {
             Some(index) if self.open.remove(&index) => close(wire, index, extra.text().as_deref()),
-            // Of a block that is nothing to close, or of none.
+            // The block is unknown, or has nothing to close.
             _ => Ok(()),
         }
     }
 
-    /// A block that got its deltas is over.
+    /// Emits the block of unknown type when its deltas are complete.
     pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         match self.kept.take() {
             Some(kept) => kept.settle(wire),
@@ -403,15 +403,15 @@ impl Blocks {
         }
     }
 
-    /// The end of the message: nothing should be open.
+    /// Handles the end of the message, at which no block should be open.
     pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.settle(wire)?;
-        self.left_open(wire, "not_closed")?; // readers run a call when its block is stopped
+        self.left_open(wire, "not_closed")?; // clients run a call when its block is stopped
         self.standing = None;
         Ok(())
     }
 
-    /// The latest block had to be stopped by now.
+    /// Reports the latest block if it was not stopped.
     #[inline]
     fn left_open(&self, wire: &mut DecodeContext<'_, '_>, reason: &'static str) -> Step {
         let Some(index) = self.standing else {
@@ -422,13 +422,13 @@ impl Blocks {
             .diagnose(Code::BLOCK_LEFT_OPEN, None, &index.to_string())
     }
 
-    /// The message is over, or the input is.
+    /// Emits the remaining blocks when the message or the input ends.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.give(wire, None, None)?;
         self.settle(wire)
     }
 
-    /// A block of a message that was not streamed.
+    /// Emits a block of a message that was not streamed.
     pub(crate) fn whole<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -441,7 +441,7 @@ impl Blocks {
     }
 }
 
-/// What the deltas of a block bring.
+/// The content of the deltas of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockContent {
     Text,
@@ -469,7 +469,7 @@ impl BlockContent {
     }
 }
 
-/// Whether a number is written as integers are.
+/// Returns true if a number is written as an integer.
 #[inline]
 pub(crate) fn is_plainly_written(raw: Raw<'_>) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'-';

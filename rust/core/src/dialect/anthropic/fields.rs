@@ -1,6 +1,6 @@
-//! Which members of a Messages stream are modelled, and what of a payload counts as an id, a name or an argument.
+//! The known members of a Messages stream, and how ids, names and arguments are read.
 //!
-//! Knows the tables of `_spec/dialects.json`. Knows no events and no state.
+//! The tables are in `_spec/dialects.json`.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -66,17 +66,17 @@ fn kinds(key: &str) -> Vec<(&'static str, Fields)> {
 }
 
 impl Facts {
-    /// The modelled members of a kind of block.
+    /// Returns the known members of a type of block.
     pub(crate) fn block(&self, kind: &str) -> &[&'static str] {
         row(&self.blocks, kind).unwrap_or_default()
     }
 
-    /// The modelled members of the result of a tool.
+    /// Returns the known members of a tool result.
     pub(crate) fn result(&self) -> &[&'static str] {
         self.block("*_tool_result")
     }
 
-    /// The modelled members of a kind of delta, if it is known.
+    /// Returns the known members of a type of delta, or `None` if the type is unknown.
     #[inline]
     pub(crate) fn delta(&self, kind: &str) -> Option<&[&'static str]> {
         row(&self.deltas, kind)
@@ -86,8 +86,8 @@ impl Facts {
         self.events.contains(&kind)
     }
 
-    /// The name that an event of that kind needs, where readers would not take it under its own for what it is. They do,
-    /// whatever comes under such a name.
+    /// Returns the event name that official clients need in order to read an event of this type, if it lacks one. They
+    /// read any event with a name in `read_names`.
     #[inline]
     pub(crate) fn needs_name(&self, kind: &str, name: Option<&str>) -> Option<&'static str> {
         let read = |wanted: &str| self.read_names.iter().find(|name| **name == wanted);
@@ -97,7 +97,7 @@ impl Facts {
         read(kind).copied()
     }
 
-    /// What a stop reason means.
+    /// Returns the meaning of a stop reason.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         meaning(DIALECT, raw)
     }
@@ -108,7 +108,7 @@ fn row<'t>(table: &'t [(&'static str, Fields)], kind: &str) -> Option<&'t [&'sta
     row.map(|(_, fields)| fields.as_slice())
 }
 
-/// The members of one level that nobody models.
+/// Returns the unknown members of one object.
 #[inline]
 pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let known = |member: &Member<'_>| modelled.iter().any(|name| member.key.is(name));
@@ -120,13 +120,13 @@ pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields
     ExtraFields::of(&rest)
 }
 
-/// The `type` of an event, a block or a delta; blank where it is none.
+/// Returns the `type` of an event, a block or a delta, or an empty string.
 #[inline]
 pub(crate) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
     find(members, "type").and_then(string).unwrap_or_default()
 }
 
-/// The id exactly as sent, a number as it was written, or nothing.
+/// Returns the id exactly as sent, a number as it was written, or `None`.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -159,14 +159,14 @@ pub(crate) fn a_name<'a>(
     (!is_blank(&name)).then(|| notes.clean(name))
 }
 
-/// Nothing but white space.
+/// Returns true if the text contains nothing but white space.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// The text of arguments, whatever they were sent as; an object that is empty merely opens, and says nothing.
+/// Returns the text of arguments, whatever type they were sent as. An empty object only opens the call and is ignored.
 pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
     let raw = present(find(holder, key))?;
     match raw.kind {
@@ -176,13 +176,13 @@ pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>
     }
 }
 
-/// The items of an array that holds something, as sent.
+/// Returns an array as sent, unless it is empty.
 pub(crate) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
     let raw = find(holder, key)?;
     first_item(raw).map(|_| raw.text)
 }
 
-/// Whether the decoder looks at the member at `path` of an event or a whole message.
+/// Returns true if the decoder reads the member at `path` of an event or a whole message.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let is_block =
@@ -201,7 +201,7 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     }
 }
 
-/// Whether the result of a tool is a failure: MCP says so, the others by the type of their content.
+/// Returns true if a tool result is a failure. MCP has a flag for it, other tools an error type in their content.
 pub(crate) fn is_error(block: &Object<'_>) -> bool {
     let said = block.get("is_error").map(|raw| raw.kind);
     let content = || block.object("content");

@@ -1,6 +1,4 @@
-//! What a message says of itself: its start, its delta, the whole of it; its usage and why it ended.
-//!
-//! Knows no kind of block.
+//! Decodes the message-level events of a Messages stream: the start, the delta, a whole message; usage and stop reason.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -36,14 +34,14 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(&members, at, "id");
         let id = notes.clean(id);
-        // Content came first: it is of this message, which contradicts nothing.
+        // Content came first. It belongs to this message, because nothing contradicts that.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
-            wire.out.touch("late_start"); // readers begin again with it
+            wire.out.touch("late_start"); // clients start over at a `message_start`
         } else if self.started {
             let told = wire.assembler.has_told_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || told {
-                // The same message again, or one whose calls may run already.
+                // The message is repeated, or calls of the earlier one may already have been executed.
                 return wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id);
             }
             wire.assembler.restart(wire.out, 0)?;
@@ -74,7 +72,7 @@ impl Anthropic {
         });
         let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
-            wire.out.touch("content_at_start"); // readers would have them beside the ones that are streamed
+            wire.out.touch("content_at_start"); // clients would keep these blocks in addition to the streamed ones
         }
         self.blocks.hold(held);
         usage(wire, &members, at, notes)
@@ -93,7 +91,7 @@ impl Anthropic {
         let mut extra = rest(&event.members, &FACTS.event_fields);
         if let Some(delta) = &delta {
             extra = extra.and(&rest(&delta.members, &FACTS.message_delta_fields));
-            // Some gateways put the usage beside the stop_reason.
+            // Some gateways put the usage next to the stop_reason.
             usage(wire, &delta.members, at, notes)?;
         }
         leave(wire, &extra)?;
@@ -102,7 +100,7 @@ impl Anthropic {
             .object("usage")
             .is_some_and(|usage| usage.has("output_tokens"))
         {
-            notes.touch("no_usage"); // readers take the count from it
+            notes.touch("no_usage"); // clients take the token count from `message_delta`
         }
         match &delta {
             Some(delta) => self.finish(wire, &delta.members, at, notes),
@@ -110,7 +108,7 @@ impl Anthropic {
         }
     }
 
-    /// A message that was not streamed, or that is told again behind its stream.
+    /// Decodes a message that was not streamed, or that repeats its stream.
     pub(crate) fn whole<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -118,7 +116,7 @@ impl Anthropic {
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
     ) -> Step {
-        wire.out.touch("not_streamed"); // readers know no such event
+        wire.out.touch("not_streamed"); // clients do not support a whole message as an event
         let (members, at) = (&message.members, Pointer::ROOT);
         let extra = rest(members, &FACTS.message_fields);
         if self.started {
@@ -168,7 +166,7 @@ impl Anthropic {
     }
 }
 
-/// The blocks of a message, each with its place.
+/// Returns the blocks of a message, each with its position.
 fn content<'a>(
     message: &[Member<'a>],
     at: Pointer<'_>,
@@ -192,7 +190,7 @@ fn content<'a>(
     out
 }
 
-/// Every object is cumulative: what it says holds, what it leaves out stays.
+/// Merges a usage object. The objects are cumulative: a missing count keeps its earlier value.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     holder: &[Member<'a>],

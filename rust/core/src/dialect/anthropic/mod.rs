@@ -1,7 +1,7 @@
-//! Messages streams, and whole `type: message` bodies, as wire deltas.
+//! Decodes Anthropic Messages streams, and whole `type: message` bodies, into wire deltas.
 //!
-//! Knows the events of a stream and in which order everything counts. What a message says of itself is read in `message`,
-//! the blocks in `blocks` and `block`. Knows no other dialect, no framing and no identity of calls.
+//! Handles the events of a stream in their order. `message` decodes the message itself, `blocks` and `block` decode its
+//! content blocks. Handles neither framing nor the identity of calls.
 
 pub(crate) mod block;
 pub(crate) mod blocks;
@@ -46,17 +46,17 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 
-/// The decoder of one stream. There is one choice.
+/// Decodes the payloads of one stream, which has one choice.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     blocks: Blocks,
     id: Option<String>,
     started: bool,
-    /// A block was.
+    /// True if a block was streamed.
     streamed: bool,
-    /// Why the message ended was said.
+    /// True if the finish reason was emitted.
     reason: bool,
-    /// The stop reason that `message_start` brought along.
+    /// Stop reason that `message_start` contained.
     told_at_start: Option<String>,
     ended: bool,
     envelopes: Envelopes,
@@ -76,7 +76,7 @@ impl Anthropic {
         }
     }
 
-    /// An event, or a whole message. `delta`: its member of that name, read already.
+    /// Decodes an event or a whole message. `delta`: its member of that name, already parsed.
     fn object<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -93,7 +93,7 @@ impl Anthropic {
         let mut notes = Anomalies::default();
         let sent = type_of(&object.members);
         let kind = match payload.event {
-            // What the name of the frame may tell: `message` is the name of a frame without a name.
+            // A frame name can replace a missing type, except `message`, which is the name of a frame without a name.
             Some(name) if sent.is_empty() && name != "message" && FACTS.is_event(name) => name,
             _ => sent.as_ref(),
         };
@@ -104,7 +104,7 @@ impl Anthropic {
             || (!FACTS.is_event(kind) && (says || complains(object)))
         {
             if payload.event != Some("error") {
-                // Readers raise under no other name.
+                // Clients raise only for an event named `error`.
                 let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
                 name(wire, "error", is_good);
             }
@@ -163,7 +163,7 @@ impl Anthropic {
             "content_block_start" => {
                 let inner = notes.an_object(&object.members, Pointer::ROOT, "content_block");
                 let Some(inner) = inner else {
-                    wire.out.touch("not_opened"); // readers have something at its index
+                    wire.out.touch("not_opened"); // clients expect a block at this index
                     return Ok(());
                 };
                 self.begin(wire)?;
@@ -180,7 +180,7 @@ impl Anthropic {
             }
             "content_block_stop" => {
                 let index = self.blocks.index(wire, object)?;
-                self.envelopes.forget(); // they are of a block that is over
+                self.envelopes.forget(); // the templates belong to the block that ends here
                 self.blocks.stop(wire, index, &extra(object))
             }
             "message_delta" => self.message_delta(wire, object, notes),
@@ -198,13 +198,13 @@ impl Anthropic {
         }
     }
 
-    /// Blocks may come without a message_start. Also a message that never says anything has to end.
+    /// Starts the message if there was no `message_start`, so that a message without output also ends.
     #[inline]
     fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.started {
             return Ok(());
         }
-        wire.out.miss_opening(); // readers have no message without it, or raise
+        wire.out.miss_opening(); // without `message_start`, clients have no message or raise
         self.start(wire, &ExtraFields::default(), None, None)
     }
 
@@ -225,7 +225,7 @@ impl Anthropic {
     fn done(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.blocks.finish(wire)?;
         if let Some(reason) = self.told_at_start.take().filter(|_| !self.reason) {
-            wire.out.touch("reason_at_start"); // readers take it from message_delta
+            wire.out.touch("reason_at_start"); // clients take the stop reason from `message_delta`
             let DecodeContext { assembler, out } = &mut *wire;
             assembler.finish(out, 0, &reason, FACTS.reason(&reason))?;
         }
@@ -283,10 +283,10 @@ impl Decoder for Anthropic {
         self.envelopes.row(wire, lines, most, None, |_, _| {})
     }
 
-    /// `[DONE]`, which some gateways send: the end where the message has said why it ends, else nothing.
+    /// Handles `[DONE]`, which some gateways send. It ends the message only after a stop reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.reason || self.told_at_start.is_some() {
-            wire.out.touch("done_marker"); // readers wait for message_stop
+            wire.out.touch("done_marker"); // clients wait for message_stop
             return self.done(wire);
         }
         Ok(())
@@ -300,7 +300,7 @@ impl Decoder for Anthropic {
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
-            // The provider was still at work: that is cut, whatever a policy assumes of a missing end.
+            // The provider was still at work, so the response is truncated, whatever a policy assumes of a missing end.
             wire.assembler.cut();
         }
         Ok(())
@@ -311,7 +311,7 @@ impl Decoder for Anthropic {
     }
 }
 
-/// The event needs another name, and more than that where its data is not as readers want it.
+/// Renames an event, or reports it for rewriting if its data is not in the form that clients expect.
 #[cold]
 fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     if is_good {
@@ -321,7 +321,7 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     }
 }
 
-/// Whether a key may stand twice in what is read: false is certain.
+/// Returns false only if no key is duplicated in the members that are read.
 #[inline]
 fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool {
     let unread = |member: &Member<'_>| {
@@ -334,7 +334,7 @@ fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool
         || members.iter().any(unread)
 }
 
-/// What no event carries goes to the end of the answer.
+/// Passes on metadata that no event carries. It is emitted at the end of the response.
 fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> Step {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),

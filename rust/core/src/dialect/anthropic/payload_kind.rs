@@ -1,4 +1,4 @@
-//! What kind of payload a document is: a whole body, an error, of use, a note.
+//! Classifies a document: a whole body, an error, usable data, or a payload without output.
 
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::type_of;
@@ -41,7 +41,7 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// An event that may be taken from behind a broken document.
+/// Returns true for an event that may be used after a broken document.
 pub(crate) fn is_tail(kind: &str) -> bool {
     matches!(
         kind,
@@ -49,7 +49,7 @@ pub(crate) fn is_tail(kind: &str) -> bool {
     )
 }
 
-/// A message in words beside its code or type, as gateways write errors without an `error` member.
+/// Returns true for an error without an `error` member: a message with a code or a type.
 pub(crate) fn complains(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
     if FACTS.is_event(&kind) {

@@ -1,6 +1,6 @@
-//! Deltas that say nothing but a piece of text: most of every stream. They are read without looking for anything else.
+//! Fast path for deltas that contain only a piece of text, as most payloads of a stream do.
 //!
-//! Knows how the API writes them, and leaves whatever is written otherwise to the decoder.
+//! Recognizes the form in which the API writes them, and leaves any other form to the decoder.
 
 use crate::dialect::anthropic::Anthropic;
 use crate::dialect::anthropic::block::at_index;
@@ -22,7 +22,7 @@ use crate::json::members::Object;
 use crate::json::members::integer;
 use crate::model::fault::Fault;
 
-/// What a piece of text belongs to.
+/// The content that a piece of text belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Sort {
     Text,
@@ -31,7 +31,7 @@ enum Sort {
 }
 
 impl Anthropic {
-    /// Takes such an event; false, and nothing was done, where it has to be read.
+    /// Decodes such an event. Returns false, without effect, if it must be decoded in full.
     #[inline]
     pub(crate) fn swift(
         &mut self,
@@ -83,7 +83,7 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Of one that is known nothing is said: what needs a name has to be read each time.
+        // Events that match a template are not renamed, so an event that needs another name is not learned.
         if wanted.is_none() && self.envelopes.wants() {
             let lesson = LearnableDelta {
                 target,
@@ -101,7 +101,7 @@ impl Anthropic {
     }
 }
 
-/// The one text of a delta that has its type first and nothing else.
+/// Returns the text of a delta that contains only its type, as the first member, and one text.
 #[inline]
 fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Raw<'a>)> {
     let mut scanner = Scanner::new(delta.text, None);

@@ -1,4 +1,4 @@
-//! A block that nobody models and that its deltas complete, until it is over. Knows no kind of block.
+//! A block of unknown type that is collected from its deltas until it ends.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Step;
@@ -6,7 +6,7 @@ use crate::json::members::Member;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Its members as they are so far, in the order in which they came.
+/// The members received so far, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct UnknownBlock {
     event: Option<String>,
@@ -22,7 +22,7 @@ impl UnknownBlock {
             places: HashMap::new(),
         };
         for member in members {
-            // Of a key that stands twice in the block the last one holds, where it stands.
+            // Of duplicate keys in the block, the last one counts, at its own position.
             let key = key_text(member.key.raw);
             if let Some(before) = kept.places.get(&key) {
                 if let Some(before) = kept.members.get_mut(*before) {
@@ -34,7 +34,7 @@ impl UnknownBlock {
         kept
     }
 
-    /// A delta's members replace those of the block.
+    /// Replaces members of the block with those of a delta.
     pub(crate) fn update(&mut self, news: &[Member<'_>]) {
         for member in news {
             let key = key_text(member.key.raw);
@@ -54,7 +54,7 @@ impl UnknownBlock {
         self.members.push(Some((key, text.to_owned())));
     }
 
-    /// The block is over, and goes out as it came to be.
+    /// Emits the block when it is complete.
     pub(crate) fn settle(&self, wire: &mut DecodeContext<'_, '_>) -> Step {
         let mut out = String::new();
         for (key, text) in self.members.iter().flatten() {
@@ -73,7 +73,7 @@ impl UnknownBlock {
     }
 }
 
-/// A key as a JSON string in ASCII, written in one way whatever way it was sent in.
+/// Returns a key as an ASCII JSON string, in one form for all spellings.
 fn key_text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len() + 2);
     out.push('"');
@@ -89,7 +89,7 @@ fn key_text(raw: &str) -> String {
                 let unit = u16::from_str_radix(&digits, 16).unwrap_or(0xFFFD);
                 match char::from_u32(u32::from(unit)) {
                     Some(plain) => put(&mut out, plain),
-                    // Half of a pair, which its other half may follow.
+                    // Half of a surrogate pair. The other half may follow.
                     None => escape(&mut out, unit),
                 }
             }

@@ -1,4 +1,4 @@
-//! What a delta or a message has beside its text and calls: annotations, a refusal, images, audio.
+//! Decodes what a delta or message contains besides text and calls: annotations, a refusal, images, audio.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -18,7 +18,7 @@ use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
 
 impl ChoiceState {
-    /// Annotations, refusal, images, audio. True where there was any.
+    /// Emits annotations, refusal, images and audio. Returns true if there were any.
     pub(crate) fn attachments<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -75,7 +75,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Audio comes in pieces; all of them go to the choice's last event.
+    /// Collects a piece of audio. All pieces go to the choice's last event.
     pub(crate) fn audio(&mut self, wire: &DecodeContext<'_, '_>, delta: &Delta<'_>) -> Step {
         let Some(raw) = present(delta.audio) else {
             return Ok(());
@@ -90,7 +90,7 @@ impl ChoiceState {
     }
 }
 
-/// The refusal, if it says anything.
+/// Returns the refusal, unless it is empty.
 pub(crate) fn refusal<'a>(
     delta: &Delta<'a>,
     notes: &mut Anomalies<'a>,

@@ -1,6 +1,7 @@
-//! The entries of `tool_calls`, in every shape gateways give them, as fragments of calls.
+//! Converts the entries of `tool_calls`, in every shape that gateways use, to call fragments.
 //!
-//! Normalises (absent, null and blank are one thing; numbers are accepted as ids), decides nothing about identity.
+//! Normalizes values: absent, null and blank are equal, and a number is accepted as an id. Does not decide which call a
+//! fragment belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -30,7 +31,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Ids that say there is none.
+/// Values that gateways send in place of an absent id.
 static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let list = spec::dialects()
         .get("chat")
@@ -42,10 +43,10 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Characters of an unusable index that are worth repeating.
+/// Maximum number of characters of an unusable index that are reported.
 const INDEX_CHARS: usize = 64;
 
-/// The fragments of a list of entries, or of the one entry that stood in its place.
+/// Returns the fragments of a list of entries, or of one entry without a list.
 pub(crate) fn fragments<'a>(
     entries: &[Walk<'a, Call<'a>>],
     listed: bool,
@@ -75,7 +76,7 @@ pub(crate) fn fragments<'a>(
     out
 }
 
-/// The fragment of the legacy `function_call` member.
+/// Returns the fragment of the legacy `function_call` member.
 pub(crate) fn legacy<'a>(
     function: &Function<'a>,
     notes: &mut Anomalies<'a>,
@@ -95,7 +96,7 @@ pub(crate) fn legacy<'a>(
     out
 }
 
-/// The members of a Snowflake delta that is a piece of a call.
+/// Members of a Snowflake delta that is a call fragment.
 const TOOL_USE_FIELDS: [&str; 6] = [
     "type",
     "tool_use_id",
@@ -105,7 +106,7 @@ const TOOL_USE_FIELDS: [&str; 6] = [
     "content_list",
 ];
 
-/// Whether a delta is itself a piece of a call, as Snowflake sends them.
+/// Returns true if a delta is itself a call fragment, as Snowflake sends them.
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
     !delta.rest.is_empty() && is_string(find(&delta.rest, "type"), "tool_use")
@@ -115,7 +116,8 @@ pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
 }
 
-/// Its fragments; without an index. The list of a delta (`lists`) says the same.
+/// Returns the fragments of such a delta, which have no index. With `lists`, the entries of `content_list` are used if
+/// the delta itself has none.
 pub(crate) fn tool_use<'a>(
     members: &[Member<'a>],
     lists: bool,
@@ -177,7 +179,7 @@ fn fragment<'a>(
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // Without a wrapper, name and arguments, or a free-form tool's input, stand in the entry itself.
+    // Without a wrapper, the entry itself contains the name, and the arguments or the input of a free-form tool.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
@@ -193,7 +195,7 @@ fn fragment<'a>(
         None => false,
     };
     let input = present(find(&call.rest, "input")).filter(|raw| {
-        // A further piece need not say the type again.
+        // Later fragments may omit the type.
         let bare = kind.is_none() && out.name.is_none() && !wrapped;
         free(&out) && (out.custom || (bare && raw.kind == Kind::String))
     });
@@ -227,7 +229,7 @@ fn fragment<'a>(
     out
 }
 
-/// An index that can be one, or the beginning of what stands there instead.
+/// Returns the index if it is usable, or else the beginning of the value in its place.
 fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) {
     let Some(raw) = present(slot) else {
         return (None, None);
@@ -248,7 +250,7 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
     }
 }
 
-/// An id as sent; a number as its text.
+/// Returns the id as sent; a number as its text.
 fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
@@ -257,7 +259,7 @@ fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<
     }
     let id = word(raw, notes, at, usable_id);
     if id.is_none() && string(raw).is_some_and(|id| not_blank(&id)) {
-        notes.touch("id_word"); // readers take a word that stands for none for the id
+        notes.touch("id_word"); // clients use the placeholder as the id
     }
     id
 }
@@ -266,7 +268,7 @@ fn name<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Optio
     word(present(slot)?, notes, at, not_blank)
 }
 
-/// An id, unless it says that there is none.
+/// Returns true unless the id is blank or a placeholder for an absent id.
 pub(crate) fn usable_id(id: &str) -> bool {
     let id = id.trim_matches(is_white);
     !id.is_empty() && !ABSENT.contains(&id)
@@ -276,7 +278,7 @@ pub(crate) fn not_blank(word: &str) -> bool {
     !word.trim_matches(is_white).is_empty()
 }
 
-/// A string that is good enough.
+/// Returns the string if `good` accepts it. Records a value of any other type.
 fn word<'a>(
     raw: Raw<'a>,
     notes: &mut Anomalies<'a>,
@@ -293,7 +295,8 @@ fn word<'a>(
     good.then_some(word)
 }
 
-/// Text, or an object's text. Anything else goes on as its own text, to be judged.
+/// Stores the text of a string or the JSON of an object. Any other value is stored as its JSON text and classified
+/// later.
 fn arguments<'a>(out: &mut Fragment<'a>, slot: Slot<'a>) {
     let Some(raw) = present(slot) else { return };
     match raw.kind {

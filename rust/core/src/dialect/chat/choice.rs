@@ -1,9 +1,7 @@
-//! One choice of a chunk, said to the assembler in the order in which it counts.
+//! Decodes one choice of a Chat chunk and passes its content to the assembler in the order in which it takes effect.
 //!
-//! Knows every member of a choice. Knows no chunk-level member but the metadata that the first event carries along. Of
-//! a chunk that has no such event (calls carry only their own) it goes to the choice's last one.
-//!
-//! Texts and files of a choice on their way to the assembler, with the metadata that the first of them carries.
+//! The unknown members of a chunk become metadata of the first event that it causes. Events of calls carry only
+//! metadata of their own, so for a chunk without other events the metadata goes to the last event of the choice.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -45,27 +43,27 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 use std::mem;
 
-/// How a chunk is to be read.
+/// How to read the choices of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// What stands behind a broken document: text, finish, usage and errors only.
+    /// True after a broken document: only text, finish reason, usage and errors are read.
     pub(crate) tail: bool,
-    /// The chunk has another id than the one before.
+    /// True if the chunk has a different id from the previous chunk.
     pub(crate) new_id: bool,
-    /// The chunk calls itself a whole answer.
+    /// True if the chunk declares itself a whole response (`chat.completion`).
     pub(crate) body: bool,
-    /// Whether anything can be learned from the chunk.
+    /// True if a template may be learned from the chunk.
     pub(crate) learns: bool,
 }
 
-/// What a choice came to: an error in it, and what can be learned from the chunk.
+/// Result of a choice: the error in it, and the basis for a template.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) complaint: Option<UpstreamErrorFields<'a>>,
     pub(crate) lesson: Option<LearnableChunk<'a>>,
 }
 
-/// What the decoder remembers of one choice.
+/// State of one choice in the decoder.
 #[derive(Debug)]
 pub(crate) struct ChoiceState {
     pub(crate) index: i32,
@@ -74,11 +72,11 @@ pub(crate) struct ChoiceState {
     /// Pieces of audio, which go to the last event.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: usize,
-    /// Files or annotations came in deltas: a whole message only repeats them.
+    /// True if files or annotations came in deltas. A whole message only repeats them.
     pub(crate) attached: bool,
-    /// A gateway that repeats reasoning does it in every chunk.
+    /// True once repeated reasoning was reported: a gateway that repeats reasoning does so in every chunk.
     pub(crate) said_repeated: bool,
-    /// There was something to start again from.
+    /// True if there is output that a restart would discard.
     pub(crate) spoke: bool,
     pub(crate) readers: Readers,
 }
@@ -156,7 +154,7 @@ impl ChoiceState {
         }
         if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && has_members(*raw))
         {
-            // Some gateways mirror every delta, or all deltas so far, in a message.
+            // Some gateways repeat every delta, or all deltas so far, in a message.
             let absent = !matches!(&choice.delta, Some(Walk::Read(..)))
                 && choice
                     .delta
@@ -170,7 +168,7 @@ impl ChoiceState {
                 if delta.is_none() {
                     carry.own.extend(&message.rest);
                 } else if self.readers.is_news(message, self.spoke) {
-                    notes.touch("not_streamed"); // readers look at deltas
+                    notes.touch("not_streamed"); // clients read only deltas
                 }
                 self.message(wire, message, &mut carry, notes, at.member("message"))?;
             }
@@ -201,7 +199,7 @@ impl ChoiceState {
         })
     }
 
-    /// The stream is about to close: what was held back goes out.
+    /// Emits held-back text and audio before the stream closes.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if let Some(think) = &mut self.think {
             say(wire, self.index, think.end(), None)?;
@@ -301,7 +299,7 @@ impl ChoiceState {
             .map(|lesson| LearnableChunk { metadata, ..lesson }))
     }
 
-    /// The content of a delta. `closes`: here it may be the whole text again.
+    /// Emits the content of a delta. `closes`: the content may be the whole text again (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -321,7 +319,7 @@ impl ChoiceState {
             .try_for_each(|piece| self.piece(wire, piece, Some(carry)))
     }
 
-    /// AM9: the closing chunk says all of the text again.
+    /// AM9: returns true if the closing chunk repeats the whole text, which is then dropped.
     fn restates(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -339,7 +337,7 @@ impl ChoiceState {
     }
 }
 
-/// The calls of a delta or a message, the legacy one behind the others.
+/// Returns the call fragments of a delta or a message, the legacy one last.
 pub(crate) fn fragments<'a>(
     wire: &DecodeContext<'_, '_>,
     delta: &Delta<'a>,
@@ -370,7 +368,7 @@ pub(crate) fn fragments<'a>(
 
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 
-/// A delta or message and its text, where it is one.
+/// Returns a delta or message with its raw text, if it is an object.
 fn object<'c, 'a>(
     walk: Option<&'c Walk<'a, Box<Delta<'a>>>>,
     notes: &mut Anomalies<'a>,
@@ -385,7 +383,7 @@ fn object<'c, 'a>(
     }
 }
 
-/// The finish reason in either spelling, unless it is blank; true where a surrogate stood alone in it.
+/// Returns the finish reason in either spelling, unless it is blank, and whether it contained a lone surrogate.
 fn finish<'a>(
     choice: &Choice<'a>,
     notes: &mut Anomalies<'a>,
@@ -410,17 +408,17 @@ fn finish<'a>(
     None
 }
 
-/// What the first event of a choice in a chunk carries.
+/// Metadata for the first event of a choice in a chunk.
 pub(crate) struct Carry<'c, 'a> {
-    /// Of the chunk: shared by its choices, the first event of all of them takes it.
+    /// Metadata of the chunk, which its choices share: the first event of any of them takes it.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
-    /// Of the choice, its delta and its message; the inner level wins.
+    /// Metadata of the choice, its delta and its message. The inner level wins.
     pub(crate) own: ExtraFields<'a>,
     pub(crate) text: Option<String>,
 }
 
 impl Carry<'_, '_> {
-    /// What the next event has to carry.
+    /// Returns the metadata that the next event must carry.
     pub(crate) fn text(&mut self) -> Option<&str> {
         if self.text.is_none() && !(self.chunk.is_empty() && self.own.is_empty()) {
             self.text = self.chunk.and(&self.own).text();
@@ -428,7 +426,7 @@ impl Carry<'_, '_> {
         self.text.as_deref()
     }
 
-    /// It was given along.
+    /// Clears the metadata once an event has carried it.
     pub(crate) fn given(&mut self) {
         if self.text.take().is_some() {
             *self.chunk = ExtraFields::default();
@@ -438,7 +436,7 @@ impl Carry<'_, '_> {
 }
 
 impl ChoiceState {
-    /// Says what was thought.
+    /// Emits the reasoning of a delta.
     pub(crate) fn thought<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -485,7 +483,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// What a later turn has to hand back.
+    /// Emits the attributes of reasoning that a later turn must send back.
     pub(crate) fn attributes(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -543,7 +541,7 @@ impl ChoiceState {
     }
 }
 
-/// What a splitter of tags has let out.
+/// Emits what the tag splitter has released.
 pub(crate) fn say(
     wire: &mut DecodeContext<'_, '_>,
     index: i32,

@@ -1,4 +1,4 @@
-//! The members of one chunk: what it says of the response, its choices in order, then usage.
+//! Decodes one chunk: its members about the response, its choices in order, then usage.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -31,7 +31,7 @@ use crate::model::limits::LimitName;
 use crate::model::spec::Code;
 
 impl Chat {
-    /// The members of a chunk; gives back the error of a choice.
+    /// Decodes the members of a chunk. Returns the error of a choice, if there is one.
     pub(crate) fn chunk<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -50,7 +50,7 @@ impl Chat {
         }
         let groq = find(&chunk.rest, "x_groq").filter(|raw| raw.kind == Kind::Object);
         let usage = present(chunk.usage);
-        // Whether a later chunk of the same bytes does nothing but what its choice does.
+        // True if a later chunk of the same bytes would affect nothing but its choice.
         let plain = self.started
             && fresh.is_empty()
             && present(chunk.error).is_none()
@@ -118,7 +118,7 @@ impl Chat {
         Ok(complaint)
     }
 
-    /// Whether the chunk has another id than the one before (AM10).
+    /// Returns true if the chunk has a different id from the previous chunk (AM10).
     fn id_changed(&mut self, wire: &DecodeContext<'_, '_>, chunk: &Chunk<'_>) -> bool {
         if !wire.out.config.policy.switches.restart_on_new_stream_id {
             return false;
@@ -134,7 +134,8 @@ impl Chat {
         changed
     }
 
-    /// The choice that an entry speaks of; a missing index, or one that is none, is the entry's place.
+    /// Returns the choice that an entry addresses. If its index is missing or invalid, the entry's position is the
+    /// index.
     fn choice<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -152,7 +153,7 @@ impl Chat {
             notes.shape(raw, at.member("index"));
         }
         if number.is_none() {
-            notes.touch("no_index"); // readers put a choice at its index
+            notes.touch("no_index"); // clients store a choice under its index
         }
         let index = number
             .or_else(|| i32::try_from(place).ok())
@@ -163,7 +164,7 @@ impl Chat {
         let at = match known {
             Some(at) => at,
             None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
-                // AM11: the request had one choice, so every other index is the first one.
+                // AM11: the request asked for one choice, so every other index means the first one.
                 wire.out.touch("choice_merged");
                 if !self.merged.contains(&index) && !is_full(self.merged.len()) {
                     self.merged.insert(index);
@@ -180,20 +181,20 @@ impl Chat {
                 let place = self.choices.push(ChoiceState::new(index, inline_reasoning));
                 let lowest = self.lowest.unwrap_or(index);
                 self.lowest = Some(lowest.min(index));
-                // Also a choice that never says anything has to end.
+                // Open every choice, so that one without output also ends.
                 wire.assembler
                     .text(wire.out, index, Text::default(), None)?;
                 place
             }
         };
-        // Cannot fail: the place was just found or filled.
+        // Cannot fail: the choice was just found or added.
         self.choices
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
 }
 
-/// The first chunk: what the response calls itself. One from behind a broken document may not say so.
+/// Emits the start of the response from the first chunk. After a broken document, the id is not trusted.
 fn start<'a>(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &Chunk<'a>,

@@ -1,6 +1,6 @@
-//! Content that is a list of parts (Mistral and multimodal gateways), and image members, as plain pieces.
+//! Reads content that is a list of parts (Mistral and multimodal gateways), and image members, as plain pieces.
 //!
-//! Knows the part shapes that are documented; a part that is not stays reachable as sent.
+//! Parts of documented shapes are decoded. Any other part is kept as sent.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -24,7 +24,7 @@ pub(crate) enum ContentPiece<'a> {
     Thought(Text<'a>),
     Refused(Text<'a>),
     File(File<'a>),
-    /// A part of a kind that nobody knows, as sent.
+    /// A part of unknown type, as sent.
     Unread(Raw<'a>),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct File<'a> {
 }
 
 impl File<'_> {
-    /// Media type and data of a base64 `data:` URL, or the URL.
+    /// Returns the media type and data of a base64 `data:` URL, or the URL.
     pub(crate) fn fields(&self) -> (Option<&str>, Option<&str>, Option<&str>) {
         let embedded = self
             .url
@@ -52,7 +52,7 @@ impl File<'_> {
     }
 }
 
-/// The pieces of content: a string, or a list of parts in order.
+/// Returns the pieces of content: a string, or a list of parts in order.
 pub(crate) fn read<'a>(
     slot: Slot<'a>,
     notes: &mut Anomalies<'a>,
@@ -89,7 +89,7 @@ pub(crate) fn read<'a>(
     pieces
 }
 
-/// By the member that carries it: `type` is what gateways disagree about.
+/// Decodes a part by the member with its content, because gateways disagree about `type`.
 fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomalies<'a>) {
     let part = members(raw);
     let member = |name: &str| present(find(&part, name));
@@ -104,7 +104,7 @@ fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomal
     }
 }
 
-/// The texts of a `thinking` part: a string, or a list of text parts.
+/// Returns the texts of a `thinking` part: a string, or a list of text parts.
 fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     match raw.kind {
         Kind::Array => items(raw)
@@ -115,7 +115,7 @@ fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     }
 }
 
-/// The files of an `images` member: a list of `{"image_url":{"url"}}`.
+/// Returns the files of an `images` member: a list of `{"image_url":{"url"}}`.
 pub(crate) fn images<'a>(
     raw: Raw<'a>,
     notes: &mut Anomalies<'a>,
@@ -157,7 +157,7 @@ fn image<'a>(entry: &[Member<'a>], notes: &mut Anomalies<'a>) -> Option<File<'a>
     })
 }
 
-/// Several texts as one; only the halves at its two ends stay apart.
+/// Joins several texts. Only halves of surrogate pairs at the two ends stay separate.
 pub(crate) fn concat<'a>(mut texts: Vec<Text<'a>>) -> Text<'a> {
     if texts.len() < 2 {
         return texts.pop().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where a chunk has its errors, and which documents are one as a whole.
+//! Finds the errors in a chunk, and recognizes documents that are an error as a whole.
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
@@ -16,14 +16,14 @@ use crate::json::members::members;
 use crate::json::members::present;
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Of the `error` member of a choice.
+    /// Reads the `error` member of a choice.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
             .filter(|raw| !says_nothing(*raw))
             .map(UpstreamErrorFields::of_value)
     }
 
-    /// Of an object that is an error as a whole, or has one. `named` says that its event is called `error`.
+    /// Reads an object that is an error as a whole, or has one. `named`: its event is called `error`.
     pub(crate) fn of_chunk(
         chunk: &Chunk<'a>,
         whole: Raw<'a>,
@@ -38,8 +38,8 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Whether a body that no event stream is and no dialect claims is an error in a shape of its own: a message with its
-/// code, or all that there is.
+/// Returns true if a body that is not an event stream and matches no dialect is an error in a gateway-specific shape: a
+/// message with a code, or a message alone.
 pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -47,7 +47,7 @@ pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
     complains(chunk) || is_bare(&chunk.rest, &chunk.names())
 }
 
-/// Whether the list of choices has anything in it.
+/// Returns true if the list of choices is not empty.
 fn has_choices(chunk: &Chunk<'_>) -> bool {
     match &chunk.choices {
         Some(Walk::Read(choices, _)) => !choices.is_empty(),
@@ -68,12 +68,12 @@ pub(crate) fn complains(chunk: &Chunk<'_>) -> bool {
     let Some(message) = present(find(&chunk.rest, "message")) else {
         return false;
     };
-    // With a type and no code, an object is what an event of another dialect brings (`message_start`).
+    // A `message` object next to a type, without a code, belongs to an event of another dialect (`message_start`).
     let typed = || has("type") && message.kind != Kind::Object;
     !chunk.is_chunk() && (has("code") || typed())
 }
 
-/// Whether the envelope's `data` is a chunk.
+/// Returns true if the envelope's `data` is a chunk.
 pub(crate) fn holds_chunk(data: Slot<'_>) -> bool {
     let inner = data.map(members).unwrap_or_default();
     ["choices", "usage"]

@@ -1,4 +1,4 @@
-//! A whole message: at the end of a stream, or the only thing in it.
+//! Decodes a whole message, which comes at the end of a stream or in place of one.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -20,7 +20,7 @@ use crate::json::Text;
 use crate::model::delta::Message;
 
 impl ChoiceState {
-    /// A whole message: reconciled with what was streamed, never appended.
+    /// Reconciles a whole message with what was streamed. Never appends.
     pub(crate) fn message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -68,7 +68,7 @@ impl ChoiceState {
         whole.fragments = fragments(wire, message, notes, at);
         notes.tell(wire)?;
         self.spoke = true;
-        // What belongs to a part is said before it: the message opens and closes its parts.
+        // Emit the attributes of a part first: the message opens and closes its parts.
         if let Some(details) = &details {
             self.attributes(wire, details)?;
         }
@@ -90,7 +90,7 @@ impl ChoiceState {
     }
 }
 
-/// Tags in the text of a whole message, which no other text can complete.
+/// Splits `<think>` tags in the text of a whole message, which no later text can complete.
 fn unmix(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;

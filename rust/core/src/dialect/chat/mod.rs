@@ -1,9 +1,9 @@
-//! OpenAI Chat Completions chunks as wire deltas.
+//! Decodes OpenAI Chat Completions chunks into wire deltas.
 //!
-//! A payload is read whole (`read`), then said to the assembler in the order of the wire: what the chunk says of the
-//! response, then each choice (reasoning, text, refusal, files, calls, a whole message, the finish reason), then usage
-//! and errors. Payloads that differ from an earlier one only in their text skip the reading (`cache`).
-//! Knows no other dialect, no framing and no identity of calls.
+//! A payload is parsed as a whole (`read`), then passed to the assembler in the order of the wire: the members about
+//! the response, then each choice (reasoning, text, refusal, files, calls, a whole message, the finish reason), then
+//! usage and errors. Payloads that differ from an earlier one only in their text are not parsed (`cache`). Handles
+//! neither framing nor the identity of calls.
 
 pub(crate) mod attachments;
 pub(crate) mod calls;
@@ -58,17 +58,17 @@ use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 use std::borrow::Cow;
 
-/// The decoder of one stream.
+/// Decodes the payloads of one stream.
 #[derive(Debug)]
 pub(crate) struct Chat {
     started: bool,
     last_seen: LastSeen,
     choices: List<ChoiceState>,
-    /// The lowest index of a choice.
+    /// Lowest index of a choice.
     lowest: Option<i32>,
-    /// Choices that went into the first one.
+    /// Indexes of the choices that were merged into the first one.
     merged: Set<i32>,
-    /// The chunk id, where a new one may mean a new start.
+    /// Id of the last chunk, if a new id may mean a restart.
     last_id: Option<String>,
     cache: Cache,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Chat {
 impl Chat {
     pub(crate) fn new(config: &Config, caching: bool) -> Chat {
         let switches = &config.policy.switches;
-        // With these a chunk may mean something else than the same chunk did before.
+        // With these switches, two equal chunks may have different meanings.
         let unsteady = config.policy.inline_reasoning
             || switches.restart_on_new_stream_id
             || switches.merge_choices;
@@ -91,8 +91,8 @@ impl Chat {
         }
     }
 
-    /// Takes whole events that are one plain text each, as the one before them was; at most so many. None where the
-    /// first one is anything else.
+    /// Decodes up to `most` whole events that contain one plain text each, like the event before them. Returns an empty
+    /// result if the first event is anything else.
     #[inline]
     pub(crate) fn alike(
         &mut self,
@@ -104,7 +104,7 @@ impl Chat {
             return WholeEvents::default();
         };
         let (choice, out) = (template.choice, &mut *wire.out);
-        // One or two are not worth the preparations.
+        // The preparation does not pay off for one or two events.
         if input.len() < template.event_length() * 3 || !wire.assembler.awaits_text(out, choice) {
             return WholeEvents::default();
         }
@@ -113,7 +113,7 @@ impl Chat {
         rows::take(template, input, most, give)
     }
 
-    /// Takes a payload that fits a known template. How long it is with its ending; 0 where it has to be read.
+    /// Decodes a payload that matches a known template. Returns its length with its ending, or 0 if it must be parsed.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -180,7 +180,7 @@ impl Chat {
         Ok(if taken { length } else { 0 })
     }
 
-    /// Takes a payload that was read.
+    /// Decodes a parsed payload.
     pub(crate) fn document(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -201,7 +201,7 @@ impl Chat {
             return self.object(wire, &chunk, whole, payload);
         }
         if payload.event == Some("error") {
-            wire.out.touch("event_name"); // an error to openai-node alone
+            wire.out.touch("event_name"); // only openai-node treats this as an error
             tell_wide_integer(wire, raw)?;
             return self.complain(
                 wire,
@@ -213,7 +213,7 @@ impl Chat {
         unknown(wire, payload)
     }
 
-    /// A text instead of a document: an error in plain words.
+    /// Reports a payload of plain text as an error.
     pub(crate) fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
         self.complain(
             wire,
@@ -223,14 +223,14 @@ impl Chat {
         )
     }
 
-    /// The stream is about to close: what was held back goes out.
+    /// Emits held-back output before the stream closes.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.choices
             .iter_mut()
             .try_for_each(|choice| choice.flush(wire))
     }
 
-    /// The terminal marker came.
+    /// Handles the terminal marker.
     pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
         let choices = self.choices.iter_mut();
         choices.for_each(|choice| choice.readers.end(out));
@@ -245,7 +245,7 @@ impl Chat {
     ) -> Step {
         let has_error = || present(chunk.error).is_some_and(|raw| !says_nothing(raw));
         if payload.arrival.event == b"error" && !has_error() {
-            wire.out.touch("event_name"); // an error to openai-node alone
+            wire.out.touch("event_name"); // only openai-node treats this as an error
         }
         let inner = wrapped(chunk, wire.out.config.limits.max_json_depth);
         let read = inner.as_ref().map_or(chunk, |inner| &inner.chunk);
@@ -260,7 +260,7 @@ impl Chat {
         let mut around = Vec::new();
         let mut notes = Anomalies::default();
         if let Some(inner) = &inner {
-            notes.touch("envelope"); // readers look for the members of a chunk
+            notes.touch("envelope"); // clients look for `choices` at the top level
             complaint =
                 complaint.or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
             around = chunk
@@ -294,7 +294,7 @@ impl Chat {
     }
 }
 
-/// Does what such a chunk does; false, and nothing was done, where it has to be read.
+/// Emits the content of a payload that matches a template. Returns false, without effect, if it must be parsed.
 fn act(
     wire: &mut DecodeContext<'_, '_>,
     template: &Template,

@@ -1,4 +1,4 @@
-//! What kind of payload a document is: wrapped, an error alone, a whole body, of use, a note.
+//! Classifies a document: a chunk in an envelope, a lone error, a whole body, usable data, or a payload without output.
 
 use crate::dialect::chat::error::complains;
 use crate::dialect::chat::error::holds_chunk;
@@ -18,13 +18,13 @@ use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// The chunk in an envelope.
+/// A chunk in an envelope.
 pub(crate) struct Wrapped<'a> {
     pub(crate) chunk: Chunk<'a>,
     pub(crate) raw: Raw<'a>,
 }
 
-/// The chunk of an envelope `{"data":{"choices":…}}`.
+/// Returns the chunk of an envelope `{"data":{"choices":…}}`.
 pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
     if chunk.is_chunk() {
         return None;
@@ -36,7 +36,7 @@ pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<W
     }
 }
 
-/// An error object that a gateway put into an array.
+/// Returns an error object that a gateway put in an array.
 pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
     let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
     match read::document(first.text, max_depth) {
@@ -45,7 +45,7 @@ pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Ch
     }
 }
 
-/// Whether a payload outside of any event is a whole answer, or the error in its place.
+/// Returns true if a payload outside of any event is a whole response body, or the error in its place.
 pub(crate) fn is_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -64,7 +64,7 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     whole || is_line(document)
 }
 
-/// Whether more may follow, a line each: a whole legacy completion looks like the last chunk of one.
+/// Returns true if more lines may follow: a whole legacy completion looks like the last chunk of a stream.
 pub(crate) fn is_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -83,7 +83,7 @@ pub(crate) fn is_line(document: &Document<'_>) -> bool {
     present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
 }
 
-/// The text of a choice of the legacy Completions: it is the content, where there is neither delta nor message.
+/// Returns the text of a legacy Completions choice. It is the content if there is neither a delta nor a message.
 pub(crate) fn legacy_text<'a>(choice: &Choice<'a>) -> Slot<'a> {
     let alone = is_none(choice.delta.as_ref()) && is_none(choice.message.as_ref());
     choice.text.filter(|_| alone)
@@ -93,7 +93,7 @@ fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
     walk.is_none_or(|walk| walk.raw().kind == Kind::Null)
 }
 
-/// Whether a document behind a broken one brings what may be taken from there: a chunk, or an error.
+/// Returns true if a document after a broken one contains usable data: a chunk or an error.
 pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
     match document {
         Document::Object(chunk) => {
@@ -104,7 +104,7 @@ pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
     }
 }
 
-/// A chunk that says nothing of any choice.
+/// Returns true for a chunk with an empty list of choices and no error.
 pub(crate) fn is_note(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

@@ -1,7 +1,7 @@
-//! One payload, read once: the members that a Chat chunk may have, each as its raw text, and the others by key.
+//! Parses a Chat payload in one pass: known members into fields, all others into a list.
 //!
-//! Checks all of the JSON and the nesting that is walked, interprets nothing: types are judged by who uses a member.
-//! Of a key that stands twice the last one wins.
+//! Validates all of the JSON and limits its nesting where it descends. Does not interpret values: the code that uses a
+//! member checks its type. Of duplicate keys, the last one wins.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -16,7 +16,7 @@ pub(crate) use crate::json::members::first_item;
 type Scan<T> = Result<T, ScanError>;
 
 impl<'a, T> Walk<'a, T> {
-    /// Its text.
+    /// Returns its raw text.
     pub(crate) fn raw(&self) -> Raw<'a> {
         match self {
             Walk::Read(_, raw) | Walk::Other(raw) => *raw,
@@ -24,17 +24,17 @@ impl<'a, T> Walk<'a, T> {
     }
 }
 
-/// A member that is walked where it has the shape it should have.
+/// A member that is parsed further if it has the expected type.
 #[derive(Debug)]
 pub(crate) enum Walk<'a, T> {
-    /// What was read, and its text.
+    /// The parsed value and its raw text.
     Read(T, Raw<'a>),
-    /// Of another kind; null included.
+    /// A value of another type, including null.
     Other(Raw<'a>),
 }
 
-/// A whole payload.
-#[allow(clippy::large_enum_variant)] // read and used in one place
+/// A parsed payload.
+#[allow(clippy::large_enum_variant)] // created and consumed in one place
 #[derive(Debug)]
 pub(crate) enum Document<'a> {
     Object(Chunk<'a>),
@@ -53,9 +53,9 @@ pub(crate) struct Chunk<'a> {
     pub(crate) error: Slot<'a>,
     pub(crate) obfuscation: Slot<'a>,
     pub(crate) rest: Vec<Member<'a>>,
-    /// Modelled keys that stood twice in their object, anywhere in the chunk.
+    /// Known keys that occurred twice in their object, anywhere in the chunk.
     pub(crate) duplicates: Vec<&'static str>,
-    /// An integer outside of 64 bits stood somewhere.
+    /// True if the chunk contained an integer outside of 64 bits.
     pub(crate) wide_integer: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) delta: Option<Walk<'a, Box<Delta<'a>>>>,
     pub(crate) message: Option<Walk<'a, Box<Delta<'a>>>>,
-    /// The content of a legacy completion; beside a delta or a message it is any other member, so it stands in `rest` too.
+    /// The content of a legacy completion. Next to a delta or message it is an unknown member, so it is in `rest` too.
     pub(crate) text: Slot<'a>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
@@ -73,12 +73,12 @@ pub(crate) struct Choice<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// A delta, or a whole message: the members are the same.
+/// A delta or a whole message, which have the same members.
 #[derive(Debug, Default)]
 pub(crate) struct Delta<'a> {
     pub(crate) role: Slot<'a>,
     pub(crate) content: Slot<'a>,
-    /// `REASONING_FIELDS`, in the order in which they are asked.
+    /// The values of `REASONING_FIELDS`, in order of precedence.
     pub(crate) reasoning: [Slot<'a>; 4],
     pub(crate) reasoning_details: Slot<'a>,
     pub(crate) refusal: Slot<'a>,
@@ -103,7 +103,7 @@ pub(crate) struct Call<'a> {
     pub(crate) rest: Vec<Member<'a>>,
 }
 
-/// `function`, `custom` (its `input` stands for the arguments) or the legacy `function_call`.
+/// `function`, `custom` (whose `input` is its arguments) or the legacy `function_call`.
 #[derive(Debug, Default)]
 pub(crate) struct Function<'a> {
     pub(crate) id: Slot<'a>,
@@ -119,7 +119,7 @@ pub(crate) const REASONING_FIELDS: [&str; 4] = [
     "thinking",
 ];
 
-/// Reads one whole payload.
+/// Parses a whole payload.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
     let mut reader = Reader {
         text,
@@ -139,7 +139,7 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
 }
 
 impl<'a> Chunk<'a> {
-    /// A member that was kept as text.
+    /// Returns a member that is kept as raw text.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
             "id" => self.id,
@@ -160,12 +160,12 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Whether it says something of a response, and be it that there is nothing.
+    /// Returns true if the object has `choices` or `usage`, even if they are empty.
     pub(crate) fn is_chunk(&self) -> bool {
         self.choices.is_some() || self.usage.is_some()
     }
 
-    /// The names of all members, sorted.
+    /// Returns the names of all members, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let modelled = [
             "choices",
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         Ok(Walk::Read(value, Raw { text, kind }))
     }
 
-    /// The objects of an array; whatever else stands in it is kept as it is.
+    /// Parses the objects of an array. Other items are kept as raw text.
     fn list<T>(&mut self, read: fn(&mut Self) -> Scan<T>) -> Scan<Vec<Walk<'a, T>>> {
         let mut out = Vec::new();
         self.scanner.enter_array()?;
@@ -326,7 +326,7 @@ impl<'a> Reader<'a> {
         Ok(delta)
     }
 
-    /// A list of entries; one entry without its list is read as the list of it.
+    /// Parses a list of entries. A single entry without a list is parsed as a list of one.
     fn tool_calls(&mut self) -> Scan<Walk<'a, Vec<Walk<'a, Call<'a>>>>> {
         if self.scanner.kind()? != Kind::Object {
             return self.walk(Kind::Array, |reader| reader.list(Self::call));

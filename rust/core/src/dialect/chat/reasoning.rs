@@ -1,6 +1,6 @@
-//! The reasoning of a delta: the first of its fields that says something, and the details beside it.
+//! Reads the reasoning of a delta: the first reasoning field with text, and `reasoning_details`.
 //!
-//! Gateways send one text in two fields, or the details cumulatively; each text is used once.
+//! Gateways send the same text in two fields, or the details cumulatively. Each text is used once.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -20,20 +20,20 @@ use crate::json::members::present;
 use crate::json::members::text;
 use std::borrow::Cow;
 
-/// A text that shares so many characters with what came before repeats it; shorter ones are an accident.
+/// Minimum length of the text so far for a text that begins with it to be a repetition.
 const PREFIX_CHARS: usize = 4;
 
-/// What a delta says.
+/// The reasoning of one delta.
 #[derive(Debug, Default)]
 pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
-    /// The text came out of this plain field.
+    /// The plain field that contained the text.
     pub(crate) field: Option<Raw<'a>>,
-    /// A text came twice, and was used once.
+    /// True if a text came twice and was used once.
     pub(crate) repeated: bool,
-    /// Where else it stands.
+    /// Other fields with the same text.
     pub(crate) again: Vec<Raw<'a>>,
-    /// A second field with another text.
+    /// A second field with a different text.
     pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Details<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
     pub(crate) encrypted: Option<Cow<'a, str>>,
     pub(crate) raw: Raw<'a>,
-    /// Where the text stands.
+    /// The values that contained the text.
     pub(crate) texts: Vec<Raw<'a>>,
 }
 
@@ -131,7 +131,7 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
     Some(out)
 }
 
-/// The texts of `reasoning_details` so far, where they are the only source: says what is new in the next one.
+/// Text of `reasoning_details` so far, where it is the only source. Returns what is new in the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     seen: String,
@@ -139,7 +139,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// AM13: whether the text begins with all there was, so that two readings are possible. True once.
+    /// AM13: returns true, once, if the text begins with all earlier text, so that two readings are possible.
     pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
             return false;
@@ -153,7 +153,8 @@ impl Progress {
         self.doubted
     }
 
-    /// What the text adds; true where it repeated what was there. Half a character at an end is no part of that.
+    /// Returns the new text, and true if it repeated the earlier text. Halves of surrogate pairs at its ends are not
+    /// compared.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
         let long = self.seen.chars().nth(PREFIX_CHARS - 1).is_some();
         let Some(new) = text.body.strip_prefix(self.seen.as_str()).filter(|_| long) else {

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 static COUNTS: LazyLock<Counts> = LazyLock::new(|| Counts::of("chat"));
 
-/// The `usage` of a chunk, a choice or an extension member; null says nothing.
+/// Emits the `usage` of a chunk, a choice or an extension member. Null is ignored.
 pub(crate) fn take<'a>(
     wire: &mut DecodeContext<'_, '_>,
     slot: Slot<'a>,
@@ -31,7 +31,7 @@ pub(crate) fn take<'a>(
     notes.tell(wire)
 }
 
-/// The counts of a usage object.
+/// Returns the counts of a usage object.
 pub(crate) fn read(raw: Raw<'_>) -> Usage<'_> {
     COUNTS.read(raw)
 }

@@ -1,8 +1,8 @@
-"""Language-model stream parts of the AI SDK (provider specification V2, V3, V4, and `streamText`'s `fullStream`), as
-JSON payloads, to wire deltas.
+"""Decodes AI SDK language-model stream parts (specification V2 to V4, and `fullStream` of `streamText`) into wire
+deltas.
 
-Knows every part type and what frames the others: the start, the steps, the finish. `finish` ends the stream. Knows no
-parts of an answer, no identity of calls and no framing.
+Handles every part type, and the start, the steps and the finish around the content. `finish` ends the stream. Handles
+neither framing nor the identity of calls.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 _SPEC = DIALECTS["ai-sdk-parts"]
 _SCHEMA = Schema(_SPEC)
 _COUNTS = counts_of(_SPEC["usage"])
-_FRAMES = frozenset(_SPEC["frames"])  # what comes before, between and behind the content
-_BEHIND_A_STEP = frozenset({"finish-step", "finish", "raw"})  # what may follow the last step
-_RECOVERED = frozenset(_SPEC["recovered"])  # from behind a broken document: only text, finish, usage and errors count
+_FRAMES = frozenset(_SPEC["frames"])  # types that come before, between or after the content
+_BEHIND_A_STEP = frozenset({"finish-step", "finish", "raw"})  # types that may follow the last step
+_RECOVERED = frozenset(_SPEC["recovered"])  # types that are also used after a broken document
 
 
 class AiSdkPartsDecoder:
-    """One stream's decoder."""
+    """Decodes the payloads of one stream."""
 
     __slots__ = ("_assembler", "_blocks", "_handlers", "_out", "_reason", "_start", "_tools", "ended")
 
@@ -45,10 +45,10 @@ class AiSdkPartsDecoder:
         self._assembler = assembler
         self._out = out
         self._start = StartReader(assembler)
-        # Providers say `delta`, `streamText` says `text`.
+        # The text member is called `delta` by providers and `text` by `streamText`.
         self._blocks = BlockReader(assembler, ("delta", "text"))
         self._tools = ToolReader(assembler)
-        self._reason: str | None = None  # of the last step, until something comes behind it
+        self._reason: str | None = None  # finish reason of the last step, until another part follows
         self.ended = False
         self._handlers: dict[str, Callable[[TypedPart], None]] = {
             "stream-start": self._start.opening,
@@ -83,22 +83,22 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """A whole answer is no document of this dialect; the error in its place may be one."""
+        """Return whether the value is an error in place of a stream. No document contains a whole response."""
         return is_object(value) and not isinstance(value.get("type"), str) and is_complaint(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Whether more whole answers may follow, a line each: there is no whole answer."""
+        """Return False: no document contains a whole response, so none can follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
+        """Return whether a body that is not an event stream and matches no dialect is an error."""
         return is_object(value) and (is_complaint(value) or is_bare(value))
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there."""
+        """Return whether a document after a broken one contains usable data."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -106,11 +106,11 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """A part that says nothing of the answer."""
+        """Return whether the part is a raw one, which is not part of the response."""
         return is_object(value) and value.get("type") == "raw"
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """One payload that is JSON."""
+        """Decode a JSON payload."""
         value: object = payload.value
         name = None if event == "message" else event
         if not is_object(value):
@@ -137,7 +137,10 @@ class AiSdkPartsDecoder:
         notes.tell()
 
     def marker(self) -> None:
-        """`[DONE]` of a gateway: this dialect has none, but behind a finish reason nothing was to come."""
+        """Handle `[DONE]` of a gateway.
+
+        The dialect has no such marker, but after a finish reason it ends the stream.
+        """
         if self._reason is not None:
             self.flush()
             self._assembler.finish(0, self._reason)
@@ -145,19 +148,22 @@ class AiSdkPartsDecoder:
             self.ended = True
 
     def text(self, text: str) -> None:
-        """A payload that is no JSON at all: an error in plain words."""
+        """Report a payload that is not JSON as an error."""
         self.flush()
         error = text_error(text)
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """The stream is about to close. The reason of a step is not that of the answer: the next one may be missing."""
+        """Emit the start before the stream closes, but not the reason of a step: the next step may be missing."""
         self._start.tell_if_seen()
 
-    # What frames the content
+    # Parts around the content
 
     def _finish_step(self, part: TypedPart) -> None:
-        """A step of `streamText`: its reason is the stream's only if nothing comes behind it; its ids come again."""
+        """Handle the end of a `streamText` step.
+
+        Its reason is the stream's only if nothing follows. Its ids may be reused.
+        """
         self._usage(part, "usage")
         reason, metadata = self._reason_of(part)
         self._reason = reason
@@ -167,7 +173,7 @@ class AiSdkPartsDecoder:
         self._blocks.forget()
 
     def _finish(self, part: TypedPart) -> None:
-        """The terminal part. `totalUsage` of `streamText` is that of all steps."""
+        """Handle the terminal part. `totalUsage` of `streamText` counts all steps."""
         self._start.tell()
         self._usage(part, "usage")
         self._usage(part, "totalUsage")
@@ -182,7 +188,7 @@ class AiSdkPartsDecoder:
         self.ended = True
 
     def _reason_of(self, part: TypedPart) -> tuple[str | None, str | None]:
-        """The unified reason; that of the provider goes along as metadata, beside what else the part says."""
+        """Return the unified finish reason, and the metadata of the part, which includes the provider's reason."""
         sent = part.value.get("finishReason")
         if is_object(sent):
             unified, provider = sent.get("unified"), sent.get("raw")
@@ -197,11 +203,11 @@ class AiSdkPartsDecoder:
             self._assembler.merge_usage(read_counts(usage, part.payload.raw(key), _COUNTS))
 
     def _abort(self, part: TypedPart) -> None:
-        """The caller stopped it: what is open was cut, and there is no reason that would make it whole."""
+        """Handle an abort by the caller: the response is truncated, and no finish reason can complete it."""
         self._unknown(part)
         self._assembler.cut()
 
-    # What is passed on
+    # Parts that are passed on
 
     def _source(self, part: TypedPart) -> None:
         read_source(part, self._assembler)
@@ -226,5 +232,5 @@ class AiSdkPartsDecoder:
 
 
 def _is_read(path: Path) -> bool:
-    """Whether the decoder looks at the member at `path` of a part."""
+    """Return whether the decoder reads the member at `path` of a part."""
     return len(path) == 1 and path[0] in _SCHEMA.read

@@ -1,6 +1,6 @@
-"""Sources and files of an AI SDK stream, and the errors that stand in it.
+"""Decodes the sources, files and errors of an AI SDK stream.
 
-Knows the spellings of the three provider versions and of `streamText`. Knows no text, no tools and no finish.
+Accepts the spellings of the three provider versions and of `streamText`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
 
 _DOCUMENT = ("id", "mediaType", "title", "filename")
-_FILE_TEXTS = ("base64", "base64Data")  # of a `GeneratedFile`, as a getter and as the field behind it
+_FILE_TEXTS = ("base64", "base64Data")  # of a `GeneratedFile`: a getter and the field that it returns
 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:
-    """`source`: a page by its URL, or a document by its description."""
+    """Handle `source`: a page with its URL, or a document with its description."""
     title, url = part.words("title"), part.words("url")
     document = None
     if part.value.get("sourceType") == "document":
@@ -38,7 +38,7 @@ def read_source(part: TypedPart, assembler: Assembler) -> None:
 
 
 def read_file(part: TypedPart, assembler: Assembler) -> None:
-    """`file` and `reasoning-file`: inline data as base64, or a URL; `streamText` wraps both into a `file` member."""
+    """Handle `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps both in a `file` member."""
     media_type, data, url = part.words("mediaType"), None, None
     place: Path = ("data",)
     sent: object = part.value.get("data")
@@ -47,7 +47,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         place, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
-        # V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its text under other names.
+        # V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its data under other names.
         url = _text(part, sent.get("url"))
         found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
         data = next((text for text in found if isinstance(text, str) and text), None)
@@ -69,7 +69,10 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
 
 
 def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
-    """What an `error` part says: of a JavaScript error `name` and `statusCode`, of any other value all of it."""
+    """Read the error of an `error` part.
+
+    A JavaScript error has `name` and `statusCode` in place of a kind and a code.
+    """
     error = value.get("error")
     if error is None:
         return read_error(payload, (), value)
@@ -85,7 +88,10 @@ def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 
 
 def is_complaint(value: Mapping[str, Any]) -> bool:
-    """Whether an object without a type is an error: one by name, or a message with its code."""
+    """Return whether an object is an error.
+
+    It has an `error` member or a message with a code, or it has no type and reports a failure.
+    """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True
     return not isinstance(value.get("type"), str) and reports_failure(value)

@@ -1,8 +1,7 @@
-"""What an AI SDK stream says of itself before the first content: `stream-start`, `start`, `start-step` and
-`response-metadata`, told as one `ResponseStarted`.
+"""Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
 
-The id of the response comes in `response-metadata`, behind `stream-start`, so that the start waits for it; the
-first content ends the waiting. Knows no content.
+The id of the response comes in `response-metadata`, after `stream-start`, so the start is held back until then, or
+until the first content.
 """
 
 from __future__ import annotations
@@ -16,24 +15,27 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.dialect.ai_sdk.part import TypedPart
 
-# `Date.prototype.toJSON`: what a timestamp is on the wire.
+# The format of `Date.prototype.toJSON`.
 _TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?Z")
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class StartReader:
-    """Holds what came before the first content."""
+    """Holds the metadata that came before the first content."""
 
     __slots__ = ("_assembler", "_held", "_seen", "_told")
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._held: list[str] = []  # the texts of JSON objects
+        self._held: list[str] = []  # JSON objects, as text
         self._seen = False
         self._told = False
 
     def opening(self, part: TypedPart) -> None:
-        """`stream-start`, `start`, `start-step`: warnings and the like. Behind the start they go to the end."""
+        """Handle `stream-start`, `start` and `start-step`, which contain warnings and the like.
+
+        After the start, their metadata goes to the end of the response.
+        """
         members = part.worth_keeping()
         self._seen = True
         if members is None:
@@ -43,10 +45,10 @@ class StartReader:
             return
         self._held.append(members)
         if len(self._held) > 1:
-            self.tell()  # a stream has one opening, or two: what is held does not grow
+            self.tell()  # a stream has one or two such parts, so the held metadata stays small
 
     def response(self, part: TypedPart) -> None:
-        """`response-metadata`: what the response calls itself. A second one is kept, but changes nothing."""
+        """Handle `response-metadata`: id, model and time of the response. A second one is kept but changes nothing."""
         if self._told:
             self._assembler.choice_metadata(0, as_object({"response": part.payload.text.strip()}) or "{}")
             return
@@ -61,12 +63,12 @@ class StartReader:
         )
 
     def tell(self) -> None:
-        """The start cannot wait any longer."""
+        """Emit the start if it is still held back."""
         if not self._told:
             self._tell(None, None, None, None)
 
     def tell_if_seen(self) -> None:
-        """The same where the stream ends: a body that never began did not start."""
+        """Emit the start at the end of the stream, but only if an opening part came."""
         if self._seen:
             self.tell()
 
@@ -78,7 +80,7 @@ class StartReader:
 
 
 def seconds(text: str) -> tuple[int | None, bool]:
-    """The seconds since 1970 of a timestamp as JavaScript writes it, and whether they say all of it."""
+    """Parse a timestamp as JavaScript writes it. Return the seconds since 1970, and whether they are exact."""
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         return None, False
@@ -93,13 +95,13 @@ def seconds(text: str) -> tuple[int | None, bool]:
 
 
 def _days_before(year: int, month: int, *, leap: bool) -> int:
-    """From 1970-01-01 to the first of a month; before 1970 it is negative."""
+    """Return the days from 1970-01-01 to the first day of a month, negative before 1970."""
     past = year - 1
     days = past * 365 + past // 4 - past // 100 + past // 400 - 719_162
     return days + sum(_MONTH_DAYS[: month - 1]) + (leap and month > 2)
 
 
 def _joined(objects: list[str]) -> str | None:
-    """Several JSON objects as one; of a key that stands in two, readers take the last."""
+    """Join JSON objects into one. If a key occurs in two of them, clients take the last one."""
     inner = [text[1:-1] for text in objects]
     return "{" + ",".join(inner) + "}" if inner else None

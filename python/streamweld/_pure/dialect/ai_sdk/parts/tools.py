@@ -1,8 +1,8 @@
-"""Tool parts of an AI SDK stream: a call's input, the call, its result, and what stands between them.
+"""Decodes the tool parts of an AI SDK stream: the input of a call, the call, its result, and the parts between them.
 
-`tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`: it is one id and one call, whose
-close is `tool-call`. `tool-input-end` does not close it: the final text follows and may differ (`''` becomes
-`'{}'`). Knows no text and no finish.
+`tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`. Both are the same id of the same
+call, which `tool-call` closes. `tool-input-end` does not close it: the final text follows and may differ (`''` becomes
+`'{}'`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ID_OF_CALL = ("toolCallId", "id")
 
 
 class ToolReader:
-    """Hands the tool parts of one stream on."""
+    """Decodes the tool parts of one stream."""
 
     __slots__ = ("_assembler",)
 
@@ -46,7 +46,8 @@ class ToolReader:
             self._assembler.call_text(0, address, text, None, metadata)
 
     def input_end(self, part: TypedPart) -> None:
-        """Says nothing by itself; a provider may hang something on it (Google: the signature of the thought)."""
+        """Handle the end of the input. It has no content, but a provider may add metadata (Google: the thought
+        signature)."""
         metadata, address = part.metadata(), Address(call_id=part.identity(*_ID_OF_INPUT))
         if metadata is not None:
             self._assembler.call_text(0, address, "", None, metadata)
@@ -55,7 +56,7 @@ class ToolReader:
     def call(self, part: TypedPart) -> None:
         provider = part.provider()
         identity = part.identity(*_ID_OF_CALL)
-        # `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
+        # `streamText` marks a call whose input it rejects, and sends the result itself: the call is not dispatchable.
         refused = part.value.get("invalid") is True
         self._assembler.call_closed(
             0,
@@ -71,15 +72,15 @@ class ToolReader:
             self._assembler.result(0, identity, part.json("error") or "null", True, None)
 
     def result(self, part: TypedPart) -> None:
-        """`result` of a provider, `output` of `streamText`; a preliminary one is replaced by the next."""
+        """Handle `result` of a provider or `output` of `streamText`. A preliminary one is replaced by the next."""
         self._result(part, part.json("result", "output"), is_error=part.flag("isError"))
 
     def error(self, part: TypedPart) -> None:
-        """`tool-error`: running the tool failed. The error is any value."""
+        """Handle `tool-error`: running the tool failed. The error can be any value."""
         self._result(part, part.json("error"), is_error=True)
 
     def denied(self, part: TypedPart) -> None:
-        """`tool-output-denied`: nobody may run it, and there is no output."""
+        """Handle `tool-output-denied`: the call is not dispatchable and has no output."""
         self._result(part, None, ("type", '"tool-output-denied"'), is_error=True)
 
     def _result(self, part: TypedPart, output: str | None, *more: tuple[str, str | None], is_error: bool) -> None:

@@ -1,7 +1,7 @@
-"""UI message stream chunks of the AI SDK (protocol v1, what `useChat` reads), as JSON payloads, to wire deltas.
+"""Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 
-Knows every chunk type and what frames the others: the start, the steps, the finish. `[DONE]` ends the stream, `finish`
-does not. Knows no parts of an answer, no identity of calls and no framing.
+Handles every chunk type, and the start, the steps and the finish around the content. `[DONE]` ends the stream, `finish`
+does not. Handles neither framing nor the identity of calls.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 _SPEC = DIALECTS["ai-sdk-ui"]
 _SCHEMA = Schema(_SPEC)
-_FRAMES = frozenset(_SPEC["frames"])  # what comes before, between and behind the content
-_RECOVERED = frozenset(_SPEC["recovered"])  # from behind a broken document: only text, finish, usage and errors count
-_DATA = "data-"  # and a name: the application's own parts
+_FRAMES = frozenset(_SPEC["frames"])  # types that come before, between or after the content
+_RECOVERED = frozenset(_SPEC["recovered"])  # types that are also used after a broken document
+_DATA = "data-"  # prefix of the types that an application defines
 
 
 class AiSdkUiDecoder:
-    """One stream's decoder."""
+    """Decodes the payloads of one stream."""
 
     __slots__ = ("_aborted", "_assembler", "_blocks", "_handlers", "_message", "_out", "_tools", "ended")
 
@@ -79,22 +79,22 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """A whole answer is no document of this dialect; the error in its place may be one."""
+        """Return whether the value is an error in place of a stream. No document contains a whole response."""
         return is_object(value) and not isinstance(value.get("type"), str) and _is_complaint(value)
 
     @staticmethod
     def is_line(value: object) -> bool:  # noqa: ARG004
-        """Whether more whole answers may follow, a line each: there is no whole answer."""
+        """Return False: no document contains a whole response, so none can follow."""
         return False
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
+        """Return whether a body that is not an event stream and matches no dialect is an error."""
         return is_object(value) and (_is_complaint(value) or is_bare(value))
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there."""
+        """Return whether a document after a broken one contains usable data."""
         if not is_object(value):
             return False
         kind = value.get("type")
@@ -102,12 +102,12 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """A chunk that says nothing of the answer: an application's own, passing."""
+        """Return whether the chunk is a transient one of the application, which is not part of the response."""
         kind = value.get("type") if is_object(value) else None
         return is_object(value) and isinstance(kind, str) and kind.startswith(_DATA) and value.get("transient") is True
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """One payload that is JSON."""
+        """Decode a JSON payload."""
         value: object = payload.value
         name = None if event == "message" else event
         if not is_object(value):
@@ -132,38 +132,41 @@ class AiSdkUiDecoder:
         notes.tell()
 
     def marker(self) -> None:
-        """`[DONE]`: the end of the protocol. It comes behind an abort as well, which it does not make whole."""
+        """Handle `[DONE]`, the end of the protocol.
+
+        It also follows an abort, after which the response stays incomplete.
+        """
         self._message.flush()
         if not self._aborted:
             self._assembler.done()
         self.ended = True
 
     def text(self, text: str) -> None:
-        """A payload that is no JSON at all: an error in plain words."""
+        """Report a payload that is not JSON as an error."""
         self.flush()
         error = text_error(text)
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def flush(self) -> None:
-        """The stream is about to close."""
+        """Emit the message metadata before the stream closes."""
         self._message.flush()
 
-    # What frames the content
+    # Chunks around the content
 
     def _step(self, chunk: TypedPart) -> None:
-        """A step begins; it has no members."""
+        """Emit the metadata of a chunk that begins or ends a step. Such a chunk has no members of its own."""
         members = chunk.worth_keeping()
         if members is not None:
             self._assembler.choice_metadata(0, members)
 
     def _finish_step(self, chunk: TypedPart) -> None:
-        """The ids of text and reasoning come again in the next step."""
+        """End a step, whose ids of text and reasoning blocks are reused in the next one."""
         self._step(chunk)
         self._assembler.forget_addresses(0)
         self._blocks.forget()
 
     def _reset_step(self, chunk: TypedPart) -> None:
-        """The step is tried again: what it has shown is taken back."""
+        """Discard the output of a step, because the step is retried."""
         self._step(chunk)
         self._assembler.restart_step(0)
         self._blocks.forget()
@@ -179,17 +182,17 @@ class AiSdkUiDecoder:
             self._assembler.finish(0, reason)
 
     def _abort(self, chunk: TypedPart) -> None:
-        """The user stopped it: what is open was cut, and there is no reason that would make it whole."""
+        """Handle an abort by the user: the response is truncated, and no finish reason can complete it."""
         self._unknown(chunk)
         self._aborted = True
         self._assembler.cut()
 
-    # What is passed on
+    # Chunks that are passed on
 
     def _data(self, chunk: TypedPart) -> None:
-        """An application's own part: kept with the message, unless it says that it is in passing.
+        """Keep a part of the application with the message, unless it is transient.
 
-        One of the same type and id takes the place of the one before.
+        It replaces an earlier part of the same type and id.
         """
         if chunk.flag("transient"):
             self._unknown(chunk)
@@ -215,14 +218,17 @@ class AiSdkUiDecoder:
 
 
 def _is_complaint(value: Mapping[str, Any]) -> bool:
-    """Whether an object without a type is an error: one by name, or a message with its code."""
+    """Return whether an object is an error.
+
+    It has an `error` member or a message with a code, or it has no type and reports a failure.
+    """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True
     return not isinstance(value.get("type"), str) and reports_failure(value)
 
 
 def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
-    """`errorText` is all that an error chunk has; gateways put other shapes in its place."""
+    """Read the error of a chunk. An error chunk has only `errorText`, but gateways send other shapes."""
     if value.get("errorText") is not None:
         return ErrorFields(None, None, read_error(payload, ("errorText",), value["errorText"]).message)
     if value.get("error") is not None:
@@ -232,5 +238,5 @@ def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 
 
 def _is_read(path: Path) -> bool:
-    """Whether the decoder looks at the member at `path` of a chunk."""
+    """Return whether the decoder reads the member at `path` of a chunk."""
     return len(path) == 1 and path[0] in _SCHEMA.read

@@ -1,7 +1,7 @@
-"""What a UI message stream says of the message itself: its id, and the metadata that an application hangs on it.
+"""Decodes message-level data of a UI message stream: the message id, and the metadata that an application adds.
 
-Metadata is the application's own: `start`, `finish` and `message-metadata` bring objects that are merged (here
-by their first level), and many applications put the usage there. Knows no content.
+The application defines the metadata: `start`, `finish` and `message-metadata` contain objects that are merged (here at
+their first level), and many applications put the usage there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _USAGE_MEMBERS: tuple[str, ...] = DIALECTS["ai-sdk-ui"]["usage_members"]
 
 
 class MessageReader:
-    """Keeps the metadata of one message until its end."""
+    """Collects the metadata of one message until its end."""
 
     __slots__ = ("_assembler", "_max_bytes", "_members", "_out", "_size", "_told")
 
@@ -32,12 +32,12 @@ class MessageReader:
         self._assembler = assembler
         self._out = out
         self._max_bytes = max_bytes
-        self._members: dict[str, str] = {}  # what came behind the start
+        self._members: dict[str, str] = {}  # metadata that came after the start
         self._size = 0
         self._told = False
 
     def start(self, chunk: TypedPart) -> None:
-        """The first `start` is that of the response; what another one says is kept as the metadata it brings."""
+        """Handle `start`. The first one starts the response; a further one only adds metadata."""
         if self._told:
             self.metadata(chunk)
             return
@@ -48,13 +48,13 @@ class MessageReader:
         self._usage(chunk, sent)
 
     def tell(self) -> None:
-        """There is content, and no `start` came before it."""
+        """Emit the start of the response if content comes before any `start`."""
         if not self._told:
             self._told = True
             self._assembler.started(None, None, None, None)
 
     def metadata(self, chunk: TypedPart) -> None:
-        """The `messageMetadata` of any chunk: the last of each member holds."""
+        """Merge the `messageMetadata` of any chunk. The last value of each member wins."""
         sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
         if sent is None:
             return
@@ -67,7 +67,7 @@ class MessageReader:
         self._usage(chunk, sent)
 
     def flush(self) -> None:
-        """The message is about to end."""
+        """Emit the metadata before the message ends."""
         members, self._members = self._members, {}
         text = as_object(members)
         if text is not None:

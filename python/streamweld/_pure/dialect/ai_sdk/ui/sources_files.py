@@ -1,4 +1,4 @@
-"""Sources and files of a UI message stream: what the message shows beside texts. Knows no tools and no finish."""
+"""Decodes the sources and files of a UI message stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DOCUMENT = ("sourceId", "mediaType", "title", "filename")
 
 
 class ShownReader:
-    """Hands the sources and files of one stream on."""
+    """Decodes the sources and files of one stream."""
 
     __slots__ = ("_assembler",)
 
@@ -35,7 +35,7 @@ class ShownReader:
         self._assembler.source(0, None, chunk.words("title"), document, chunk.metadata())
 
     def file(self, chunk: TypedPart) -> None:
-        """`file` and `reasoning-file`: a data URL is inline."""
+        """Handle `file` and `reasoning-file`. A data URL contains the file itself."""
         media_type, url = chunk.words("mediaType"), chunk.words("url")
         if url is None:
             self._assembler.unknown(chunk.event, chunk.raw)

@@ -1,7 +1,7 @@
-"""Tool chunks of a UI message stream: a call's input as it grows, the input when it is there, the output.
+"""Decodes the tool chunks of a UI message stream: the input of a call as it grows, the whole input, the output.
 
-`toolCallId` is the one id. `tool-input-available` is the close of a call, and so is `tool-input-error`, which says that
-the input was refused as well. Knows no text and no finish.
+`toolCallId` is the only id. `tool-input-available` closes a call, and so does `tool-input-error`, which also reports
+that the input was rejected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ToolReader:
-    """Hands the tool chunks of one stream on."""
+    """Decodes the tool chunks of one stream."""
 
     __slots__ = ("_assembler",)
 
@@ -45,24 +45,24 @@ class ToolReader:
         self._close(chunk, refused=False)
 
     def input_error(self, chunk: TypedPart) -> None:
-        """The input was refused: a tool that is not there, or arguments that its schema forbids.
+        """Handle rejected input: the tool does not exist, or its schema forbids the arguments.
 
-        The call is told by its text, so that nothing of it is lost; the refusal is its result, as it is for the SDK's
-        own reader (it puts the part into the state `output-error`), and a call with a result is nobody's to run.
+        The call is emitted with its text, so that nothing is lost. The rejection is its result, as in the SDK's own
+        client (which sets the state `output-error`), and a call with a result is not dispatchable.
         """
         identity = self._close(chunk, refused=True)
         if identity is not None:
             self._assembler.result(0, identity, chunk.json("errorText") or "null", True, None)
 
     def output_available(self, chunk: TypedPart) -> None:
-        """A preliminary output is replaced by the next one."""
+        """Handle an output. A preliminary output is replaced by the next one."""
         self._result(chunk, chunk.json("output"), is_error=False)
 
     def output_error(self, chunk: TypedPart) -> None:
         self._result(chunk, chunk.json("errorText"), is_error=True)
 
     def output_denied(self, chunk: TypedPart) -> None:
-        """Nobody may run it, and there is no output."""
+        """Handle a denied call, which is not dispatchable and has no output."""
         self._result(chunk, None, ("type", '"tool-output-denied"'), is_error=True)
 
     def _close(self, chunk: TypedPart, *, refused: bool) -> str | None:

@@ -1,8 +1,8 @@
-//! Language-model stream parts of the AI SDK (provider specification V2, V3, V4, and `streamText`'s `fullStream`), as
-//! wire deltas.
+//! Decodes language-model stream parts of the AI SDK (provider specification V2, V3, V4, and the `fullStream` of
+//! `streamText`) into wire deltas.
 //!
-//! Knows every part type and what frames the others: the start, the steps, the finish. `finish` ends the stream. Knows no
-//! parts of an answer, no identity of calls and no framing.
+//! Handles every part type, and the start, the steps and the finish around the content. `finish` ends the stream.
+//! Handles neither framing nor the identity of calls.
 
 pub(crate) mod sources_files;
 pub(crate) mod start;
@@ -39,11 +39,11 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
-/// Providers say `delta`, `streamText` says `text`.
+/// Names of the text member: `delta` from providers, `text` from `streamText`.
 const TEXT: [&str; 2] = ["delta", "text"];
 
 pub(crate) static SHAPES: Shapes = Shapes {
-    // A whole answer is no document of this dialect; the error in its place may be one.
+    // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && is_complaint(object),
         Document::Other(_) => false,
@@ -59,14 +59,14 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => is_of_use(object, &SCHEMA),
         Document::Other(_) => false,
     },
-    // A part that says nothing of the answer.
+    // A raw part is not part of the response.
     is_note: |document| match document {
         Document::Object(object) => is_string(object.get("type"), "raw"),
         Document::Other(_) => false,
     },
 };
 
-/// What is to be done with a part.
+/// How to handle a part.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Opening,
@@ -122,12 +122,12 @@ impl Action {
     }
 }
 
-/// The decoder of one stream.
+/// Decodes the payloads of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdkParts {
     start: StartReader,
     blocks: BlockReader,
-    /// Of the last step, until something comes behind it.
+    /// Finish reason of the last step, until another part follows.
     reason: Option<String>,
     ended: bool,
 }
@@ -137,7 +137,7 @@ impl AiSdkParts {
         AiSdkParts::default()
     }
 
-    /// What most payloads are: a delta with nothing but its id and its text.
+    /// Emits a delta that contains only its id and its text, as most payloads do.
     fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -186,7 +186,7 @@ impl AiSdkParts {
             Action::FinishStep => self.finish_step(wire, part),
             Action::Finish => self.finish(wire, part),
             Action::Abort => {
-                // The caller stopped it: what is open was cut, and there is no reason that would make it whole.
+                // The caller stopped the stream: the response is truncated, and no finish reason can complete it.
                 unknown(wire, part.payload)?;
                 wire.assembler.cut();
                 Ok(())
@@ -204,7 +204,8 @@ impl AiSdkParts {
         }
     }
 
-    /// A step of `streamText`: its reason is the stream's only if nothing comes behind it; its ids come again.
+    /// Handles the end of a `streamText` step. Its reason is the stream's only if nothing follows. Its ids may be
+    /// reused.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -221,7 +222,7 @@ impl AiSdkParts {
         Ok(())
     }
 
-    /// The terminal part. `totalUsage` of `streamText` is that of all steps.
+    /// Handles the terminal part. `totalUsage` of `streamText` counts all steps.
     fn finish(&mut self, wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
         self.start.tell(wire)?;
         usage(wire, part, "usage")?;
@@ -299,7 +300,7 @@ impl Decoder for AiSdkParts {
         part.notes.tell(wire)
     }
 
-    /// `[DONE]` of a gateway: this dialect has none, but behind a finish reason nothing was to come.
+    /// Handles `[DONE]` of a gateway. The dialect has no such marker, but after a finish reason it ends the stream.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if let Some(reason) = &self.reason {
             self.start.tell_if_seen(wire)?;
@@ -315,7 +316,7 @@ impl Decoder for AiSdkParts {
         Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
-    /// The reason of a step is not that of the stream: the next step may be missing.
+    /// Emits the start, but not the reason of a step: the next step may be missing.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.start.tell_if_seen(wire)
     }
@@ -325,7 +326,7 @@ impl Decoder for AiSdkParts {
     }
 }
 
-/// Whose delta it is, if its members have the names that they have there.
+/// Returns the action for a plain delta, if its members have the names that its type requires.
 fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     if !TEXT.contains(&piece.text_key) {
         return None;
@@ -343,7 +344,7 @@ fn say_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> Step {
         .finish(wire.out, 0, reason, SCHEMA.reason(reason))
 }
 
-/// The unified reason; that of the provider goes along as metadata, beside what else the part says.
+/// Returns the unified finish reason, and the metadata of the part, which includes the provider's reason.
 fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<String>) {
     let sent = part.get("finishReason");
     let Some(raw) = sent.filter(|raw| raw.kind == Kind::Object) else {

@@ -1,6 +1,6 @@
-//! Sources and files of an AI SDK stream, and the errors that stand in it.
+//! Decodes the sources, files and errors of an AI SDK stream.
 //!
-//! Knows the spellings of the three provider versions and of `streamText`. Knows no text, no tools and no finish.
+//! Accepts the spellings of the three provider versions and of `streamText`.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::chosen;
@@ -22,11 +22,11 @@ use crate::json::members::text;
 use std::borrow::Cow;
 
 const DOCUMENT: [&str; 4] = ["id", "mediaType", "title", "filename"];
-/// Of a file; the last two of a `GeneratedFile`, as a getter and as the field behind it.
+/// Members with the data of a file. A `GeneratedFile` has the last two: a getter and the field that it returns.
 const FILE_TEXTS: [&str; 3] = ["data", "base64", "base64Data"];
 const SCHEMES: [&str; 3] = ["http://", "https://", "data:"];
 
-/// `source`: a page by its URL, or a document by its description.
+/// Handles `source`: a page with its URL, or a document with its description.
 pub(crate) fn source(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
     let (title, url) = (part.words("title"), part.words("url"));
     let kind = part.object.string("sourceType");
@@ -51,7 +51,7 @@ pub(crate) fn source(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, 
     )
 }
 
-/// `file` and `reasoning-file`: inline data as base64, or a URL; `streamText` wraps both into a `file` member.
+/// Handles `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps both in a `file` member.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
     let mut media_type = part.words("mediaType");
     let wrapped = part.get("file").filter(|raw| raw.kind == Kind::Object);
@@ -89,14 +89,14 @@ pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     assembler.file(out, 0, media_type, data, url, metadata.as_deref())
 }
 
-/// The data and the URL of a file.
+/// Returns the data and the URL of a file.
 fn contents<'a>(
     part: &mut TypedPart<'_, 'a>,
     raw: Raw<'a>,
 ) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
     match raw.kind {
         Kind::Object => {
-            // V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its text under other names.
+            // V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its data under other names.
             let inner = members(raw);
             let url = part.said(find(&inner, "url"));
             let mut texts = FILE_TEXTS.iter();
@@ -107,7 +107,7 @@ fn contents<'a>(
     }
 }
 
-/// What an `error` part says: of a JavaScript error `name` and `statusCode`, of any other value all of it.
+/// Reads the error of an `error` part. A JavaScript error has `name` and `statusCode` in place of a kind and a code.
 pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     let Some(error) = object.present("error") else {
         return whole_error(object);
@@ -128,7 +128,7 @@ pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     said
 }
 
-/// An integer as Python prints it.
+/// Returns an integer as Python prints it.
 fn status(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     let number = Number { raw: raw.text };
     if raw.kind != Kind::Number || !number.is_integer() {

@@ -1,25 +1,25 @@
-//! What an AI SDK stream says of itself before the first content: `stream-start`, `start`, `start-step` and
-//! `response-metadata`, told as one `ResponseStarted`.
+//! Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
 //!
-//! The id of the response comes in `response-metadata`, behind `stream-start`, so that the start waits for it; the
-//! first content ends the waiting. Knows no content.
+//! The id of the response comes in `response-metadata`, after `stream-start`, so the start is held back until then, or
+//! until the first content.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::write_member;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Step;
 
-/// Holds what came before the first content.
+/// Holds the metadata that came before the first content.
 #[derive(Debug, Default)]
 pub(crate) struct StartReader {
-    /// The texts of JSON objects.
+    /// JSON objects, as text.
     held: Vec<String>,
     seen: bool,
     told: bool,
 }
 
 impl StartReader {
-    /// `stream-start`, `start`, `start-step`: warnings and the like. Behind the start they go to the end.
+    /// Handles `stream-start`, `start` and `start-step`, which contain warnings and the like. After the start, their
+    /// metadata goes to the end of the response.
     pub(crate) fn opening(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -34,13 +34,13 @@ impl StartReader {
         }
         self.held.push(members);
         if self.held.len() > 1 {
-            // A stream has one opening, or two: what is held does not grow.
+            // A stream has one or two such parts, so the held metadata stays small.
             return self.tell(wire);
         }
         Ok(())
     }
 
-    /// `response-metadata`: what the response calls itself. A second one is kept, but changes nothing.
+    /// Handles `response-metadata`: id, model and time of the response. A second one is kept but changes nothing.
     pub(crate) fn response(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -71,7 +71,7 @@ impl StartReader {
         )
     }
 
-    /// The start cannot wait any longer.
+    /// Emits the start if it is still held back.
     #[inline]
     pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.told {
@@ -80,7 +80,7 @@ impl StartReader {
         self.say(wire, None, None, None, None)
     }
 
-    /// The same where the stream ends: a body that never began did not start.
+    /// Emits the start at the end of the stream, but only if an opening part came.
     pub(crate) fn tell_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.seen {
             return self.tell(wire);
@@ -105,7 +105,8 @@ impl StartReader {
     }
 }
 
-/// The seconds since 1970 of a timestamp as JavaScript writes it (`Date.prototype.toJSON`), and whether they say all of it.
+/// Parses a timestamp as JavaScript writes it (`Date.prototype.toJSON`). Returns the seconds since 1970, and whether
+/// they are exact.
 fn seconds(text: &str) -> Option<(i64, bool)> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = match time.split_once('.') {
@@ -127,7 +128,7 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
         return None;
     }
     let past = year - 1;
-    // From 1970-01-01 to the first of January; before 1970 it is negative. Of the year 0, the years past round down.
+    // Days from 1970-01-01 to January 1 of the year, negative before 1970. For the year 0, the divisions round down.
     let years =
         past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) - 719_162;
     let days = years + months.iter().take(before).sum::<i64>() + day - 1;
@@ -135,7 +136,7 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, whole))
 }
 
-/// Three numbers of that many digits.
+/// Parses three numbers with these counts of digits.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     let mut pieces = text.split(between);
     let mut next = |digits: usize| {
@@ -148,7 +149,7 @@ fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     pieces.next().is_none().then_some(out)
 }
 
-/// Several JSON objects as one; of a key that stands in two, readers take the last.
+/// Joins JSON objects into one. If a key occurs in two of them, clients take the last one.
 fn joined(objects: &[String]) -> Option<String> {
     let mut out = String::new();
     for object in objects {

@@ -1,8 +1,8 @@
-//! Tool parts of an AI SDK stream: a call's input, the call, its result, and what stands between them.
+//! Decodes the tool parts of an AI SDK stream: the input of a call, the call, its result, and the parts between them.
 //!
-//! `tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`: it is one id and one call,
-//! whose close is `tool-call`. `tool-input-end` does not close it: the final text follows and may differ (`''`
-//! becomes `'{}'`). Knows no text and no finish.
+//! `tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`. Both are the same id of the
+//! same call, which `tool-call` closes. `tool-input-end` does not close it: the final text follows and may differ (`''`
+//! becomes `'{}'`).
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
@@ -46,7 +46,7 @@ pub(crate) fn input_delta(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart
     assembler.call_text(out, 0, address, text, None, metadata.as_deref())
 }
 
-/// Says nothing by itself; a provider may hang something on it (Google: the signature of the thought).
+/// Handles the end of the input. It has no content, but a provider may add metadata (Google: the thought signature).
 pub(crate) fn input_end(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
     let metadata = part.metadata();
     let identity = part.identity(&ID_OF_INPUT);
@@ -69,7 +69,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
     let name = part.words("toolName");
-    // `streamText` marks a call whose input it refuses, and answers it itself: it is nobody's to run.
+    // `streamText` marks a call whose input it rejects, and sends the result itself: the call is not dispatchable.
     let refused = part
         .get("invalid")
         .is_some_and(|raw| raw.kind == Kind::True);
@@ -97,20 +97,20 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     }
 }
 
-/// `result` of a provider, `output` of `streamText`; a preliminary one is replaced by the next.
+/// Handles `result` of a provider or `output` of `streamText`. A preliminary one is replaced by the next.
 pub(crate) fn result(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
     let output = part.json(&["result", "output"]);
     let is_error = part.flag("isError");
     answer(wire, part, output, None, is_error)
 }
 
-/// `tool-error`: running the tool failed. The error is any value.
+/// Handles `tool-error`: running the tool failed. The error can be any value.
 pub(crate) fn error(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
     let output = part.json(&["error"]);
     answer(wire, part, output, None, true)
 }
 
-/// `tool-output-denied`: nobody may run it, and there is no output.
+/// Handles `tool-output-denied`: the call is not dispatchable and has no output.
 pub(crate) fn denied(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
     answer(wire, part, None, Some(r#""tool-output-denied""#), true)
 }

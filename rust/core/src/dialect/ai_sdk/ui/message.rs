@@ -1,7 +1,7 @@
-//! What a UI message stream says of the message itself: its id, and the metadata that an application hangs on it.
+//! Decodes message-level data of a UI message stream: the message id, and the metadata that an application adds.
 //!
-//! Metadata is the application's own: `start`, `finish` and `message-metadata` bring objects that are merged (here
-//! by their first level), and many applications put the usage there. Knows no content.
+//! The application defines the metadata: `start`, `finish` and `message-metadata` contain objects that are merged (here
+//! at their first level), and many applications put the usage there.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::once;
@@ -26,10 +26,10 @@ static USAGE_MEMBERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     words(facts.and_then(|facts| facts.get("usage_members")))
 });
 
-/// Keeps the metadata of one message until its end.
+/// Collects the metadata of one message until its end.
 #[derive(Debug, Default)]
 pub(crate) struct MessageReader {
-    /// What came behind the start: keys and the texts of their values.
+    /// Metadata that came after the start: keys and the JSON of their values.
     members: Vec<(String, String)>,
     places: HashMap<String, usize>,
     size: usize,
@@ -37,7 +37,7 @@ pub(crate) struct MessageReader {
 }
 
 impl MessageReader {
-    /// The first `start` is that of the response; what another one says is kept as the metadata it brings.
+    /// Handles `start`. The first one starts the response; a further one only adds metadata.
     pub(crate) fn start(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -55,7 +55,7 @@ impl MessageReader {
         usage(wire, chunk, sent)
     }
 
-    /// There is content, and no `start` came before it.
+    /// Emits the start of the response if content comes before any `start`.
     #[inline]
     pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         if self.told {
@@ -65,7 +65,7 @@ impl MessageReader {
         wire.assembler.started(wire.out, None, None, None, None)
     }
 
-    /// The `messageMetadata` of any chunk: the last of each member holds.
+    /// Merges the `messageMetadata` of any chunk. The last value of each member wins.
     pub(crate) fn metadata(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -100,7 +100,7 @@ impl MessageReader {
         usage(wire, chunk, Some(sent))
     }
 
-    /// The message is about to end.
+    /// Emits the metadata before the message ends.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.places.clear();
         let members = std::mem::take(&mut self.members);

@@ -1,7 +1,7 @@
-//! UI message stream chunks of the AI SDK (protocol v1, what `useChat` reads), as wire deltas.
+//! Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 //!
-//! Knows every chunk type and what frames the others: the start, the steps, the finish. `[DONE]` ends the stream,
-//! `finish` does not. Knows no parts of an answer, no identity of calls and no framing.
+//! Handles every chunk type, and the start, the steps and the finish around the content. `[DONE]` ends the stream,
+//! `finish` does not. Handles neither framing nor the identity of calls.
 
 pub(crate) mod message;
 pub(crate) mod sources_files;
@@ -37,11 +37,11 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
 
-/// And a name: the application's own parts.
+/// Prefix of the types that an application defines.
 const DATA: &str = "data-";
 
 pub(crate) static SHAPES: Shapes = Shapes {
-    // A whole answer is no document of this dialect; the error in its place may be one.
+    // No document of this dialect contains a whole response, but an error can be a whole document.
     is_body: |document| match document {
         Document::Object(object) => !is_typed(object) && is_complaint(object),
         Document::Other(_) => false,
@@ -57,7 +57,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => is_of_use(object, &SCHEMA),
         Document::Other(_) => false,
     },
-    // A chunk that says nothing of the answer: an application's own, passing.
+    // A transient chunk of the application is not part of the response.
     is_note: |document| match document {
         Document::Object(object) => {
             let kind = object.string("type");
@@ -69,7 +69,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// What is to be done with a chunk.
+/// How to handle a chunk.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     StartMessage,
@@ -131,7 +131,7 @@ impl Action {
     }
 }
 
-/// The decoder of one stream.
+/// Decodes the payloads of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdkUi {
     message: MessageReader,
@@ -145,7 +145,7 @@ impl AiSdkUi {
         AiSdkUi::default()
     }
 
-    /// What most payloads are: a delta with nothing but its id and its text.
+    /// Emits a delta that contains only its id and its text, as most payloads do.
     fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -176,14 +176,14 @@ impl AiSdkUi {
             Action::StartMessage => self.message.start(wire, chunk),
             Action::Step => step(wire, chunk),
             Action::FinishStep => {
-                // The ids of text and reasoning come again in the next step.
+                // The ids of text and reasoning blocks are reused in the next step.
                 step(wire, chunk)?;
                 wire.assembler.forget_addresses(wire.out, 0)?;
                 self.blocks.forget();
                 Ok(())
             }
             Action::ResetStep => {
-                // The step is tried again: what it has shown is taken back.
+                // The step is retried, so its output is discarded.
                 step(wire, chunk)?;
                 wire.assembler.restart_step(wire.out, 0)?;
                 self.blocks.forget();
@@ -209,7 +209,7 @@ impl AiSdkUi {
             }
             Action::Finish => self.finish(wire, chunk),
             Action::Abort => {
-                // The user stopped it: what is open was cut, and there is no reason that would make it whole.
+                // The user stopped the stream: the response is truncated, and no finish reason can complete it.
                 unknown(wire, chunk.payload)?;
                 self.aborted = true;
                 wire.assembler.cut();
@@ -289,7 +289,7 @@ impl Decoder for AiSdkUi {
         chunk.notes.tell(wire)
     }
 
-    /// `[DONE]`: the end of the protocol. It comes behind an abort as well, which it does not make whole.
+    /// Handles `[DONE]`, the end of the protocol. It also follows an abort, after which the response stays incomplete.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
         self.message.flush(wire)?;
         if !self.aborted {
@@ -313,7 +313,7 @@ impl Decoder for AiSdkUi {
     }
 }
 
-/// Whose delta it is, if its members have the names that they have there.
+/// Returns the action for a plain delta, if its members have the names that its type requires.
 fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     match (piece.kind, piece.id_key, piece.text_key) {
         ("text-delta", "id", "delta") => Some(Action::Delta(Holds::Text)),
@@ -323,7 +323,7 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     }
 }
 
-/// A step begins; it has no members.
+/// Emits the metadata of a chunk that begins or ends a step. Such a chunk has no members of its own.
 fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
     match chunk.worth_keeping() {
         Some(members) => wire.assembler.choice_metadata(wire.out, 0, &members),
@@ -331,9 +331,9 @@ fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step
     }
 }
 
-/// An application's own part: kept with the message, unless it says that it is in passing.
+/// Keeps a part of the application with the message, unless it is transient.
 ///
-/// One of the same type and id takes the place of the one before.
+/// It replaces an earlier part of the same type and id.
 fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
     if chunk.flag("transient") {
         return unknown(wire, chunk.payload);
@@ -349,7 +349,7 @@ fn keep(wire: &mut DecodeContext<'_, '_>, chunk: &TypedPart<'_, '_>, key: Option
     assembler.kept_unknown(out, 0, event, text.as_bytes(), key)
 }
 
-/// `errorText` is all that an error chunk has; gateways put other shapes in its place.
+/// Reads the error of a chunk. An error chunk has only `errorText`, but gateways send other shapes.
 fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     if let Some(raw) = object.present("errorText") {
         return UpstreamErrorFields::of_message(raw);

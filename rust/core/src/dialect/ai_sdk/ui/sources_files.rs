@@ -1,4 +1,4 @@
-//! Sources and files of a UI message stream: what the message shows beside texts. Knows no tools and no finish.
+//! Decodes the sources and files of a UI message stream.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::chosen;
@@ -32,7 +32,7 @@ pub(crate) fn source_document(
     assembler.source(out, 0, None, title.as_deref(), document, metadata)
 }
 
-/// `file` and `reasoning-file`: a data URL is inline.
+/// Handles `file` and `reasoning-file`. A data URL contains the file itself.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
     let media_type = chunk.words("mediaType");
     let Some(url) = chunk.words("url") else {

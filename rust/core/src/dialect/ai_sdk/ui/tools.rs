@@ -1,7 +1,7 @@
-//! Tool chunks of a UI message stream: a call's input as it grows, the input when it is there, the output.
+//! Decodes the tool chunks of a UI message stream: the input of a call as it grows, the whole input, the output.
 //!
-//! `toolCallId` is the one id. `tool-input-available` is the close of a call, and so is `tool-input-error`, which says
-//! that the input was refused as well. Knows no text and no finish.
+//! `toolCallId` is the only id. `tool-input-available` closes a call, and so does `tool-input-error`, which also
+//! reports that the input was rejected.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
@@ -54,10 +54,10 @@ pub(crate) fn input_available(
     close(wire, chunk, false).map(|_| ())
 }
 
-/// The input was refused: a tool that is not there, or arguments that its schema forbids.
+/// Handles rejected input: the tool does not exist, or its schema forbids the arguments.
 ///
-/// The call is told by its text, so that nothing of it is lost; the refusal is its result, as it is for the SDK's own
-/// reader (it puts the part into the state `output-error`), and a call with a result is nobody's to run.
+/// The call is emitted with its text, so that nothing is lost. The rejection is its result, as in the SDK's own client
+/// (which sets the state `output-error`), and a call with a result is not dispatchable.
 pub(crate) fn input_error(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
     let Some(identity) = close(wire, chunk, true)? else {
         return Ok(());
@@ -67,7 +67,7 @@ pub(crate) fn input_error(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPar
     assembler.result(out, 0, &identity, output, true, None)
 }
 
-/// A preliminary output is replaced by the next one.
+/// Handles an output. A preliminary output is replaced by the next one.
 pub(crate) fn output_available(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
@@ -84,7 +84,7 @@ pub(crate) fn output_error(
     answer(wire, chunk, output, None, true)
 }
 
-/// Nobody may run it, and there is no output.
+/// Handles a denied call, which is not dispatchable and has no output.
 pub(crate) fn output_denied(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,

@@ -2,8 +2,7 @@
 //!
 //! Takes bytes in reads of any size and returns elements with their offsets. The first bytes decide whether the body is
 //! an array; until then they are held, and returned if it is not. Tracks only brackets and strings: the caller finds
-//! out
-//! whether an element is valid JSON.
+//! out whether an element is valid JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;

@@ -1,6 +1,6 @@
 //! Detects the dialect of a stream: holds inconclusive payloads and dispatches them, with their own places, once a
-//! later
-//! one identifies the dialect. At the end, checks a dialect that the caller specified and classifies a lone document.
+//! later one identifies the dialect. At the end, checks a dialect that the caller specified and classifies a lone
+//! document.
 
 use crate::dialect::Read;
 use crate::dialect::decode_context::Payload;

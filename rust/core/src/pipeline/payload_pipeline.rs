@@ -104,8 +104,8 @@ impl PayloadPipeline {
         self.read(out, arrival).map_err(place)
     }
 
-    /// Matches a payload against the known templates. Returns its length, including its line prefixes if the
-    /// input still has them, or 0 if it must be parsed.
+    /// Matches a payload against the known templates. Returns its length, including its line prefixes if the input
+    /// still has them, or 0 if it must be parsed.
     #[inline]
     pub(crate) fn known(
         &mut self,

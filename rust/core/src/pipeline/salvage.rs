@@ -101,8 +101,7 @@ pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: boo
 }
 
 /// Returns the lines before the first one that is not a whole document, the marker, null or a comment. Returns `None`
-/// if a
-/// broken line has no document before it.
+/// if a broken line has no document before it.
 fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     if !text.contains('\n') {
         return None;

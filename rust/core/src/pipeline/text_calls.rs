@@ -1,7 +1,7 @@
 //! Holds back answer text while it may still turn out to be a tool call, and emits the calls found in it.
 //!
-//! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies
-//! its behavior.
+//! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
+//! behavior.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -433,8 +433,8 @@ impl TextCalls {
         self.at(index).0.calls = structured;
     }
 
-    /// Emits the text of a part between two blocks as a part of its own. `between` holds the offsets of the block
-    /// before the text and of the block after it, if any.
+    /// Emits the text of a part between two blocks as a part of its own. `between` holds the end of the block before
+    /// the text and the start of the block after it, if any.
     fn segment(
         &mut self,
         out: &mut Output<'_>,

@@ -126,7 +126,7 @@ def iter_events(
 def iter_batches(
     chunks: Iterable[bytes | bytearray | memoryview], *, close_source: bool = True, **options: Unpack[StreamOptions]
 ) -> EventIterator[list[Event]]:
-    """Yield one list of events per chunk that completes any. Otherwise like `iter_events`, but cheaper for many events."""
+    """Yield one list of events per chunk that completes any. Like `iter_events`, but cheaper for many events."""
     source = Source.sync(chunks, close=close_source, other="aiter_batches()")
     parser = StreamParser(**options)
     return EventIterator(parser, source, run(_Reader(parser), source))

@@ -45,7 +45,7 @@ def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] |
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the object in `call.arguments`, or `{}` for an `empty` call. Raises ArgumentsError if it is not available."""
+    """Return the object in `call.arguments`, or `{}` for an `empty` call. Raises ArgumentsError if there is none."""
     if call.custom:
         raise _error(call, call.state, "custom", None, rule="custom")
     if call.state == "complete":

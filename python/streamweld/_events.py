@@ -235,7 +235,7 @@ class ToolCallStarted(_Event):
 
 @_event
 class ToolCallDelta(_Event):
-    """A piece of a call's arguments. The pieces since the last `ToolCallReset` of the part add up to the call's text."""
+    """A piece of a call's arguments. The pieces since the part's last `ToolCallReset` add up to the whole text."""
 
     type: ClassVar[Literal["tool_call_delta"]] = "tool_call_delta"
     part: int
@@ -360,7 +360,7 @@ class File(_Event):
 
 @_event
 class Usage(_Event):
-    """Token counts of the response; None for counts that the gateway did not send. `raw` is the gateway's usage object."""
+    """Token counts of the response; None for counts that were not sent. `raw` is the gateway's usage object."""
 
     type: ClassVar[Literal["usage"]] = "usage"
     input_tokens: int | None = None

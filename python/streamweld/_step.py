@@ -45,7 +45,7 @@ class Step(Generic[_T]):
         raise NotImplementedError
 
     def failed(self, error: Exception) -> _T:
-        """Handle an exception of the source and return the remaining result. The caller gets that exception unchanged."""
+        """Handle an exception of the source and return the remaining result. It is raised unchanged afterwards."""
         left = self.end(broken=True)
         self.fault = error
         return left

@@ -243,7 +243,7 @@ class StreamConverter:
         return b"".join(made)
 
     def _keep(self, piece: bytes) -> None:
-        """Keep a piece until a payload ends. Short pieces are joined, because each bytes object has a large overhead."""
+        """Keep a piece until a payload ends. Short pieces are joined, because each bytes object has an overhead."""
         if self._unread and len(self._unread[-1]) < _JOINED_BYTES:
             self._unread[-1] += piece
         else:

@@ -471,7 +471,7 @@ class Response:
 
 def _order(items: list[Item]) -> None:
     """Order items by part. Calls keep their final order among themselves, which is the order in which they closed."""
-    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # replaces preliminary results
+    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # drops preliminary results
     kept = [item for item in items if not isinstance(item, ToolResult) or latest[item.part] is item]
     calls = iter([item for item in kept if isinstance(item, ToolCall)])
     kept.sort(key=_part)

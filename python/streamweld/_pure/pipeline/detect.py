@@ -61,7 +61,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a body that is not an event stream, and that no dialect claims, is an error in its own shape."""
+        """Return whether a body outside of any event stream and dialect is an error in its own shape."""
         ...
 
     @staticmethod

@@ -136,7 +136,7 @@ class StreamError(StreamweldError):
         rule: the stable snake_case code of the fault: a diagnostic code, `limit_<name>`, or one of this module.
         detail: what the message adds to the text of the rule; it may come from the wire.
         byte_offset: absolute offset of the first data line of the event, in bytes of the decoded body.
-        detail: what the message adds to the text of the rule; may come from the wire.
+        event_ordinal: 0-based number of that event.
         event_type: the name of that event, if it has an `event:` line.
         path: JSON pointer of the offending member, if known.
         raw: the first 256 bytes of the payload. They are not part of the message.

@@ -33,7 +33,7 @@ class ElementTooLong(Exception):
 
 
 class ArrayBody:
-    """State of one body. `is_one` tells whether it is an array, and is None while undecided."""
+    """State of one body. `is_one` is True for an array, and None while undecided."""
 
     __slots__ = (
         "_at",

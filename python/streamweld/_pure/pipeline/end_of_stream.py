@@ -1,6 +1,6 @@
 """Handle the end of the input: use an unfinished event if possible, and determine what is missing.
 
-Reads the framer's remaining data and asks the payload pipeline about it. The twin of
+Reads the framer's remaining data and passes it to the payload pipeline. The twin of
 `rust/core/src/pipeline/end_of_stream.rs`.
 """
 

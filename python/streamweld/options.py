@@ -429,7 +429,7 @@ def to_config(
 
 
 def _check_text(name: str, text: str) -> None:
-    """Reject unpaired surrogates, which a stream cannot contain. The backends need not handle them."""
+    """Reject unpaired surrogates, which no stream can contain. The backends need not handle them."""
     try:
         text.encode()
     except UnicodeEncodeError:

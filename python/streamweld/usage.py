@@ -1,4 +1,4 @@
-"""Token counts with one meaning for every API: what `Usage.normalized()` returns.
+"""Token counts with one meaning for every API: the result of `Usage.normalized()`.
 
     usage = response.usage.normalized()
     cost = (usage.input - (usage.cached_read or 0)) * price_in + usage.output * price_out

@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Arguments,
 }
 
-/// What distinguishes one class from the others.
+/// Properties that differ between the classes.
 struct Class {
     name: &'static str,
     event: &'static str,

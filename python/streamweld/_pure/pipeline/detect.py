@@ -61,7 +61,7 @@ class Decoder(Protocol):
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Return whether a body outside of any event stream and dialect is an error in its own shape."""
+        """Return whether a plain body is an error without an `error` member, such as a message with its code."""
         ...
 
     @staticmethod

@@ -414,7 +414,7 @@ class PayloadPipeline:
         return self._lines and not self.is_framed
 
     def _is_complaint(self, payload: Payload, *, stray: bool) -> bool:
-        """Return whether the document is a plain body with an error in its own shape."""
+        """Return whether the document is a plain body with an error that has no `error` member."""
         held = self._waiting is not None and bool(self._waiting.held)
         if self.is_array or not stray or (self.decoder is None and held):
             return False

@@ -166,7 +166,7 @@ impl PayloadPipeline {
         self.lines && !self.framed
     }
 
-    /// Returns true if the document is a plain body with an error in its own shape.
+    /// Returns true if the document is a plain body with an error that has no `error` member.
     pub(crate) fn is_complaint(&self, document: &Read<'_>, stray: bool) -> bool {
         stray && !self.array && self.waiting.is_empty() && document.is_complaint()
     }

@@ -89,7 +89,7 @@ struct Choice {
     count: usize,
     /// Names and arguments of this choice's structured calls.
     calls: HashSet<(String, String)>,
-    /// What each part was replaced by, keyed by part number.
+    /// Replacements of each part, keyed by part number.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
 }
@@ -146,7 +146,7 @@ struct Done {
     metadata: Option<String>,
 }
 
-/// What a snapshot shows in place of a part.
+/// Replacement of a part in a snapshot.
 #[derive(Debug)]
 enum Shown {
     Text(u32, Channel, Done),

@@ -38,7 +38,7 @@ const DIALECTS: [&str; 6] = [
     "ai-sdk-ui",
 ];
 
-/// What to do with a stream.
+/// The operation to run on a stream.
 #[derive(Clone, Copy, Debug)]
 enum Job {
     Read,

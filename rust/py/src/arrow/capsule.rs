@@ -19,7 +19,7 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// What a caller passed: one array, or a stream of arrays.
+/// The caller's input: one array, or a stream of arrays.
 pub(crate) enum Input {
     Array(Field, ArrayRef),
     Stream(Stream),

@@ -28,7 +28,7 @@ const MAX_BATCH: usize = 256 << 20;
 /// Number of pieces per thread, so that a piece with long bodies does not delay the other threads.
 const PIECES: usize = 8;
 
-/// What to produce from each body.
+/// Kind of output rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Output {
     Responses(Vec<Column>),

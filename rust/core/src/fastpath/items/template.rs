@@ -468,13 +468,13 @@ fn blanks(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().take_while(|byte| **byte == b' ').count()
 }
 
-/// A payload that brought one piece of text and nothing else.
+/// A payload that contains one piece of text and nothing else.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LearnableDelta<'a> {
     pub(crate) target: Target<'a>,
     pub(crate) varying: Varying<'a>,
 }
-/// What a text belongs to.
+/// The part or call that a text belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
     Part(PartAt<'a>),

@@ -30,7 +30,7 @@ struct Brought {
     numbered: usize,
 }
 
-/// Marks of the numbered events, in order.
+/// Hashes of the numbered events (see `text_mark`), in order.
 type Marks = [u64; AT_ONCE];
 
 impl Envelopes {

@@ -52,7 +52,7 @@ pub(crate) struct TemplateMatch<'p> {
     pub(crate) escaped: bool,
     pub(crate) number: Option<u32>,
     pub(crate) object: Option<&'p str>,
-    /// Marks of the fixed bytes and of the padding, and the number of spaces.
+    /// Hashes of the fixed bytes and of the padding, and the number of spaces.
     frame: u64,
     padding: u64,
     blanks: usize,
@@ -117,14 +117,14 @@ pub(crate) struct Envelope {
     lead: u32,
     /// Each hole with the number of fixed bytes after it. Unused entries come last.
     holes: [Option<(Hole, u32)>; HOLES],
-    /// Mark of the fixed bytes.
+    /// Hash of the fixed bytes (see `text_mark`).
     frame: u64,
     /// True if the template contains no line end, so that it can match before the input is split into lines.
     one_line: bool,
     pub(crate) whom: Whom,
     /// `None` for a tool call.
     pub(crate) part: Option<TemplatePart>,
-    /// Route of its last piece.
+    /// Cached route of its last piece, to find its part or call again.
     pub(crate) trail: RouteCache,
     /// Index of the template that matched after this one the last time. Alternating items usually keep their order.
     pub(crate) next: usize,
@@ -199,7 +199,7 @@ impl Varying<'_> {
     }
 }
 
-/// Mark of an absent padding.
+/// Hash of an absent padding.
 const NO_PADDING: u64 = 0;
 
 /// Builds a template by cutting a payload at its holes.

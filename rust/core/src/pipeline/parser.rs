@@ -347,7 +347,7 @@ impl Parser {
         self.stage.done
     }
 
-    /// Returns the completeness of the answer so far. Unlike `completeness`, it is not limited to ended streams.
+    /// Returns the completeness of the answer so far, even before the end of the input.
     pub(crate) fn standing(&self) -> Completeness {
         self.stage.assembler.completeness()
     }

@@ -36,7 +36,7 @@ pub(crate) enum Salvaged<'t> {
 /// The lines of a payload before the first broken one.
 #[derive(Debug)]
 pub(crate) struct WholeLines<'t> {
-    /// The non-blank lines, in order.
+    /// The lines in order, without blank lines and comments.
     pub(crate) lines: Vec<&'t str>,
     /// Number of documents among the lines.
     pub(crate) documents: usize,

@@ -1,4 +1,4 @@
-"""Reads LLM streams right: bytes in, events and whole tool calls out, with a list of what had to be repaired.
+"""Parse LLM streams: turn bytes into events and whole tool calls, and list everything that had to be repaired.
 
     import streamweld as sw
 
@@ -9,16 +9,15 @@
             case sw.events.ToolCall() as call if call.dispatchable:
                 run(call.name, call.arguments if call.custom else call.parsed)
 
-A stream of the AI SDK's UI messages can bring the result of a call behind it. There, and wherever the calls can wait
-for the end, run `response.dispatchable_calls` instead: it leaves out what was answered.
+A stream of AI SDK UI messages can contain the result of a call later in the same stream. For such streams, and wherever
+the calls can wait until the end, run `response.dispatchable_calls` instead: it omits calls that already have a result.
 
-`StreamParser` is the sans-I/O class under it, `parse` reads a whole body, `streamweld.events` holds the event classes,
-`streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists what a stream does
-against the rules of its own dialect. `StreamConverter`, `convert`, `iter_convert` and `aconvert` write a stream in
-another dialect. `streamweld.history` converts and mends request histories, `streamweld.requests` whole requests.
-`splice`, `iter_splice` and `asplice` join a truncated stream and the stream of a reconnect.
-`streamweld.arrow` parses columns of recorded streams.
-`backend` tells which of the two backends reads: `native` or `pure`.
+`StreamParser` is the sans-I/O class underneath, `parse` reads a whole body, `streamweld.events` holds the event
+classes, `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists where a
+stream violates its own dialect. `StreamConverter`, `convert`, `iter_convert` and `aconvert` convert a stream to another
+dialect. `streamweld.history` converts and repairs request histories, `streamweld.requests` whole requests. `splice`,
+`iter_splice` and `asplice` join a truncated stream and the stream of a reconnect. `streamweld.arrow` parses columns of
+recorded streams. `backend` is the name of the backend in use: `native` or `pure`.
 """
 
 from typing import TYPE_CHECKING
@@ -122,8 +121,9 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """On demand: `__version__`, because reading a distribution's metadata costs more than importing the rest, and
-        `arrow`, `history` and `requests`, which are no part of reading a stream."""
+        """Import on demand: `__version__`, because reading a distribution's metadata costs more than importing the
+        rest, and `arrow`, `history` and `requests`, which reading a stream does not need.
+        """
         if name in ("arrow", "history", "requests"):
             from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""The entry point: `streamweld` and `python -m streamweld`. Says what to install where the cli extra is missing."""
+"""Entry point of `streamweld` and `python -m streamweld`. Reports how to install the cli extra if it is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; it ends the process with an exit code of `streamweld.cli.console`."""
+    """Run the command line. Exits the process with an exit code from `streamweld.cli.console`."""
     missing = [name for name in ("click", "rich") if find_spec(name) is None]
     if missing:
         print(

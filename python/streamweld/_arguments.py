@@ -1,7 +1,8 @@
-"""A tool call's arguments as an object: what `ToolCall.parsed` and `ToolCallDelta.partial` of both sets of classes do.
+"""Parse a tool call's arguments into an object: implements `ToolCall.parsed` and `ToolCallDelta.partial` in both sets
+of event classes.
 
-It uses only a call's fields. The JSON door and the exceptions are imported at the first use, because a stream
-that is only read never needs them.
+Uses only the fields of a call. The JSON loader and the exceptions are imported at first use, because a stream that is
+only read does not need them.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ __all__ = ["ArgumentSource", "parsed_arguments", "partial_arguments"]
 
 
 class ArgumentSource(Protocol):
-    """What reads a stream: a `StreamParser`, or what `iter_events` and its variants return."""
+    """A reader of a stream: a `StreamParser`, or the result of `iter_events` and its variants."""
 
     def arguments_so_far(self, part: int) -> str:
-        """The argument text of a call as far as the deltas showed it."""
+        """Return the argument text of a call as far as the deltas showed it."""
         ...
 
 
@@ -28,9 +29,9 @@ class _OfPart(Protocol):
 
 
 def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] | None:
-    """The arguments of this call as far as `stream` has read them, with what there is of an open string.
+    """Return the arguments of this call as far as `stream` has read them, including an unfinished string.
 
-    Each call reads the whole text. A view of `StreamParser.partial` reads only what is new.
+    Each call parses the whole text. A view from `StreamParser.partial` parses only the new text.
 
     Args:
         stream: the parser or iterator that returned this event. An event holds no reference to it.
@@ -44,7 +45,7 @@ def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] |
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any]:
-    """The object that `call.arguments` holds; `{}` for an `empty` call, ArgumentsError where there is none."""
+    """Return the object in `call.arguments`, or `{}` for an `empty` call. Raises ArgumentsError if there is none."""
     if call.custom:
         raise _error(call, call.state, "custom", None, rule="custom")
     if call.state == "complete":

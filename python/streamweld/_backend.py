@@ -1,7 +1,7 @@
-"""Which of the two backends reads the bytes, `native` (the Rust extension) or `pure` (Python); how to get its parser.
+"""Select the backend that reads the bytes, `native` (the Rust extension) or `pure` (Python), and load its classes.
 
-`STREAMWELD_BACKEND` chooses, once, at import: `auto` (native where it is there), `native` (fails where it is not) or
-`pure`. With `sse`, this is the only module that uses both backends.
+`STREAMWELD_BACKEND` selects it once, at import: `auto` (native if installed), `native` (fails if not installed) or
+`pure`. Only this module and `sse` use both backends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VARIABLE: Final = "STREAMWELD_BACKEND"
 
 
 class Parser(Protocol):
-    """What the parsers of both backends are: bytes in, events out; no clock, no socket."""
+    """Interface of the parsers of both backends: bytes in, events out, without clocks or sockets."""
 
     def __init__(self, dialect: str, config: dict[str, Any]) -> None: ...
     @property
@@ -53,7 +53,7 @@ class Parser(Protocol):
 
 
 class Converter(Protocol):
-    """What the converters are: bytes in, bytes out; no clock, no socket, no randomness."""
+    """Interface of the converters: bytes in, bytes out, without clocks, sockets or randomness."""
 
     error: StreamError | None
 
@@ -69,13 +69,13 @@ class Converter(Protocol):
 
 
 class DetectingConverter(Converter, Protocol):
-    """What converts between two dialects: until the dialect is known, its caller keeps what it reads."""
+    """A converter between two dialects. Its caller buffers the input until the dialect is detected."""
 
     def overflow(self, unread: list[bytes]) -> bytes: ...
 
 
 class Repairer(Converter, Protocol):
-    """What the repairers are: converters that know whether anything of the stream was changed."""
+    """Interface of the repairers: converters that report whether they changed the stream."""
 
     repaired: bool
 
@@ -85,10 +85,10 @@ class Repairer(Converter, Protocol):
 
 @cache
 def load(name: Backend) -> type[Parser]:
-    """The parser class of one backend. Both may be loaded in one process.
+    """Return the parser class of one backend. Both may be loaded in one process.
 
     Raises:
-        UsageError: for `native` where the extension is not installed.
+        UsageError: if `native` is requested and the extension is not installed.
     """
     if name == "native":
         return cast("type[Parser]", _native().Parser)
@@ -98,10 +98,10 @@ def load(name: Backend) -> type[Parser]:
 
 
 def load_converter(name: Backend) -> type[DetectingConverter]:
-    """The converter class of one backend. Both may be loaded in one process.
+    """Return the converter class of one backend. Both may be loaded in one process.
 
     Raises:
-        UsageError: for `native` where the extension is not installed.
+        UsageError: if `native` is requested and the extension is not installed.
     """
     if name == "native":
         return cast("type[DetectingConverter]", _native().Converter)
@@ -111,10 +111,11 @@ def load_converter(name: Backend) -> type[DetectingConverter]:
 
 
 def load_repairer(name: Backend) -> type[Repairer]:
-    """The repairer class of one backend: what stands in for a converter where source and target are one dialect.
+    """Return the repairer class of one backend, which is used instead of a converter if source and target are one
+    dialect.
 
     Raises:
-        UsageError: for `native` where the extension is not installed.
+        UsageError: if `native` is requested and the extension is not installed.
     """
     if name == "native":
         return cast("type[Repairer]", _native().Repairer)
@@ -143,7 +144,9 @@ def _choose(wanted: str) -> Backend:
 
 
 def _starts_command() -> bool:
-    """Whether this import is that of `streamweld ...` or `python -m streamweld ...`, which comes before their code."""
+    """Return whether `streamweld ...` or `python -m streamweld ...` is starting. The package is imported before their
+    code.
+    """
     start = sys.argv[0] if sys.argv else ""
     if start == "-m":
         return not {"streamweld", "-mstreamweld"}.isdisjoint(sys.orig_argv)

@@ -1,10 +1,10 @@
-"""The event classes in Python, exactly as `_spec/events.json` lists them: names, fields, order, defaults.
+"""The event classes in Python, as listed in `_spec/events.json`: names, fields, order, defaults.
 
-`streamweld.events` exports these where the extension is absent; where it is there, the native twins of the same names.
-This module uses no stream and no dialect: an event is data, built once and read.
+`streamweld.events` exports these classes if the extension is absent, and their native twins otherwise. Events are plain
+data: this module uses no stream and no dialect.
 
-Building one must stay cheap, so the classes are not frozen at run time (a frozen one costs four times as much); type
-checkers treat every field as read-only, and the native classes refuse assignment.
+Creating an event must be cheap, so the classes are not frozen at run time (a frozen class costs four times as much).
+Type checkers treat every field as read-only, and the native classes refuse assignment.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _plain(value: object) -> object:
 
 
 class _Event:
-    """What every event can do; the fields are those of `__match_args__`."""
+    """Methods that all events share. The fields are listed in `__match_args__`."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -78,7 +78,7 @@ class _Event:
         return self._values() == other._values()
 
     def __hash__(self) -> int:
-        """Of all fields, so TypeError for an event that holds a dict (provider metadata, annotations, raw usage)."""
+        """Hash all fields. Raises TypeError if the event holds a dict (provider metadata, annotations, raw usage)."""
         return hash(self._values())
 
     def __repr__(self) -> str:
@@ -89,9 +89,9 @@ class _Event:
         return self.__class__, self._values()
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as data that `json.dumps` takes: `type` first, then every field in order of construction.
+        """Return the event as data that `json.dumps` accepts: `type` first, then the fields in constructor order.
 
-        Tuples become lists; bytes become text, where U+FFFD stands for what is not UTF-8 (read `.raw` for the bytes).
+        Tuples become lists. Bytes become text, with U+FFFD for invalid UTF-8 (read `.raw` for the bytes).
         """
         return {"type": self.type} | {name: _plain(getattr(self, name)) for name in self.__match_args__}
 
@@ -105,7 +105,7 @@ def _event(cls: type[_T]) -> type[_T]:
 
 @_event
 class ResponseStarted(_Event):
-    """The first decoded chunk named the response. Comes once, before anything else that has content."""
+    """Id, model and creation time of the response. Emitted at most once, before all content."""
 
     type: ClassVar[Literal["response_started"]] = "response_started"
     id: str | None = None
@@ -116,7 +116,7 @@ class ResponseStarted(_Event):
 
 @_event
 class TextStarted(_Event):
-    """A text part opens."""
+    """Start of a text part."""
 
     type: ClassVar[Literal["text_started"]] = "text_started"
     part: int
@@ -127,7 +127,7 @@ class TextStarted(_Event):
 
 @_event
 class TextDelta(_Event):
-    """A piece of text, as one wire frame brought it."""
+    """A piece of text, as received in one wire frame."""
 
     type: ClassVar[Literal["text_delta"]] = "text_delta"
     part: int
@@ -150,7 +150,7 @@ class TextDone(_Event):
 
 @_event
 class ReasoningStarted(_Event):
-    """A reasoning part opens."""
+    """Start of a reasoning part."""
 
     type: ClassVar[Literal["reasoning_started"]] = "reasoning_started"
     part: int
@@ -162,7 +162,7 @@ class ReasoningStarted(_Event):
 
 @_event
 class ReasoningDelta(_Event):
-    """A piece of reasoning, as one wire frame brought it."""
+    """A piece of reasoning, as received in one wire frame."""
 
     type: ClassVar[Literal["reasoning_delta"]] = "reasoning_delta"
     part: int
@@ -173,7 +173,9 @@ class ReasoningDelta(_Event):
 
 @_event
 class ReasoningDone(_Event):
-    """The whole reasoning of a part, with what a later turn must hand back (`signature`, `encrypted_content`)."""
+    """The whole reasoning of a part, with the values that a later turn must send back (`signature`,
+    `encrypted_content`).
+    """
 
     type: ClassVar[Literal["reasoning_done"]] = "reasoning_done"
     part: int
@@ -188,7 +190,7 @@ class ReasoningDone(_Event):
 
 @_event
 class RefusalStarted(_Event):
-    """A refusal opens."""
+    """Start of a refusal."""
 
     type: ClassVar[Literal["refusal_started"]] = "refusal_started"
     part: int
@@ -198,7 +200,7 @@ class RefusalStarted(_Event):
 
 @_event
 class RefusalDelta(_Event):
-    """A piece of a refusal, as one wire frame brought it."""
+    """A piece of a refusal, as received in one wire frame."""
 
     type: ClassVar[Literal["refusal_delta"]] = "refusal_delta"
     part: int
@@ -220,7 +222,7 @@ class RefusalDone(_Event):
 
 @_event
 class ToolCallStarted(_Event):
-    """A tool call opens. It waits until the name is settled; `call_id` may still be None."""
+    """Start of a tool call. Emitted once the name is final; `call_id` may still be None."""
 
     type: ClassVar[Literal["tool_call_started"]] = "tool_call_started"
     part: int
@@ -233,7 +235,7 @@ class ToolCallStarted(_Event):
 
 @_event
 class ToolCallDelta(_Event):
-    """A piece of a call's arguments. Those since the last `ToolCallReset` of the part add up to the call's text."""
+    """A piece of a call's arguments. The pieces since the part's last `ToolCallReset` add up to the whole text."""
 
     type: ClassVar[Literal["tool_call_delta"]] = "tool_call_delta"
     part: int
@@ -248,14 +250,15 @@ class ToolCallDelta(_Event):
 class ToolCall(_Event):
     """A whole tool call. It is final: never reset, retracted or repeated.
 
-    `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no text), `incomplete` (cut),
-    `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`, or `refused` by
-    the sender itself), or `open`, which only the snapshot of an unfinished stream shows. `arguments` is the text as
-    sent; after an `overflow` it is the first value, and `raw_arguments` holds all. `aliases` are further ids that the
+    `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no argument text), `incomplete`
+    (truncated), `invalid` (see `reason`: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`, or
+    `refused` by the sender), or `open` (only in the snapshot of an unfinished stream). `arguments` is the text as sent;
+    after an `overflow` it is the first value, and `raw_arguments` is the whole text. `aliases` are other ids that the
     gateway used for the same call.
-    `custom`: a free-form tool's call; its `arguments` are text, not JSON, and `complete` says that they are whole.
-    `origin`: "text" if the model wrote the call into its text (`Policy(text_calls="promote")`), with the text in
-    `raw_text`; None if the call was sent as a call.
+
+    `custom` marks the call of a free-form tool: its `arguments` are text, not JSON, and `complete` means that all of
+    the text arrived. `origin` is "text" if the model wrote the call into its text (`Policy(text_calls="promote")`),
+    with that text in `raw_text`, and None for other calls.
     """
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
@@ -277,11 +280,11 @@ class ToolCall(_Event):
 
     @property
     def parsed(self) -> dict[str, Any]:
-        """The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
+        """The arguments as an object, parsed again at each access; `{}` for an `empty` call.
 
         Raises:
-            ArgumentsError: in every other state but `complete`, and for a `custom` call, whose `arguments` are text; it
-                has `state`, `reason` and `rule`.
+            ArgumentsError: if the state is neither `complete` nor `empty`, or the call is `custom`, because its
+                `arguments` are text. The exception has `state`, `reason` and `rule`.
         """
         return parsed_arguments(self)
 
@@ -289,15 +292,16 @@ class ToolCall(_Event):
     def dispatchable(self) -> bool:
         """Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider.
 
-        The call alone cannot know whether it was answered: in a stream that goes on after its tools ran (AI SDK UI
-        messages), the result may follow. `response.dispatchable_calls`, once the stream ended, leaves such calls out.
+        The event does not show whether the call was already answered: in a stream that continues after its tools ran
+        (AI SDK UI messages), the result may come later. `response.dispatchable_calls` omits such calls once the stream
+        ended.
         """
         return self.state in {"complete", "empty"} and bool(self.name and self.call_id) and not self.provider_executed
 
 
 @_event
 class ToolCallReset(_Event):
-    """The arguments shown so far were repaired: forget the deltas of this part, the right text comes whole."""
+    """A repair of a call's arguments: discard the deltas of this part so far. The corrected text follows in full."""
 
     type: ClassVar[Literal["tool_call_reset"]] = "tool_call_reset"
     part: int
@@ -307,7 +311,7 @@ class ToolCallReset(_Event):
 
 @_event
 class ToolCallRetracted(_Event):
-    """A tentative call that never was: forget the part."""
+    """Withdrawal of a tentative call: discard the part."""
 
     type: ClassVar[Literal["tool_call_retracted"]] = "tool_call_retracted"
     part: int
@@ -356,7 +360,7 @@ class File(_Event):
 
 @_event
 class Usage(_Event):
-    """Token counts of the response; None where the gateway did not say. `raw` is its own object."""
+    """Token counts of the response; None for counts that were not sent. `raw` is the gateway's usage object."""
 
     type: ClassVar[Literal["usage"]] = "usage"
     input_tokens: int | None = None
@@ -368,17 +372,18 @@ class Usage(_Event):
     raw: dict[str, Any] | None = None
 
     def normalized(self, dialect: str | None = None) -> NormalizedUsage:
-        """The counts in one meaning for every API: the input with the cache, the output with the reasoning.
+        """Return the counts with one meaning for every API: the input includes the cache, the output includes the
+        reasoning.
 
         Args:
-            dialect: the API whose meaning holds; by default the members of `raw` decide.
+            dialect: the API that defines the counts; by default it is inferred from the members of `raw`.
         """
         return normalized(self, dialect)
 
 
 @_event
 class Finished(_Event):
-    """A choice ended, after all its parts. `raw_reason` is the word as sent."""
+    """End of a choice, after all its parts. `raw_reason` is the finish reason as sent."""
 
     type: ClassVar[Literal["finished"]] = "finished"
     finish_reason: FinishReason
@@ -388,13 +393,13 @@ class Finished(_Event):
 
     @property
     def reason(self) -> FinishReason:
-        """The former name of `finish_reason`."""
+        """Deprecated alias of `finish_reason`."""
         return self.finish_reason
 
 
 @_event
 class UpstreamErrorEvent(_Event):
-    """The gateway sent an error inside the stream: the last event before `UpstreamError` is raised."""
+    """An error that the gateway sent inside the stream: the last event before `UpstreamError` is raised."""
 
     type: ClassVar[Literal["upstream_error_event"]] = "upstream_error_event"
     code: str | None
@@ -405,9 +410,9 @@ class UpstreamErrorEvent(_Event):
 
 @_event
 class Diagnostic(_Event):
-    """A repair or an anomaly. `code` is stable; offset and ordinal say where, whatever the chunking.
+    """A repair or an anomaly. `code` is stable; the offset and ordinal locate it and do not depend on the chunking.
 
-    `message` says it in a sentence; `detail` is the part that depends on the stream.
+    `message` is a sentence for people; `detail` is the part of it that depends on the stream.
     """
 
     type: ClassVar[Literal["diagnostic"]] = "diagnostic"
@@ -420,18 +425,18 @@ class Diagnostic(_Event):
 
     @property
     def message(self) -> str:
-        """What happened and what was done, in a sentence, with `detail` behind it."""
+        """A sentence that describes what happened and what was done, followed by `detail`."""
         return diagnostic_message(self)
 
     @property
     def help_url(self) -> str:
-        """The address of the page that explains the code."""
+        """URL of the documentation for the code."""
         return diagnostic_help_url(self)
 
 
 @_event
 class Unknown(_Event):
-    """A payload that no decoder knows, as it came."""
+    """A payload that no decoder recognizes, unchanged."""
 
     type: ClassVar[Literal["unknown"]] = "unknown"
     event: str | None

@@ -1,6 +1,6 @@
-"""The extension module, or None where it is absent. Every module imports it from here.
+"""The extension module, or None if it is not installed. All modules import it from here.
 
-An extension that is there but broken is an error, never a reason to go on without it.
+An extension that is installed but broken raises an error; it is never ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "streamweld._native"
 
 @cache
 def extension() -> ModuleType | None:
-    """`streamweld._native`, imported once."""
+    """Return `streamweld._native`, imported once, or None."""
     try:
         return import_module(NAME)
     except ModuleNotFoundError as missing:

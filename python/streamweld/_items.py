@@ -1,7 +1,7 @@
-"""What an iterator over a source of bytes is, sync and async: its items, the source, which is closed once, and what is
-known of the stream meanwhile.
+"""Iterators over a source of bytes, sync and async: they yield items, close the source once, and show the reader's
+progress.
 
-It knows that something reads the source; not what, and no bytes.
+Independent of what reads the source. Does not look at the bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class Items(Generic[_R, _T]):
-    """The items of a source that is a plain iterable, and who reads them."""
+    """Iterator over the items of a synchronous source."""
 
     __slots__ = ("_items", "_reader", "_source")
 
@@ -33,14 +33,14 @@ class Items(Generic[_R, _T]):
         self._items = items
 
     def __iter__(self) -> Iterator[_T]:
-        # The generator itself: a loop that is left drops it, which closes the source at once.
+        # Returns the generator itself: leaving a loop drops it, which closes the source at once.
         return self._items
 
     def __next__(self) -> _T:
         return next(self._items)
 
     def close(self) -> None:
-        """Stop; closes the source, if that was not done before."""
+        """Stop, and close the source if it is still open."""
         self._items.close()
         self._source.close()
 
@@ -52,7 +52,7 @@ class Items(Generic[_R, _T]):
 
 
 class AsyncItems(Generic[_R, _T]):
-    """The items of an asynchronous source, and who reads them."""
+    """Iterator over the items of an asynchronous source."""
 
     __slots__ = ("_items", "_reader", "_source")
 
@@ -68,7 +68,7 @@ class AsyncItems(Generic[_R, _T]):
         return await anext(self._items)
 
     async def aclose(self) -> None:
-        """Stop; closes the source, if that was not done before."""
+        """Stop, and close the source if it is still open."""
         await self._items.aclose()
         await self._source.aclose()
 
@@ -92,22 +92,22 @@ _Read = TypeVar("_Read", bound=_Reader)
 
 
 class Progress(Generic[_Read]):
-    """What such an iterator has beside its items."""
+    """Progress of an iterator: response, diagnostics and dialect."""
 
     __slots__ = ()
     _reader: _Read
 
     @property
     def response(self) -> Response:
-        """Everything that was read so far, as a new immutable value."""
+        """Everything read so far, as a new immutable value."""
         return self._reader.response
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every repair, anomaly and loss so far, in order."""
+        """All repairs, anomalies and losses so far, in order."""
         return self._reader.diagnostics
 
     @property
     def dialect(self) -> str | None:
-        """The wire format of the source; None until the first payload has shown it."""
+        """The wire format of the source; None until it is detected."""
         return self._reader.dialect

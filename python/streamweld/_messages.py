@@ -1,4 +1,4 @@
-"""Sentences for people: what a diagnostic code means, where it is explained, and what to do about a wrong input."""
+"""Messages for people: what a diagnostic code means, where it is documented, and what to do about unusable input."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ RULES_PAGE: Final = f"{_DOCS}/rules.md"
 
 
 def code_sentence(code: str, detail: str) -> str:
-    """The sentence of a diagnostic code, with the detail behind a colon.
+    """Return the message of a diagnostic code, followed by a colon and the detail.
 
     Args:
-        code: a code of `_spec/diagnostics.json`; an unknown one is its own sentence.
-        detail: what depends on the stream; may be empty.
+        code: a code of `_spec/diagnostics.json`; the message of an unknown code is the code itself.
+        detail: the part that depends on the stream; may be empty.
     """
     text = CODES[code].text if code in CODES else code
     return f"{text.rstrip('.')}: {detail}" if detail else text
 
 
 def help_url(code: str) -> str:
-    """The address of the section that explains a diagnostic code or a rule of the checker."""
+    """Return the URL of the section that explains a diagnostic code or a rule of the checker."""
     return f"{RULES_PAGE}#{code}"
 
 
 def error_help_url(rule: str) -> str:
-    """The address of the section that explains the rule of a `StreamError`."""
+    """Return the URL of the section that explains the rule of a `StreamError`."""
     if rule in CODES:
         return help_url(rule)
     return f"{_DOCS}/concepts/{'limits.md' if rule.startswith('limit_') else 'policies.md#errors'}"
@@ -61,10 +61,10 @@ def diagnostic_help_url(diagnostic: Diagnostic) -> str:
     return help_url(diagnostic.code)
 
 
-# A body that is something else than a stream, by its first bytes.
+# Recognizes a body that is not a stream by its first bytes.
 
 HEAD_BYTES: Final = 512
-"""How much of a body `input_hint` needs."""
+"""Number of body bytes that `input_hint` needs."""
 
 _DECOMPRESS: Final = "decompress it first, or read it with the client's decoding method: iter_bytes(), not iter_raw()"
 _PACKED: Final = (
@@ -100,7 +100,8 @@ _CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
 
 
 def input_hint(head: bytes) -> str:
-    """What a body is, if it is not a stream, and what to do about it; empty if its first bytes do not show that.
+    """Describe a body that is not a stream and what to do about it. Returns an empty string if its first bytes do not
+    show that.
 
     Args:
         head: the first `HEAD_BYTES` bytes of the body, or all of them if there are fewer.
@@ -127,14 +128,14 @@ def input_hint(head: bytes) -> str:
 
 
 def _is_utf16(head: bytes) -> bool:
-    """ASCII text in UTF-16 without a byte order mark: each second byte is NUL."""
+    """Detect ASCII text in UTF-16 without a byte order mark: every second byte is NUL."""
     start = head[:64]
     odd, even = start[1::2], start[::2]
     return len(start) >= 8 and any(not any(one) and all(other) for one, other in ((odd, even), (even, odd)))
 
 
 def _is_binary(head: bytes) -> bool:
-    """Text has almost no control characters, and its bytes above 127 are UTF-8 (except in a character that is cut)."""
+    """Detect binary data. Text has almost no control characters and, except for a truncated character, valid UTF-8."""
     if len(head) < 16:
         return False
     controls = sum(byte in _CONTROLS for byte in head)
@@ -151,7 +152,7 @@ def reject_text(data: object) -> None:
         )
 
 
-# What people call a dialect, and which dialects it can be.
+# Informal names of dialects, with the dialects that each may mean.
 _CALLED: Final = {
     **dict.fromkeys(("openai", "gpt", "chatgpt", "azure"), ("chat", "responses")),
     **dict.fromkeys(
@@ -168,7 +169,7 @@ _CALLED: Final = {
 
 
 def choice_message(name: str, value: object, choices: Sequence[str]) -> str:
-    """The sentence about an option that has none of its values, with the one that was probably meant."""
+    """Return the message about an invalid option value, with the value that was probably meant."""
     wanted = str(value).lower().replace("_", "-").replace(" ", "-")
     called = _CALLED.get(wanted, ())
     if "chat" not in choices:  # histories and requests

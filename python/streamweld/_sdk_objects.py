@@ -1,11 +1,11 @@
-"""Turn the objects of vendors' packages into plain data: pydantic models, dataclasses, and answers used as messages.
+"""Convert objects of vendor packages to plain data: pydantic models, dataclasses, and responses used as messages.
 
-Requests are data here. What is already plain is returned as the same object, so that an unchanged prefix stays
-byte-identical. It recognizes classes by their shape and imports none of the packages.
+Requests are plain data in this package. Values that are already plain are returned as the same object, so that an
+unchanged prefix stays byte-identical. Classes are recognized by their shape; none of the packages is imported.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (JSON from callers: the type of a container's contents is known only at run time)
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 __all__ = ["plain", "plain_messages"]
 
-# Members that an answer has beyond those of a message; by the class that holds them.
+# Members of a response object that a message does not have, keyed by class name.
 _ANSWER_ONLY: Final = {
     "Message": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
     "BetaMessage": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
@@ -31,9 +31,9 @@ _ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def plain(value: Any) -> Any:
-    """The value with every model and dataclass inside of it as a mapping; the same object if there is none.
+    """Replace every model and dataclass in a value with a mapping. Returns the same object if there is none.
 
-    Members that were never set are left out, as the packages themselves leave them out of a request.
+    Members that were never set are omitted, as the packages themselves omit them from a request.
     """
     kind = value.__class__
     if kind in _ATOMS:
@@ -64,8 +64,9 @@ def plain(value: Any) -> Any:
 
 
 def plain_messages(messages: list[Any] | tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
-    """The messages as plain data. A whole answer (`ChatCompletion`, `Response`, `GenerateContentResponse`) stands for
-    the messages or items in it."""
+    """Return the messages as plain data. A whole response object (`ChatCompletion`, `Response`,
+    `GenerateContentResponse`) is replaced with the messages or items in it.
+    """
     made: list[Any] = []
     for message in messages:
         made += _turns(message)
@@ -99,13 +100,13 @@ def _of_model(value: Any) -> dict[str, Any]:
     for name, member in (getattr(value, "model_extra", None) or {}).items():
         if name not in left_out:
             found[name] = plain(member)
-    if _is_camel(kind):  # google-genai: an unset member and None are one
+    if _is_camel(kind):  # google-genai does not distinguish an unset member from None
         return {name: _as_text(member) for name, member in found.items() if member is not None}
     return found
 
 
 def _as_text(value: Any) -> Any:
-    """Bytes as the API writes them."""
+    """Return bytes in the base64 form that the API uses."""
     return b64encode(value).decode() if isinstance(value, bytes) else value
 
 

@@ -1,4 +1,4 @@
-"""Text from a stream, made safe to print: one line, no control, no bidi override, no ANSI."""
+"""Make text from a stream safe to print: one line, without control characters, bidi overrides or ANSI codes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import unicodedata
 
 __all__ = ["printable"]
 
-# Control, format (bidi and zero-width), surrogate, line and paragraph separators: what may move or hide other text.
+# Control, format (bidi and zero-width), surrogate, line and paragraph separator: characters that may move or hide text.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """`text` with every unsafe character as its escape (`\\n`, `\\x1b`), cut to `limit` characters and a `…`."""
+    """Return `text` with unsafe characters escaped (`\\n`, `\\x1b`), cut to `limit` characters with a `…`."""
     cut = limit is not None and len(text) > limit
     head = text[:limit] if cut else text
     if not head.isprintable():

@@ -1,4 +1,4 @@
-"""A source of pieces of bytes that an iterator reads and, if it is its to close, closes exactly once."""
+"""A source of byte chunks that an iterator reads and, if it owns it, closes exactly once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ __all__ = ["Source"]
 
 
 class Source:
-    """`chunks` as it was given: what it gives is what is iterated, and what is closed is it.
+    """The `chunks` object passed by the caller: it is iterated and closed as given.
 
-    An iterator that it made for us (where `__iter__` is a generator) is closed too, and first: nobody else could.
+    An iterator that it created for us (if `__iter__` is a generator function) is closed too, and first, because no
+    other code has a reference to it.
     """
 
     __slots__ = ("_iterator", "_open", "chunks")
@@ -36,12 +37,12 @@ class Source:
 
     @classmethod
     def sync(cls, chunks: object, *, close: bool, other: str) -> Source:
-        """For `for`; `other` names what takes the asynchronous ones."""
+        """Return a source for `for`. `other` names the function that accepts asynchronous sources."""
         return cls._checked(chunks, "__iter__", close, other)
 
     @classmethod
     def asynchronous(cls, chunks: object, *, close: bool, other: str) -> Source:
-        """For `async for`; `other` names what takes the synchronous ones."""
+        """Return a source for `async for`. `other` names the function that accepts synchronous sources."""
         return cls._checked(chunks, "__aiter__", close, other)
 
     @classmethod
@@ -49,7 +50,7 @@ class Source:
         if isinstance(chunks, bytes | bytearray | memoryview | str):
             raise TypeError("the source must give pieces of bytes; wrap a whole body in a list")
         if not hasattr(chunks, method):
-            # A response, or its method that nobody called, is for neither of the two.
+            # A response object, or a bound method that was not called, is neither kind of iterable.
             elsewhere = hasattr(chunks, "__iter__") or hasattr(chunks, "__aiter__")
             hint = f"is for {other}" if elsewhere else "gives no pieces; take what iter_bytes() or the like returns"
             raise TypeError(f"the source has no {method}(): {type(chunks).__name__!r} {hint}")

@@ -1,7 +1,7 @@
-"""The loop that feeds a source of bytes to something that takes them piece by piece, sync and async, with timeouts.
+"""Feed a source of bytes, sync or async, to an object that processes it chunk by chunk, with timeouts.
 
-It knows sources (how to take from them, how long to wait, to close them once) and a `Step`, which is what the
-two loops share; it knows no parser, no converter, and never looks into the bytes.
+Contains the two loops and `Step`, the interface that they call. Independent of parsers and converters; never looks at
+the bytes.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ _T = TypeVar("_T")
 
 
 class Step(Generic[_T]):
-    """What is done with each piece. A fault is kept until what came before it is delivered.
+    """The processing of one chunk. A fault is kept until everything before it is delivered.
 
-    What is empty is not delivered.
+    Empty results are not delivered.
     """
 
     __slots__ = ("fault", "over")
 
     def __init__(self) -> None:
         self.fault: Exception | None = None
-        self.over = False  # nothing more is wanted of the source
+        self.over = False  # the source is not read any further
 
     def step(self, chunk: bytes | bytearray | memoryview) -> _T:
-        """What the next piece gives."""
+        """Return the result of the next chunk."""
         raise NotImplementedError
 
     def end(self, *, broken: bool = False) -> _T:
-        """The source has ended: what is left. `broken`: more should have come."""
+        """End the input and return the remaining result. `broken`: the input ended too early."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> _T:
-        """The source raised: what is left. The caller gets the source's exception, as it is."""
+        """Handle an exception of the source and return the remaining result. It is raised unchanged afterwards."""
         left = self.end(broken=True)
         self.fault = error
         return left
 
     def stalled(self) -> _T:
-        """The source timed out: what is left. A fault, unless the terminal marker had been read."""
+        """Handle a timeout and return the remaining result. Sets a fault unless the terminal marker had been read."""
         left = self.end(broken=True)
         self._tell_idle()
         return left
 
     def _tell_idle(self) -> None:
-        """A cut that was found because the source fell silent is reported as that."""
+        """Report a truncation caused by a silent source as `idle`."""
         cut = self.fault
         if isinstance(cut, TruncatedStream):
             self.fault = TruncatedStream(
@@ -71,7 +71,7 @@ class Step(Generic[_T]):
             )
 
     def throw(self) -> NoReturn:
-        """Raise the fault; nothing keeps it, or its frames, alive afterwards."""
+        """Raise the fault without keeping a reference to it or its frames."""
         fault, self.fault = self.fault, None
         try:
             raise cast("Exception", fault)
@@ -80,7 +80,7 @@ class Step(Generic[_T]):
 
 
 def run(reader: Step[_T], source: Source) -> Generator[_T]:
-    """Whatever the step gives, until the source ends. Closes the source, once."""
+    """Yield the results of a step until the source ends, then close the source once."""
     try:
         chunks = iter(source)
         ended = False
@@ -90,7 +90,7 @@ def run(reader: Step[_T], source: Source) -> Generator[_T]:
             except StopIteration:
                 ended = True
                 given = reader.end()
-            except Exception as error:  # noqa: BLE001 (whatever a source raises is raised again, below)
+            except Exception as error:  # noqa: BLE001 (any exception of a source is raised again, below)
                 given = reader.failed(error)
             else:
                 given = reader.step(chunk)
@@ -99,7 +99,7 @@ def run(reader: Step[_T], source: Source) -> Generator[_T]:
             if reader.fault is not None:
                 reader.throw()
     except BaseException:
-        # What is on its way says more than a source that does not close.
+        # The original exception matters more than a source that fails to close.
         with suppress(Exception):
             source.close()
         raise
@@ -107,7 +107,7 @@ def run(reader: Step[_T], source: Source) -> Generator[_T]:
 
 
 async def arun(reader: Step[_T], source: Source, patience: Patience | None) -> AsyncGenerator[_T]:
-    """The same for an asynchronous source."""
+    """Run a step over an asynchronous source, as `run` does over a synchronous one."""
     try:
         chunks = aiter(source)
         following = chunks.__anext__ if patience is None else partial(patience.following, chunks)
@@ -121,7 +121,7 @@ async def arun(reader: Step[_T], source: Source, patience: Patience | None) -> A
             except _Stalled:
                 ended = True
                 given = reader.stalled()
-            except Exception as error:  # noqa: BLE001 (whatever a source raises is raised again, below)
+            except Exception as error:  # noqa: BLE001 (any exception of a source is raised again, below)
                 given = reader.failed(error)
             else:
                 given = reader.step(chunk)
@@ -139,18 +139,18 @@ async def arun(reader: Step[_T], source: Source, patience: Patience | None) -> A
 
 
 class _Stalled(Exception):
-    """A timeout of ours has run out."""
+    """One of the two timeouts has expired."""
 
 
 class Patience:
-    """The two timeouts. Only waiting for the source counts, not what the caller does between two items."""
+    """The two timeouts. Only the time spent waiting for the source counts, not the caller's work between two items."""
 
     __slots__ = ("_event", "_idle", "waited")
 
     def __init__(self, idle: float | None, event: float | None) -> None:
         self._idle = inf if idle is None else idle
         self._event = inf if event is None else event
-        self.waited = 0.0  # since the last event
+        self.waited = 0.0  # seconds since the last event
 
     async def following(self, chunks: AsyncIterator[Any]) -> Any:
         import asyncio
@@ -173,10 +173,10 @@ class Patience:
 
 
 def patience_of(idle: float | None, event: float | None) -> Patience | None:
-    """The two timeouts, where there is one.
+    """Return the timeouts, or None if neither is set.
 
     Raises:
-        UsageError: for what is no time.
+        UsageError: if a timeout is not a positive number.
     """
     for name, seconds in (("idle_timeout", idle), ("event_timeout", event)):
         if seconds is not None and not (_is_number(seconds) and seconds > 0):

@@ -1,4 +1,4 @@
-"""The closed vocabularies of events and responses, as types. This module imports nothing of the package."""
+"""The closed vocabularies of events and responses, as types. Imports no other module of the package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
     "TruncatedAt",
 ]
 
-# What can be read, in the order in which it is told.
+# The dialects that can be read, in the order used in messages.
 DIALECTS: Final = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated", "open"]
@@ -27,7 +27,7 @@ ReasoningKind: TypeAlias = Literal["summary", "raw", "thinking", "redacted"]
 RetryVerdict: TypeAlias = Literal["nothing_emitted", "text_only", "call_open", "call_complete"]
 Severity: TypeAlias = Literal["info", "warning", "error"]
 ToolCallState: TypeAlias = Literal["complete", "empty", "incomplete", "invalid", "open"]
-# The APIs that a request history may be for; `chat` and `ai-sdk-parts` are the names of the same in streams.
+# Target APIs of a request history. `chat` and `ai-sdk-parts` are the names used for the same formats in streams.
 Target: TypeAlias = Literal[
     "openai-chat",
     "chat",
@@ -44,7 +44,7 @@ Source: TypeAlias = Target | Literal["auto"]
 TruncatedAt: TypeAlias = Literal[
     "empty", "mid_event", "mid_utf8", "mid_text", "mid_arguments", "between_events", "idle"
 ]
-# The codes of `_spec/diagnostics.json`, which a test compares.
+# The codes of `_spec/diagnostics.json`. A test compares the two.
 DiagnosticCode: TypeAlias = Literal[
     "invalid_utf8",
     "unterminated_event",

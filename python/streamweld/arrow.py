@@ -5,9 +5,9 @@
 
     calls = streamweld.arrow.parse(pq.read_table("captures.parquet"), keep=("request_id",), threads=4)
 
-`parse` makes one row of each body, `events` one row of each event. The input is any object with the Arrow PyCapsule
+`parse` returns one row per body, `events` one row per event. The input is any object with the Arrow PyCapsule
 interface: a table, record batch, column or reader of pyarrow, Polars, DuckDB, Daft, pandas and others; pyarrow is not
-required. The work is done without the interpreter lock and without a Python object for each row.
+required. The work runs without the interpreter lock and creates no Python object per row.
 
 Needs the native backend. `docs/bulk.md` has the schema, and recipes for Spark, Ray, Daft, DuckDB and Polars.
 """
@@ -42,7 +42,7 @@ COLUMNS: Final = (
     "diagnostics",
     "error",
 )
-"""The columns that `parse` makes unless `columns` names others."""
+"""The columns that `parse` returns unless `columns` names others."""
 
 _LIMITS: Final = Limits()
 _MAX_THREADS: Final = 256
@@ -75,10 +75,10 @@ def parse(
     threads: int = 1,
     limits: Limits = _LIMITS,
 ) -> Any:
-    """Parse a column of bodies into a table of responses, one row for each body, in the same order.
+    """Parse a column of bodies into a table of responses, one row per body, in the same order.
 
-    A body that cannot be read never raises: its row holds what was read before the fault, and `error` says what
-    happened. A null body gives a row of nulls.
+    A body that cannot be read does not raise: its row holds what was read before the fault, and `error` describes the
+    fault. A null body becomes a row of nulls.
 
     Args:
         data: an object with the Arrow PyCapsule interface. A single column is read as the column of bodies.
@@ -86,10 +86,10 @@ def parse(
         keep: columns of the input to pass through unchanged; they come first.
         dialect: the wire format of all bodies; `auto` detects it for each.
         policy: as for `streamweld.parse`. The default reports a truncated stream or an error of the gateway as data.
-        columns: the columns to make, `COLUMNS` and `response_id`, `model`, `created`, `raw_finish_reason`,
-            `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped` beside the default ones.
-        threads: how many threads read one batch, 1 to 256.
-        limits: the caps of each body. A body that exceeds one is a row with an `error`.
+        columns: the columns to return: `COLUMNS`, or also `response_id`, `model`, `created`, `raw_finish_reason`,
+            `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped`.
+        threads: the number of threads that read one batch, 1 to 256.
+        limits: the limits for each body. A body that exceeds one becomes a row with an `error`.
 
     Returns:
         A pyarrow object of the same kind if `data` is one. Otherwise an object with the PyCapsule interface, which
@@ -122,11 +122,11 @@ def events(
     threads: int = 1,
     limits: Limits = _LIMITS,
 ) -> Any:
-    """Parse a column of bodies into a table of events, one row for each event, in order.
+    """Parse a column of bodies into a table of events, one row per event, in order.
 
-    `row` is the number of the body in the input, `position` that of the event in its stream, `type` the event's type;
-    the other columns are the fields of the event classes. A body that cannot be read ends with a row of type `error`,
-    whose `code` is the rule that was broken. A null body has no rows.
+    `row` is the number of the body in the input, `position` the number of the event in its stream, `type` the event's
+    type; the other columns are the fields of the event classes. A body that cannot be read ends with a row of type
+    `error`, whose `code` is the rule that was broken. A null body has no rows.
 
     Args:
         data: as for `parse`.
@@ -149,7 +149,7 @@ def events(
 
 
 def schema(columns: Sequence[str] = COLUMNS) -> ArrowSchema:
-    """Describe the columns that `parse` makes.
+    """Describe the columns that `parse` returns.
 
     Args:
         columns: as for `parse`.
@@ -167,7 +167,7 @@ def schema(columns: Sequence[str] = COLUMNS) -> ArrowSchema:
 
 
 def events_schema() -> ArrowSchema:
-    """Describe the columns that `events` makes, as `schema` does those of `parse`.
+    """Describe the columns that `events` returns, as `schema` does for `parse`.
 
     Raises:
         UsageError: if the native backend is not in use.
@@ -177,7 +177,7 @@ def events_schema() -> ArrowSchema:
 
 
 def spark_ddl(columns: Sequence[str] = COLUMNS) -> str:
-    """Return the columns that `parse` makes as a schema string for Spark.
+    """Return the columns of `parse` as a schema string for Spark.
 
     Args:
         columns: as for `parse`.
@@ -238,7 +238,7 @@ def _read(
         threads=threads,
         lazy=not hasattr(data, "__len__"),
     )
-    # Whoever passes an object of pyarrow has imported it.
+    # A caller that passes a pyarrow object has imported pyarrow.
     pyarrow = sys.modules.get("pyarrow")
     if pyarrow is None or type(data).__module__.partition(".")[0] != "pyarrow":
         return made

@@ -1,7 +1,7 @@
-"""Bytes of one dialect in, bytes of another out: `StreamConverter`; `convert`, `iter_convert`, `aconvert` around it.
+"""Convert a stream to another dialect: `StreamConverter`, and on top of it `convert`, `iter_convert`, `aconvert`.
 
-Where both are one dialect, the stream is repaired in flight. It knows a backend's converter and repairer by
-their protocols and the loop that takes from a source; it never looks into the bytes, and knows no rule of any dialect.
+If source and target are the same dialect, the stream is repaired in flight. Uses a backend's converter or repairer
+through their protocols. Never looks at the bytes and contains no dialect rules.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ Now: TypeAlias = float | Callable[[], float]
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
-_LAST_SECOND: Final = 2**53  # what readers that have floats only still hold exactly
+_LAST_SECOND: Final = 2**53  # the largest range that clients with only floats represent exactly
 _JOINED_BYTES = 16 * 1024
 
 
 class ConvertOptions(TypedDict, total=False):
-    """The keywords of `StreamConverter` beside `target`, which `convert` and the iterators take too."""
+    """Keyword arguments of `StreamConverter` other than `target`. `convert` and the iterators accept them too."""
 
     source: Dialect
     policy: Base | Policy
@@ -80,40 +80,40 @@ class ConvertOptions(TypedDict, total=False):
 
 
 class StreamConverter:
-    """Reads one response and writes it in another dialect: bytes in pieces of any size go in, bytes come out.
+    """Convert one response to another dialect. Accepts bytes in chunks of any size and returns bytes.
 
-    What goes wrong upstream (a cut, an error, broken JSON, a limit) is written as the target's own honest ending, at
-    once, and kept as `error`; it is never written as a success. What the target has no place for is left out and said
-    once, as the diagnostic `not_carried`.
+    An upstream failure (a truncation, an error, broken JSON, a limit) is never written as a success: the converter
+    immediately writes the ending that the target dialect uses for it, and keeps it as `error`. What the target cannot
+    represent is omitted and reported once, as the diagnostic `not_carried`.
 
-    A stream that speaks the target already is repaired in flight: it goes out byte for byte until something comes that
-    readers of the dialect would take wrong (parallel calls on one index, a call announced twice, a cut); from there on
-    it is written anew, and `repaired` says so; where no diagnostic of the parser says why, `rewritten` does, once. An
-    error that the upstream itself sends passes as it is.
+    A stream that is already in the target dialect is repaired in flight: it passes through byte for byte up to the
+    first event that clients of the dialect would misread (parallel calls on one index, a call announced twice, a
+    truncation). From there on it is rewritten, and `repaired` is true; if no diagnostic of the parser gives the reason,
+    `rewritten` reports it once. An error that the upstream itself sent passes through unchanged.
 
     Args:
-        target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; `same`:
-            that of the source, whatever it is.
-        source: the dialect to read, or `auto`: what the first payloads show.
-        policy, limits, tools, known_call_ids, content_type: as of `StreamParser`.
-        seed: goes into minted ids, of calls and of everything that the target wants an id for; without it, those are
-            random.
-        now: the time of creation that is written if the source states none, in seconds since 1970: a number, or a
-            function that returns it and is called once. By default the current time; 0 if there is a `seed`, so that
-            equal input gives equal bytes.
-        hold_arguments: write nothing of a tool call before it is whole.
-        include_usage: whether a `chat` target gets the last chunk with the usage, as `stream_options` asks for it.
+        target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; or
+            `same`, the dialect of the source.
+        source: the dialect to read, or `auto` to detect it from the first payloads.
+        policy, limits, tools, known_call_ids, content_type: as for `StreamParser`.
+        seed: used in minted ids, of calls and of everything else that needs an id in the target; without it, those ids
+            are random.
+        now: the creation time to write if the source has none, in seconds since 1970: a number, or a function that
+            returns it and is called once. By default the current time; 0 if there is a `seed`, so that equal input
+            gives equal bytes.
+        hold_arguments: write nothing of a tool call before it is complete.
+        include_usage: whether a `chat` target gets the last chunk with the usage, as `stream_options` requests it.
         reasoning_events: how a `responses` target names reasoning text: `openai` (`response.reasoning_text.*`) or
             `openresponses` (`response.reasoning.*`).
-        cut_ending: how Responses says a cut: `incomplete`, as a response that is one, its open items closed as such, or
-            `error`, as it says every other fault, for clients that raise nothing else.
+        cut_ending: how a `responses` target reports a truncation: `incomplete`, as an incomplete response with its open
+            items closed as incomplete, or `error`, like every other fault, for clients that raise for nothing else.
         carry_reasoning: write signed and encrypted reasoning as an opaque carrier that the client returns with its next
             request, where `history.convert` and `requests.convert` restore it. Use it only if those requests pass
             through one of the two: no provider accepts a carrier.
-        raise_on_error: raise `error` once all bytes were handed out: by the next call of `feed` or `close`.
+        raise_on_error: raise `error` once all bytes were returned: at the next call of `feed` or `close`.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: if an option is invalid.
 
     >>> with StreamConverter(target="gemini", source="chat") as converter:
     ...     out = converter.feed(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\n')
@@ -163,7 +163,7 @@ class StreamConverter:
         ):
             if value not in known:
                 raise UsageError(choice_message(name, value, known))
-        # Minted call ids are random too: the next turn's answer must not have the same ones.
+        # Minted call ids are random too: the answer of the next turn must not repeat them.
         prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
         given: Any = {"tools": tools, "known_call_ids": known_call_ids, "content_type": content_type}
         config = to_config(policy, limits, seed=prefix, **given)
@@ -178,8 +178,9 @@ class StreamConverter:
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)
-        # With `auto`, what was read until the dialect shows: it may be the target's. A block, or an array's element, is
-        # read when it is whole, so that the converter does not keep it, too; what it takes until then is capped.
+        # With `auto`, keep the input until the dialect is detected, because it may turn out to be the target. The
+        # converter gets only whole blocks or array elements, so that it does not keep the same bytes too. The bytes
+        # kept are limited.
         self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
         self._unread: list[bytes] = []
         self._splitter = Splitter()
@@ -192,12 +193,13 @@ class StreamConverter:
         self._closed = False
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Take the next bytes; the bytes of the target that they complete. `b""` once the ending was written.
+        """Feed the next bytes and return the bytes of the target that they complete. Returns `b""` once the ending was
+        written.
 
         Raises:
-            UsageError: after `close`. `ParserBusy`: while another call is running.
-            StreamError: `error`, with `raise_on_error`, one call after its ending was handed out.
-            TypeError: for anything but bytes, `str` first of all.
+            UsageError: after `close`; as `ParserBusy`, while another call is running.
+            StreamError: the `error`, with `raise_on_error`, at the call after its ending was returned.
+            TypeError: if `data` is not bytes, for example `str`.
         """
         if self._closed:
             raise UsageError("the converter is closed")
@@ -208,13 +210,14 @@ class StreamConverter:
         return self._feed_undecided(as_bytes(data))
 
     def close(self, *, broken: bool = False) -> bytes:
-        """End the source and return the last bytes: an honest ending where it was cut. `b""` the second time.
+        """End the source and return the last bytes: the ending for a truncation if it was truncated. Returns `b""` at a
+        second call.
 
         Args:
             broken: whether the source ended because the transport failed, as in `StreamParser.close`.
 
         Raises:
-            StreamError: `error`, with `raise_on_error`, if its ending was handed out before.
+            StreamError: the `error`, with `raise_on_error`, if its ending was returned before.
         """
         self._raise_kept()
         self._closed = True
@@ -240,24 +243,28 @@ class StreamConverter:
         return b"".join(made)
 
     def _keep(self, piece: bytes) -> None:
-        """Until a payload ends. Short pieces are joined: as objects they would take many times their size."""
+        """Keep a piece until a payload ends. Short pieces are joined, because each bytes object has an overhead."""
         if self._unread and len(self._unread[-1]) < _JOINED_BYTES:
             self._unread[-1] += piece
         else:
             self._unread.append(piece)
 
     def _overflow(self) -> bytes:
-        """Too much came without a dialect, which half a block cannot show. The converter does not copy it."""
+        """Handle too much input without a detected dialect. Passes the kept pieces to the converter, which does not
+        copy them.
+        """
         unread, self._unread, self._kept = self._unread, [], None
-        return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer keeps nothing here
+        return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer buffers nothing here
 
     def _is_whole(self, piece: bytes, place: Place) -> bool:
-        """Whether the converter would keep nothing of what is unread: a payload ends with this piece."""
+        """Return whether a payload ends with this piece, so that the converter would buffer nothing of the unread
+        input.
+        """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
         return ends if self._array.is_one else place != "inside"
 
     def _read(self) -> bytes:
-        """What the converter has not read yet."""
+        """Feed the unread input to the converter."""
         made: list[bytes] = []
         unread, self._unread = self._unread, []
         unread.reverse()
@@ -269,16 +276,16 @@ class StreamConverter:
         return b"".join(made)
 
     def exceed(self, limit: str) -> bytes:
-        """End the source because of a cap that only the caller can measure, and return the last bytes.
+        """End the source because of a limit that only the caller can measure, and return the last bytes.
 
-        `error` is then a `LimitExceeded` of that cap. It is for those who inflate a compressed body themselves.
+        `error` is then a `LimitExceeded` for that limit. Intended for callers that decompress a body themselves.
 
         Args:
-            limit: the name of the cap on `Limits`, such as `max_inflate_ratio`.
+            limit: the name of a limit in `Limits`, such as `max_inflate_ratio`.
 
         Raises:
-            StreamError: `error`, with `raise_on_error`, if its ending was handed out before.
-            UsageError: if there is no such cap.
+            StreamError: the `error`, with `raise_on_error`, if its ending was returned before.
+            UsageError: if the limit does not exist.
         """
         if limit not in LIMITS:
             raise UsageError(f"there is no limit {limit!r}")
@@ -288,7 +295,9 @@ class StreamConverter:
         return made + self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
 
     def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
-        """What the converter makes; where it finds that the source speaks the target, a repairer takes its place."""
+        """Return the result of a converter call. If the source turns out to be in the target dialect, switch to a
+        repairer.
+        """
         target, config, options = self._arguments
         try:
             made = step()
@@ -310,7 +319,7 @@ class StreamConverter:
 
     @property
     def error(self) -> StreamError | None:
-        """What went wrong upstream, if anything did; its ending is written."""
+        """The upstream failure, if any. Its ending has been written."""
         fault = self._converter.error
         if fault is not None and fault.policy is None:
             fault.policy = self._base
@@ -319,17 +328,19 @@ class StreamConverter:
 
     @property
     def repaired(self) -> bool:
-        """Something of a stream that spoke the target already was written anew, added or left out."""
+        """Whether anything of a stream in the target dialect was rewritten, added or omitted."""
         return self._repairer is not None and self._repairer.repaired
 
     @property
     def is_over(self) -> bool:
-        """Nothing that is fed has any effect: an ending was written. (Behind an upstream's own error more may pass.)"""
+        """Whether further input is ignored because an ending was written. (Some events may still follow an upstream's
+        error.)
+        """
         return self.error is not None if self._repairer is None else self._repairer.is_over
 
     @property
     def response(self) -> Response:
-        """Everything that was read so far, as a new immutable value."""
+        """Everything read so far, as a new immutable value."""
         events, completeness, dropped = self._converter.snapshot()
         return Response(
             events,
@@ -342,12 +353,12 @@ class StreamConverter:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every repair, anomaly and loss so far, in order; at most `Limits.max_diagnostics`."""
+        """All repairs, anomalies and losses so far, in order; at most `Limits.max_diagnostics`."""
         return tuple(self._converter.diagnostics)
 
     @property
     def dialect(self) -> str | None:
-        """The wire format of the source; None until the first payload has shown it."""
+        """The wire format of the source; None until it is detected."""
         return self._converter.dialect
 
     def __enter__(self) -> Self:
@@ -356,7 +367,7 @@ class StreamConverter:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """No `close()`: its bytes would be lost. Leaving the block without having called it is a UsageError."""
+        """Check that `close()` was called. It is not called here, because its bytes would be lost."""
         if exc_type is None and not self._closed:
             raise UsageError("close() gives the last bytes: call it inside of the block")
 
@@ -368,7 +379,7 @@ def _seconds(now: Now) -> int:
     """Return the time in whole seconds.
 
     Raises:
-        UsageError: it is not a number from 0 to 2**53.
+        UsageError: if it is not a number from 0 to 2**53.
     """
     value: object = now() if callable(now) else now
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LAST_SECOND:
@@ -377,7 +388,7 @@ def _seconds(now: Now) -> int:
 
 
 class _Writer(Step[bytes]):
-    """The step of a converter: its bytes. After an ending nothing more is taken from the source."""
+    """Step that returns a converter's bytes. The source is not read after an ending."""
 
     __slots__ = ("_raises", "converter")
 
@@ -405,44 +416,44 @@ class _Writer(Step[bytes]):
 
 
 class _Faulty(Progress[StreamConverter]):
-    """Bytes are an honest ending also where something went wrong: what it was is told beside them."""
+    """Progress with `error`: the bytes end properly even after a failure, so the failure is reported separately."""
 
     __slots__ = ()
 
     @property
     def error(self) -> StreamError | None:
-        """What went wrong upstream, if anything did."""
+        """The upstream failure, if any."""
         return self._reader.error
 
     @property
     def repaired(self) -> bool:
-        """Something of a stream that spoke the target already was written anew, added or left out so far."""
+        """Whether anything of a stream in the target dialect was rewritten, added or omitted so far."""
         return self._reader.repaired
 
 
 class ConvertIterator(Items[StreamConverter, bytes], _Faulty):
-    """What `iter_convert` returns. It knows the response so far, too."""
+    """Iterator returned by `iter_convert`. It also provides the response so far."""
 
     __slots__ = ()
 
 
 class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
-    """What `aconvert` returns. It knows the response so far, too."""
+    """Iterator returned by `aconvert`. It also provides the response so far."""
 
     __slots__ = ()
 
 
 def convert(body: bytes | bytearray | memoryview, *, target: Target, **options: Unpack[ConvertOptions]) -> bytes:
-    """A whole body in another dialect.
+    """Convert a whole body to another dialect.
 
     Args:
-        body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one plain JSON answer.
+        body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one JSON response.
         target: the dialect to write.
-        **options: those of `StreamConverter`.
+        **options: the options of `StreamConverter`.
 
     Raises:
-        UsageError: for an option that cannot be.
-        StreamError: with `raise_on_error`, whatever went wrong upstream.
+        UsageError: if an option is invalid.
+        StreamError: with `raise_on_error`, for any upstream failure.
 
     >>> body = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'
     >>> convert(body, target="gemini").splitlines()[0].decode()
@@ -464,19 +475,19 @@ def iter_convert(
     close_source: bool = True,
     **options: Unpack[ConvertOptions],
 ) -> ConvertIterator:
-    """The bytes of the target, from a stream that comes in pieces; nothing is given where a piece completes nothing.
+    """Convert a stream that arrives in chunks. Yields nothing for chunks that complete nothing.
 
     Args:
-        chunks: pieces of the body, such as `response.iter_bytes()` of httpx. Nothing is taken behind an ending.
+        chunks: chunks of the body, such as `response.iter_bytes()` of httpx. They are not read after an ending.
         target: the dialect to write.
-        close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
+        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, and when
             the loop is left early.
-        **options: those of `StreamConverter`.
+        **options: the options of `StreamConverter`.
 
     Raises:
-        UsageError: as `StreamConverter`.
-        StreamError: with `raise_on_error`, behind the last bytes. What the source raises comes through as it is,
-            behind the ending of a cut stream.
+        UsageError: as for `StreamConverter`.
+        StreamError: with `raise_on_error`, after the last bytes. An exception of the source is raised unchanged, after
+            the ending for a truncated stream.
 
     >>> pieces = [b'data: {"choices":[{"delta":{"con', b'tent":"Hi"},"finish_reason":"stop"}]}', b"\\n\\n"]
     >>> [piece.count(b"\\n\\n") for piece in iter_convert(pieces, target="gemini")]
@@ -497,21 +508,21 @@ def aconvert(
     close_source: bool = True,
     **options: Unpack[ConvertOptions],
 ) -> AsyncConvertIterator:
-    """The bytes of the target, from a stream that comes in pieces, for `async for`.
+    """Convert a stream that arrives in chunks, for `async for`.
 
     Args:
-        chunks: pieces of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
+        chunks: chunks of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
         target: the dialect to write.
-        idle_timeout: seconds to wait for the next piece, whatever is in it.
-        event_timeout: seconds to wait for the next bytes of the target. Both end the stream as a cut one, unless its
-            terminal marker had been read. They need asyncio.
-        close_source: whether to call `chunks.aclose()` (or `close()`), if it has one, exactly once.
-        **options: those of `StreamConverter`.
+        idle_timeout: seconds to wait for the next chunk, whatever it contains.
+        event_timeout: seconds to wait for the next bytes of the target. Both timeouts end the stream as truncated,
+            unless its terminal marker had been read. They need asyncio.
+        close_source: whether to call `chunks.aclose()` (or `close()`), if it exists, exactly once.
+        **options: the options of `StreamConverter`.
 
     Raises:
-        UsageError: as `StreamConverter`.
-        StreamError: with `raise_on_error`, behind the last bytes. What the source raises comes through as it is,
-            behind the ending of a cut stream; a cancellation at once.
+        UsageError: as for `StreamConverter`.
+        StreamError: with `raise_on_error`, after the last bytes. An exception of the source is raised unchanged, after
+            the ending for a truncated stream; a cancellation is raised at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_convert()")
     patience = patience_of(idle_timeout, event_timeout)

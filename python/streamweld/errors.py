@@ -27,7 +27,7 @@ line without payload; text from the wire (a detail, a gateway's error message) i
 are escaped. This module uses no stream and no backend.
 """
 
-# ruff: noqa: SIM905 (a list of words reads best as words)
+# ruff: noqa: SIM905 (a list of words is easier to read as words)
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ __all__ = [
 RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
 
-# The rules without a diagnostic code. The message of a rule in neither table is its name.
+# Rules without a diagnostic code. The message of a rule in neither table is its name.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
     "framing": "the bytes are no proper event stream",
@@ -91,7 +91,8 @@ _SENTENCES: Final = {
     "internal": "a broken invariant inside streamweld; please report it",
 }
 
-# What the error code or type of a gateway says about a retry. The first list wins: an exhausted quota may come as 429.
+# Whether an error code or type of a gateway allows a retry. The first list wins: an exhausted quota may have status
+# 429.
 _FINAL: Final = frozenset(
     "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
     "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
@@ -129,7 +130,7 @@ class StreamweldError(Exception):
 
 
 class StreamError(StreamweldError):
-    """The input or the upstream is at fault.
+    """A fault of the input or of the upstream.
 
     Attributes:
         rule: the stable snake_case code of the fault: a diagnostic code, `limit_<name>`, or one of this module.
@@ -141,14 +142,14 @@ class StreamError(StreamweldError):
         raw: the first 256 bytes of the payload. They are not part of the message.
         retryable: whether the same request may succeed when sent again; None if unknown.
         policy: the name of the base policy that the stream was read with.
-        hint: what the reader can do about it, if the input shows that; otherwise empty. It ends the message.
-        partial: everything that was read before the fault, as a `Response`; None outside a parser.
+        hint: what to do about it, if the input shows that; otherwise empty. It ends the message.
+        partial: everything read before the fault, as a `Response`; None outside a parser.
         events: the events that the failed call had decoded before the fault.
     """
 
     _rule = "stream"
     _retryable: bool | None = None
-    _own: tuple[str, ...] = ()  # the additional fields of a subclass, for to_dict() and repr()
+    _own: tuple[str, ...] = ()  # additional fields of a subclass, for to_dict() and repr()
 
     def __init__(self, **place: Unpack[_Place]) -> None:
         self.rule: str = place.get("rule") or self._rule
@@ -174,7 +175,7 @@ class StreamError(StreamweldError):
         return code.text.rstrip(".") if code is not None else _SENTENCES.get(self.rule, self.rule)
 
     def _said(self) -> str:
-        """Return what follows the text of the rule in the message."""
+        """Return the part of the message after the text of the rule."""
         return self.detail
 
     def _sentence(self) -> str:
@@ -186,7 +187,7 @@ class StreamError(StreamweldError):
         return f"{self._text()}{': ' if said else ''}{said} [{self.rule}{where}]{hint}"
 
     def advise(self, hint: str) -> None:
-        """Set `hint`, and write the sentence with it."""
+        """Set `hint` and rebuild the message with it."""
         self.hint = hint
         super().__init__(self._sentence())
 
@@ -200,8 +201,8 @@ class StreamError(StreamweldError):
     def to_dict(self, *, include_raw: bool = False) -> dict[str, Any]:
         """Return the exception as data for `json.dumps`, without `partial` and `events`.
 
-        Bytes of the stream (`raw`, `body_head`) are included only with `include_raw`, as text, with U+FFFD for what is
-        not UTF-8.
+        Bytes of the stream (`raw`, `body_head`) are included only with `include_raw`, as text, with U+FFFD for invalid
+        UTF-8.
         """
         names = [
             "rule",
@@ -297,19 +298,19 @@ class AssemblyError(StreamError):
 
 
 class InvalidToolIndex(AssemblyError):
-    """The index of a tool call is not a valid index, and the policy says raise."""
+    """The index of a tool call is invalid, and the policy raises for it."""
 
     _rule = "index_unusable"
 
 
 class ToolCallConflict(AssemblyError):
-    """Two fragments of one tool call contradict each other, and the policy says raise."""
+    """Two fragments of one tool call contradict each other, and the policy raises for it."""
 
     _rule = "conflict"
 
 
 class OrphanDelta(AssemblyError):
-    """A fragment belongs to a tool call that is closed or was never opened, and the policy says raise."""
+    """A fragment belongs to a tool call that is closed or was never opened, and the policy raises for it."""
 
     _rule = "late_delta"
 
@@ -349,8 +350,8 @@ class ArgumentsError(StreamError, ValueError):
 class UpstreamError(StreamError):
     """The gateway sent an error inside the stream.
 
-    `code`, `kind` (its `type`) and `message` are the gateway's own words, as text whatever their JSON type was. The
-    `UpstreamErrorEvent` before this exception holds the whole payload, `raw` its first 256 bytes.
+    `code`, `kind` (its `type`) and `message` are the gateway's values, converted to text. The `UpstreamErrorEvent`
+    before this exception holds the whole payload, `raw` its first 256 bytes.
     """
 
     _rule = "upstream_error"
@@ -372,7 +373,7 @@ class UpstreamError(StreamError):
 
 
 class TruncatedStream(StreamError, EOFError):
-    """The stream ended too early. Everything before that was delivered; calls that were open are not complete.
+    """The stream ended too early. Everything before that was delivered; open calls are incomplete.
 
     `where`: `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, `transport` (the transport
     failed, and no other value is more precise), or `idle` (a timeout of the async iterators). `open_items`: the numbers
@@ -399,7 +400,7 @@ class TruncatedStream(StreamError, EOFError):
 
 
 class UnknownDialect(StreamError):
-    """The first payloads are in no known dialect, or in another one than was given. `seen`: their members."""
+    """The first payloads are in no known dialect, or in another one than specified. `seen`: their members."""
 
     _rule = "unknown_dialect"
     _retryable = False
@@ -415,7 +416,7 @@ class UnknownDialect(StreamError):
 
 
 class SpliceError(StreamError):
-    """The stream of a reconnect does not continue the first one. The place is that in the second stream.
+    """The stream of a reconnect does not continue the first one. The byte offset refers to the second stream.
 
     `rule` is `splice_other_stream` (it belongs to another response), `splice_gap` (events between the two are missing),
     or `splice_ambiguous` (the bytes do not show where it starts: set `second_starts`).

@@ -1,10 +1,11 @@
-"""The events of a stream: one set of classes in a process.
+"""The event classes: one set per process.
 
-The native ones where the extension is there (the pure backend builds those too), else those of `_events`: the same
-names, fields and repr, and `__module__` is this module in either. Type checkers see the Python ones.
+The native classes if the extension is installed (the pure backend builds those too), otherwise the classes of
+`_events`. Names, fields and repr are the same, and `__module__` is this module for both. Type checkers see the Python
+classes.
 """
 
-# ruff: noqa: TC004 (what type checkers import is bound at run time below)
+# ruff: noqa: TC004 (the names that type checkers import are bound at run time below)
 
 from __future__ import annotations
 

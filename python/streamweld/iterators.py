@@ -1,6 +1,6 @@
-"""Events from a source of bytes: `iter_events`, `iter_batches`, `aiter_events`, `aiter_batches`.
+"""Yield events from a source of bytes: `iter_events`, `iter_batches`, `aiter_events`, `aiter_batches`.
 
-It knows `StreamParser` and the loop that takes from a source; it never looks into the bytes.
+Combines `StreamParser` with the loop that reads a source. Never looks at the bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class _Reader(Step[list[Event]]):
-    """The step of a parser: its events."""
+    """Step that returns a parser's events."""
 
     __slots__ = ("parser",)
 
@@ -36,7 +36,7 @@ class _Reader(Step[list[Event]]):
         self.parser = parser
 
     def step(self, chunk: bytes | bytearray | memoryview) -> list[Event]:
-        """The events of the next piece."""
+        """Return the events of the next chunk."""
         try:
             return self.parser.feed(chunk)
         except StreamError as fault:
@@ -44,7 +44,7 @@ class _Reader(Step[list[Event]]):
             return fault.events
 
     def end(self, *, broken: bool = False) -> list[Event]:
-        """The source has ended: the last events."""
+        """End the input and return the last events."""
         try:
             return self.parser.close(broken=broken)
         except StreamError as fault:
@@ -70,28 +70,28 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
 
 
 class _Arguments:
-    """What both kinds of iterators return of calls that are being sent."""
+    """Access to the arguments of calls that are still arriving, for all iterators."""
 
     __slots__ = ()
     _reader: StreamParser
 
     def partial(self, part: int) -> PartialArguments:
-        """The arguments of a tool call, live: see `StreamParser.partial`."""
+        """Return a live view of a tool call's arguments: see `StreamParser.partial`."""
         return self._reader.partial(part)
 
     def arguments_so_far(self, part: int) -> str:
-        """The argument text of a tool call so far: see `StreamParser.arguments_so_far`."""
+        """Return the argument text of a tool call so far: see `StreamParser.arguments_so_far`."""
         return self._reader.arguments_so_far(part)
 
 
 class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """What `iter_events` and `iter_batches` return. It knows the response so far, too."""
+    """Iterator returned by `iter_events` and `iter_batches`. It also provides the response so far."""
 
     __slots__ = ()
 
 
 class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """What `aiter_events` and `aiter_batches` return. It knows the response so far, too."""
+    """Iterator returned by `aiter_events` and `aiter_batches`. It also provides the response so far."""
 
     __slots__ = ()
 
@@ -99,19 +99,19 @@ class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _
 def iter_events(
     chunks: Iterable[bytes | bytearray | memoryview], *, close_source: bool = True, **options: Unpack[StreamOptions]
 ) -> EventIterator[Event]:
-    """The events of a stream that comes in pieces.
+    """Yield the events of a stream that arrives in chunks.
 
     Args:
-        chunks: pieces of the body, such as `response.iter_bytes()` of httpx, `iter_content(None)` of requests; no lines
-            without their ends, as `iter_lines()` has them.
-        close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
+        chunks: chunks of the body, such as `response.iter_bytes()` of httpx or `iter_content(None)` of requests. Do not
+            pass lines without their line ends, as `iter_lines()` yields them.
+        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, and when
             the loop is left early.
         **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
             `content_type`, `seed`.
 
     Raises:
-        StreamError: after the events before the fault were delivered. What the source raises comes through as it is,
-            after the events of a cut stream.
+        StreamError: after the events before the fault were delivered. An exception of the source is raised unchanged,
+            after the events of the truncated stream.
 
     >>> pieces = [b'data: {"choices":[{"delta":{"con', b'tent":"Hi"},"finish_reason":"stop"}]}', b"\\n\\n"]
     >>> pieces.append(b"data: [DONE]\\n\\n")
@@ -126,7 +126,7 @@ def iter_events(
 def iter_batches(
     chunks: Iterable[bytes | bytearray | memoryview], *, close_source: bool = True, **options: Unpack[StreamOptions]
 ) -> EventIterator[list[Event]]:
-    """As `iter_events`, but one list of events for each piece that brought any: cheaper where events are many."""
+    """Yield one list of events per chunk that completes any. Like `iter_events`, but cheaper for many events."""
     source = Source.sync(chunks, close=close_source, other="aiter_batches()")
     parser = StreamParser(**options)
     return EventIterator(parser, source, run(_Reader(parser), source))
@@ -140,22 +140,23 @@ def aiter_events(
     close_source: bool = True,
     **options: Unpack[StreamOptions],
 ) -> AsyncEventIterator[Event]:
-    """The events of a stream that comes in pieces, for `async for`.
+    """Yield the events of a stream that arrives in chunks, for `async for`.
 
     Args:
-        chunks: pieces of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
-        idle_timeout: seconds to wait for the next piece, whatever is in it.
-        event_timeout: seconds to wait for the next event; a gateway's keep-alive comments do not count. Both end the
-            stream as `TruncatedStream(where="idle")`, unless its terminal marker had been read. They need asyncio.
-        close_source: whether to call `chunks.aclose()` (or `close()`), if it has one, exactly once: at the end, on an
-            error, on cancellation, and when the iterator is closed. A loop that is left early closes it when the
-            iterator is dropped; `async with aiter_events(...) as events` does it at once.
+        chunks: chunks of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
+        idle_timeout: seconds to wait for the next chunk, whatever it contains.
+        event_timeout: seconds to wait for the next event; a gateway's keep-alive comments do not count. Both timeouts
+            end the stream as `TruncatedStream(where="idle")`, unless its terminal marker had been read. They need
+            asyncio.
+        close_source: whether to call `chunks.aclose()` (or `close()`), if it exists, exactly once: at the end, on an
+            error, on cancellation, and when the iterator is closed. If a loop is left early, the source is closed when
+            the iterator is dropped; `async with aiter_events(...) as events` closes it at once.
         **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
             `content_type`, `seed`.
 
     Raises:
-        StreamError: after the events before the fault were delivered. What the source raises comes through as it is,
-            after the events of a cut stream; a cancellation at once.
+        StreamError: after the events before the fault were delivered. An exception of the source is raised unchanged,
+            after the events of the truncated stream; a cancellation is raised at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_events()")
     patience = patience_of(idle_timeout, event_timeout)
@@ -171,7 +172,9 @@ def aiter_batches(
     close_source: bool = True,
     **options: Unpack[StreamOptions],
 ) -> AsyncEventIterator[list[Event]]:
-    """As `aiter_events`, but one list of events for each piece that brought any: cheaper where events are many."""
+    """Yield one list of events per chunk that completes any. Otherwise like `aiter_events`, but cheaper for many
+    events.
+    """
     source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
     patience = patience_of(idle_timeout, event_timeout)
     parser = StreamParser(**options)

@@ -1,7 +1,7 @@
-"""What a caller may decide about one stream: `Policy` (what to do about each repair) and `Limits` (how much to take).
+"""Options of one stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
 
-Both are frozen, hashable, and checked once, where they are made: a backend gets plain data that is right.
-They use the facts of `_spec` and no stream.
+Both are frozen, hashable, and validated once, when they are created: a backend receives only valid plain data. They use
+the facts in `_spec` and no stream.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _unknown(what: str, word: object, known: Iterable[str]) -> UsageError:
 
 
 class _Checked:
-    """An option that does not exist is a UsageError, as one with a wrong value is."""
+    """Base class that raises UsageError for an unknown option, as for an invalid value."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ def _remade(cls: type[_O], values: dict[str, Any]) -> _O:
 
 @dataclass(frozen=True)
 class Policy(_Checked):
-    """How to react to faults in a stream, and how to read what is ambiguous.
+    """How to react to faults in a stream, and how to read ambiguous input.
 
     `Policy("strict")` raises on every diagnostic of severity warning or error. `Policy("standard")` repairs what has
     only one correct reading and raises on malformed JSON, a truncated stream and an error sent by the gateway.
@@ -85,8 +85,8 @@ class Policy(_Checked):
     as data, and accepts a stream that never sends its end (`missing_terminal`). Exceeded limits, and bodies that are
     not an event stream, raise under all three. Every `policy=` argument also accepts the name of a base.
 
-    Most switches choose between two readings of bytes that do not tell which one is meant. AM1 to AM12 are the numbers
-    of these ambiguities in diagnostics and in docs/rules.md. AM1 to AM6, AM9, AM11 and `inline_reasoning` concern Chat
+    Most switches choose between two readings of bytes that are ambiguous. AM1 to AM12 are the numbers of these
+    ambiguities in diagnostics and in docs/rules.md. AM1 to AM6, AM9, AM11 and `inline_reasoning` concern Chat
     Completions, AM10 concerns Chat Completions and Responses; other dialects do not have these ambiguities.
 
     Args:
@@ -95,8 +95,8 @@ class Policy(_Checked):
             are listed in docs/rules.md.
         inline_reasoning: `True` turns the text between `<think>` tags into reasoning. `False` leaves it as text.
         close_calls_at: `"done"` closes tool calls at the terminal marker or the end of the input, when nothing can
-            change them any more. `"finish"` closes them at the finish reason, for callers that cannot wait; what
-            arrives for a call after that is ignored (`late_delta`).
+            change them any more. `"finish"` closes them at the finish reason, for callers that cannot wait; fragments
+            that arrive for a call after that are ignored (`late_delta`).
         same_index_new_id_same_name_empty: AM1, a new id on the index of a call that has the same name and no arguments
             yet. `"new"`: a second call starts. `"merge"`: the gateway generates a new id for every delta.
         orphan_index: AM2, arguments on an index that no call uses, while several calls wait for arguments. `"fifo"`:
@@ -117,18 +117,19 @@ class Policy(_Checked):
         drop_restated_content: AM9, the last chunk contains the whole text again. `True`: a repetition, which is
             dropped. `False`: more text.
         restart_on_new_stream_id: AM10, a new chunk id and role in mid-stream. `False`: the same answer continues.
-            `True`: the gateway tried again, and what came before is dropped.
+            `True`: the gateway restarted the answer, and everything before the restart is dropped.
         merge_choices: AM11, tool calls in another choice than the text. `False`: they belong to that other choice.
             `True`: one answer was spread over several choices, and all of it belongs to choice 0.
         unstable_id: AM12, the id of a call changes during the stream. `"first"` or `"last"`: which one the call keeps;
             the others become its `aliases`.
         empty_call_without_reason: a tool call without arguments in a stream that ends with `[DONE]` but without a
-            finish reason. `"cut"`: some gateways write `[DONE]` after a cut, so the call is `incomplete`. `"run"`: the
-            gateway never sends finish reasons, and the call has no arguments.
+            finish reason. `"cut"`: some gateways write `[DONE]` after a truncation, so the call is `incomplete`.
+            `"run"`: the gateway never sends finish reasons, and the call has no arguments.
         missing_terminal: a stream that ends without any end signal (a finish reason, or the terminal event or marker of
-            its dialect), although everything that it opened is closed. `"truncate"`: it was cut off; the default of
-            strict and standard. `"assume"`: it ended, for gateways that never send the end; the default of salvage.
-            The response then has the completeness `"assumed"`, no finish reason and the diagnostic `terminal_missing`.
+            its dialect), although everything that it opened is closed. `"truncate"`: it was truncated; the default of
+            strict and standard. `"assume"`: it is complete, for gateways that never send the end; the default of
+            salvage. The response then has the completeness `"assumed"`, no finish reason and the diagnostic
+            `terminal_missing`.
         text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they stay text.
             `"report"`: the diagnostic `text_call_seen` names each one, and nothing changes. `"promote"`: a complete,
             well-formed call of one of the request's `tools` becomes a tool call. Read docs/guides/text-calls.md first:
@@ -138,11 +139,12 @@ class Policy(_Checked):
         text_call_markerless: `True` also recognizes forms without a marker (a bare JSON call), and only if the call is
             the whole answer.
         text_call_reasoning: `True` also recognizes calls in reasoning.
-        text_call_after: `"end"`: text after a call shows that it was a quotation, and it stays text. `"anywhere"`:
-            text may follow a call.
+        text_call_after: `"end"`: if text follows a call, the call is treated as a quotation and stays text.
+            `"anywhere"`: text may follow a call.
 
     Raises:
-        UsageError: an option, code or value does not exist, or `"skip"` was given for a code that cannot be skipped.
+        UsageError: if an option, code or value does not exist, or if `"skip"` is given for a code that cannot be
+            skipped.
 
     >>> Policy("strict", actions={"id_minted": "diagnose"}).action("id_minted")
     'diagnose'
@@ -203,12 +205,12 @@ class Policy(_Checked):
         object.__setattr__(self, "_hash", hash(tuple([getattr(self, name) for name in _CHOICES])))
 
     def __hash__(self) -> int:
-        # not a field: made once, as every stream asks for it
+        # not a dataclass field: computed once, because it is used for every stream
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, Any]:
-        """This policy's share of a parser's config; made once, and not to be changed."""
-        made: dict[str, Any] | None = getattr(self, "_config")  # noqa: B009 (no field: it is not part of the value)
+        """Return this policy's part of a parser's config. It is computed once and must not be changed."""
+        made: dict[str, Any] | None = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
         if made is None:
             made = {
                 "base": self.base,
@@ -231,7 +233,7 @@ class Policy(_Checked):
         )
 
     def action(self, code: str) -> Action:
-        """What this policy does about a diagnostic code. Raises UsageError for one that does not exist."""
+        """Return the action of this policy for a diagnostic code. Raises UsageError for an unknown code."""
         given = self.actions.get(code)
         if given is not None:
             return given
@@ -242,15 +244,16 @@ class Policy(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(_Checked):
-    """Upper bounds for one stream. Exceeding one raises `LimitExceeded` under every policy, before memory is spent.
+    """Upper bounds for one stream. Exceeding one raises `LimitExceeded` under every policy, before memory is allocated.
 
     `None` or 0 switches a limit off, except `max_json_depth`, which can only be lowered.
 
     Args:
         max_event_bytes: bytes of the data of one event, including what is still pending, plus one per line. 16 MiB:
-            events with images of several MB exist. A converter also holds back at most this much input: until
-            `source="auto"` knows the dialect, and in a repair until it is clear whether an event passes.
-        max_field_bytes: bytes of the value of an `event` or `id` line. 8 KiB, what HTTP servers allow for a header.
+            some events contain images of several MB. A converter also holds back at most this much input: until
+            `source="auto"` detects the dialect, and in a repair until it is clear whether an event passes through.
+        max_field_bytes: bytes of the value of an `event` or `id` line. 8 KiB, the size that HTTP servers allow for a
+            header.
         max_json_depth: levels of nesting in one payload. 128, as in serde_json; deeper JSON is never read.
         max_json_values: JSON values in one payload (its commas and opening brackets outside strings). 524,288: more
             than an answer of 10,000 tokens with five log probabilities each. A value takes up to 100 bytes when built.
@@ -273,7 +276,7 @@ class Limits(_Checked):
         max_diagnostics: diagnostics that are kept; later ones are only counted (`diagnostics_dropped`). 256.
 
     Raises:
-        UsageError: a limit does not exist, or its value is not a positive integer, 0 or None.
+        UsageError: if a limit does not exist, or if its value is not a positive integer, 0 or None.
 
     >>> Limits(max_tool_calls=16).max_tool_calls
     16
@@ -311,17 +314,17 @@ class Limits(_Checked):
         object.__setattr__(self, "_hash", hash(tuple(config.values())))
 
     def __hash__(self) -> int:
-        # not a field: made once, as every stream asks for it
+        # not a dataclass field: computed once, because it is used for every stream
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, int | None]:
-        """The caps by name: these limits' share of a parser's config. Made once, and not to be changed."""
+        """Return the limits by name: their part of a parser's config. It is computed once and must not be changed."""
         made: dict[str, int | None] = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
         return made
 
 
 def _choices() -> dict[str, tuple[object, ...]]:
-    """The words that each option of Policy may have, from its annotations."""
+    """Return the valid values of each option of Policy, from its annotations."""
     found: dict[str, tuple[object, ...]] = {}
     for name, hint in get_type_hints(Policy).items():
         if get_origin(hint) is Literal:
@@ -342,12 +345,12 @@ def _named(base: Base) -> Policy:
 
 
 DEFAULT_LIMITS: Final = Limits()
-_RESOLVED: Final = 64  # distinct pairs of policy and limits that are kept
+_RESOLVED: Final = 64  # number of distinct pairs of policy and limits that are kept
 
 
 @lru_cache(maxsize=_RESOLVED)
 def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
-    """The config of a stream that is given nothing but these two; the same object for equal ones."""
+    """Return the config for a policy and limits without further options. Equal arguments return the same object."""
     return {
         **policy.config(),
         "limits": limits.config(),
@@ -361,15 +364,15 @@ def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
 
 @cache
 def _usual(base: Base) -> dict[str, Any]:
-    """The config of a stream that is given nothing but the name of a base."""
+    """Return the config for the name of a base without further options."""
     return _resolved(_named(base), DEFAULT_LIMITS)
 
 
 def with_text_calls(policy: object, text_calls: TextCalls) -> Policy:
-    """The policy, or the one of a base's name, with another `text_calls`.
+    """Return the policy, which may be given as the name of a base, with another `text_calls`.
 
     Raises:
-        UsageError: for what is no policy, and for a value that does not exist.
+        UsageError: if the policy is invalid, or if the value does not exist.
     """
     return replace(_policy(policy), text_calls=text_calls)
 
@@ -391,10 +394,11 @@ def to_config(
     content_type: object = None,
     seed: object = None,
 ) -> dict[str, Any]:
-    """The options of one stream as the plain data that a backend's parser takes. It is shared: not to be changed.
+    """Return the options of one stream as the plain data that a backend's parser takes. It is shared and must not be
+    changed.
 
     Raises:
-        UsageError: for a value that is none of those the option may have.
+        UsageError: if an option has an invalid value.
     """
     alone = tools is None and content_type is None and seed is None and known_call_ids == ()
     if alone and limits is DEFAULT_LIMITS and isinstance(policy, str) and policy in _CHOICES["base"]:
@@ -425,7 +429,7 @@ def to_config(
 
 
 def _check_text(name: str, text: str) -> None:
-    """No stream can hold half a surrogate pair, and no backend need know what one is."""
+    """Reject unpaired surrogates, which no stream can contain. The backends need not handle them."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -445,7 +449,7 @@ def _words(name: str, values: object) -> list[str]:
 
 
 def _schemas(tools: object) -> dict[str, str | None]:
-    """Name -> the JSON schema of the parameters as JSON text; None where no schema was given."""
+    """Return the parameter schema of each tool as JSON text, or None if it has no schema."""
     names = _words("tools", tools)
     schemas: Mapping[str, object] = cast("Mapping[str, object]", tools) if isinstance(tools, Mapping) else {}
     made: dict[str, str | None] = {}
@@ -459,7 +463,7 @@ def _schemas(tools: object) -> dict[str, str | None]:
 
 
 def _tools(tools: object) -> dict[str, list[str] | None]:
-    """Name -> the parameters that a call cannot do without; None where no schema was given."""
+    """Return the required parameters of each tool, or None if it has no schema."""
     names = _words("tools", tools)
     if not isinstance(tools, Mapping):
         return dict.fromkeys(names)

@@ -1,6 +1,6 @@
 """Read the arguments of a tool call while they arrive: `PartialArguments`, which `StreamParser.partial` returns.
 
-A view is fed by the events of its call, and works alike with both backends.
+A view is updated by the events of its call, and works the same with both backends.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["ArgumentsChange", "OpenString", "PartialArguments", "PartialState", "Path"]
 
 PartialState: TypeAlias = "Literal['broken', 'retracted'] | ToolCallState"
-"""`open`, `broken` (the text cannot become JSON any more), `retracted`, or how the call ended."""
+"""`open`, `broken` (the text can no longer become JSON), `retracted`, or the final state of the call."""
 
 
 class PartialArguments:
-    """The arguments of one tool call, live. Get one from `StreamParser.partial` or `EventIterator.partial`.
+    """The arguments of one tool call while they arrive. Get a view from `StreamParser.partial` or
+    `EventIterator.partial`.
 
-    A delta costs what it adds, however long the arguments already are. Nothing here goes beyond what was sent: a number
-    that may go on, a key without its value and half an escape are left out until they are whole.
+    The cost of a delta depends only on its own length. Values never go beyond what was sent: a number that may
+    continue, a key without its value and half an escape are omitted until they are complete.
 
     >>> from streamweld import StreamParser
     >>> parser = StreamParser()
@@ -48,21 +49,21 @@ class PartialArguments:
 
     @property
     def part(self) -> int:
-        """The part of the call."""
+        """The number of the call's part."""
         return self._part
 
     @property
     def state(self) -> PartialState:
-        """`open` while the call is being sent, then that of the `ToolCall`.
+        """`open` while the call is arriving, then the state of the `ToolCall`.
 
-        `broken` if the text cannot become an object any more, as with a `custom` call, whose arguments are plain text;
+        `broken` if the text can no longer become an object, as with a `custom` call, whose arguments are plain text;
         `value` then keeps what was valid. `retracted` after a `ToolCallRetracted`.
         """
         return "broken" if self._state == "open" and self._text.is_broken else self._state
 
     @property
     def value(self) -> dict[str, Any] | None:
-        """The arguments so far, without the string that is still open; None before the object began.
+        """The arguments so far, without an unfinished string; None before the object began.
 
         The same object until a `reset`: it grows in place, so copy what you keep.
         """
@@ -70,7 +71,7 @@ class PartialArguments:
 
     @property
     def tail(self) -> OpenString | None:
-        """The string that is being sent: its path and its fragments. None if the arguments end elsewhere."""
+        """The unfinished string: its path and its fragments. None if the arguments do not end inside a string."""
         return self._text.tail
 
     def changes(self) -> list[ArgumentsChange]:
@@ -79,9 +80,9 @@ class PartialArguments:
         return found
 
     def apply(self, event: Event) -> None:
-        """Take the next event of the stream; those of other parts change nothing.
+        """Apply the next event of the stream. Events of other parts are ignored.
 
-        The parser calls this for its views. Call it only on a view that you made, to read events that were stored.
+        The parser calls this for its own views. Call it only on a view that you created, to replay stored events.
         """
         match event:
             case ToolCallDelta(part=self._part, arguments=arguments):
@@ -107,7 +108,7 @@ class PartialArguments:
 
     def _end(self, call: ToolCall) -> None:
         fed = "".join(self._fed)
-        # What follows the first value of an overflow was not read.
+        # The text after the first value of an overflow was not parsed.
         if fed != call.arguments and not (self._text.is_broken and call.arguments and fed.startswith(call.arguments)):
             if fed:
                 self._reset()
@@ -122,7 +123,7 @@ class PartialArguments:
 
 
 class Following:
-    """A backend's parser that feeds the views of its calls. It stands in for the parser once there is a view."""
+    """Wraps a backend's parser and updates the views of its calls. Replaces the parser once there is a view."""
 
     __slots__ = ("_ended", "_parser", "_views")
 
@@ -134,10 +135,10 @@ class Following:
         }
 
     def view(self, part: int) -> PartialArguments:
-        """The view of a call.
+        """Return the view of a call.
 
         Raises:
-            UsageError: if the part is not a tool call, or not one yet.
+            UsageError: if the part is not a tool call, or its call has not started yet.
         """
         view = self._views.get(part)
         if view is None:
@@ -199,7 +200,7 @@ class Following:
 
 
 def arguments_so_far(parser: Parser | Following, part: int) -> str:
-    """The text that the deltas of a call add up to so far."""
+    """Return the argument text of a call as far as its deltas showed it."""
     shown = parser.shown_arguments(part)
     if shown is not None:
         return shown

@@ -1,6 +1,6 @@
-"""What a stream said, as one immutable value: the fold of its closing events.
+"""The result of a stream as one immutable value, built from its closing events.
 
-The one fold for both backends. It uses events, no parser and no dialect, and decides nothing about a stream.
+Both backends share it. Depends only on events, not on a parser or dialect, and makes no decisions about the stream.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ItemOfChoice: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | T
 
 _ITEMS = frozenset({TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File})
 _TEXTS = frozenset({TextDone, ReasoningDone, RefusalDone})
-_SHOWN = 60  # characters of a text in a repr
+_SHOWN = 60  # maximum length of a text in a repr
 
 
 def _short(text: str) -> str:
@@ -46,7 +46,7 @@ def _short(text: str) -> str:
 
 
 class Choice:
-    """One answer of a response. Most streams have one."""
+    """One answer of a response. Most streams have one choice."""
 
     __slots__ = ("_finished", "_index", "_item_ids", "_items")
 
@@ -64,46 +64,48 @@ class Choice:
 
     @property
     def index(self) -> int:
-        """The choice's number on the wire."""
+        """The choice's index on the wire."""
         return self._index
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Every part in its closing form, in the order of first sight; calls among themselves in their final order.
+        """Every part in its final form, in order of first appearance. Calls keep their final order among themselves.
 
-        `Unknown` stands for an item of the answer that streamweld does not model, but that a later turn hands back.
+        `Unknown` is an item of the answer that streamweld does not model, but that a later turn must send back.
         """
         return self._items
 
     @property
     def item_ids(self) -> dict[int, str]:
-        """What the wire calls the item that a part belongs to (`msg_…`, `rs_…`, `fc_…`), by part, where it said so."""
+        """Wire ids of the items that parts belong to (`msg_…`, `rs_…`, `fc_…`), by part number, as far as they were
+        sent.
+        """
         own = {item.part: item.item_id for item in self._items if isinstance(item, ReasoningDone | ToolCall)}
         return self._item_ids | {part: item_id for part, item_id in own.items() if item_id is not None}
 
     @property
     def text(self) -> str:
-        """All text parts, joined; `""` without any."""
+        """All text parts, joined; `""` if there are none."""
         return "".join([item.text for item in self._items if type(item) is TextDone])
 
     @property
     def reasoning(self) -> str:
-        """All reasoning parts, joined; `""` without any."""
+        """All reasoning parts, joined; `""` if there are none."""
         return "".join([item.text for item in self._items if type(item) is ReasoningDone])
 
     @property
     def refusal(self) -> str:
-        """All refusals, joined; `""` without any."""
+        """All refusals, joined; `""` if there are none."""
         return "".join([item.text for item in self._items if type(item) is RefusalDone])
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Every call that is the client's to run, in every state. To run calls, take `dispatchable_calls`."""
+        """All calls that the client would run, in every state. To run calls, use `dispatchable_calls`."""
         return tuple([item for item in self._items if type(item) is ToolCall and not item.provider_executed])
 
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
-        """The calls to run: whole, with a name and an id, and not answered already by a result in the same stream."""
+        """The calls to run: complete, with a name and an id, and without a result in the same stream."""
         answered = {item.call_id for item in self._items if isinstance(item, ToolResult)}
         calls = [item for item in self._items if isinstance(item, ToolCall) and item.dispatchable]
         return tuple([call for call in calls if call.call_id not in answered])
@@ -115,17 +117,17 @@ class Choice:
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why the choice ended, in one vocabulary for all dialects; None where it did not."""
+        """Why the choice ended, in one vocabulary for all dialects; None if it has not ended."""
         return None if self._finished is None else self._finished.finish_reason
 
     @property
     def raw_finish_reason(self) -> str | None:
-        """The reason as the gateway sent it; None where it sent none."""
+        """The finish reason as the gateway sent it; None if it sent none."""
         return None if self._finished is None else self._finished.raw_reason
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """What the gateway said about the choice beyond the fields above."""
+        """Metadata of the choice that has no field of its own."""
         return None if self._finished is None else self._finished.provider_metadata
 
     def __eq__(self, other: object) -> bool:
@@ -145,7 +147,7 @@ class Choice:
         return f"Choice(index={self._index}, {_shown(self)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The choice as data that `json.dumps` takes."""
+        """Return the choice as data that `json.dumps` accepts."""
         return {
             "index": self._index,
             "text": self.text,
@@ -172,7 +174,7 @@ def _shown(choice: Choice) -> str:
 
 
 class _Fold:
-    """The events that count, and what they add up to."""
+    """The result of folding events into choices, usage and error."""
 
     __slots__ = ("choices", "error", "events", "first", "started", "usage")
 
@@ -185,7 +187,7 @@ class _Fold:
         self.usage: Usage | None = None
         self.error: UpstreamErrorEvent | None = None
         for event in events:
-            # The classes have no subclasses, and one look in a set is cheaper than `isinstance` with each of them.
+            # The classes have no subclasses, and one set lookup is cheaper than `isinstance` with each of them.
             if type(event) in _ITEMS:
                 item = cast("_ItemOfChoice", event)
                 if type(item) in _TEXTS and _is_withdrawn(cast("_Text", item)):
@@ -225,10 +227,11 @@ class _Fold:
 
 
 class Response:
-    """What a stream said so far: a new, immutable value at each `parser.response`.
+    """The result of a stream so far: each access to `parser.response` returns a new, immutable value.
 
-    Built by folding events, the whole stream's or a parser's snapshot: closing events count, deltas are only a view.
-    The fields of the first choice (the lowest index) stand on the response itself; `choices` has all.
+    Built by folding events, either of the whole stream or of a parser's snapshot. Only closing events count; deltas are
+    ignored. The fields of the first choice (the lowest index) are also on the response itself; `choices` has all
+    choices.
     """
 
     __slots__ = (
@@ -250,7 +253,9 @@ class Response:
         ordered: bool = False,
         dialect: str | None = None,
     ) -> None:
-        """`ordered`: the events are a parser's snapshot, where parts stand in order and `Unknown` is a part."""
+        """Create a response. `ordered`: the events are a parser's snapshot, with parts in order and `Unknown` as a
+        part.
+        """
         self._events = tuple(events)
         self._ordered = ordered
         self._completeness: Completeness = completeness
@@ -260,7 +265,7 @@ class Response:
         self._fold: _Fold | None = None
 
     def _folded(self) -> _Fold:
-        """What the events add up to; computed when it is first asked for."""
+        """Return the folded events, computed at first use."""
         fold = self._fold
         if fold is None:
             fold = self._fold = _Fold(self._events, ordered=self._ordered)
@@ -269,80 +274,85 @@ class Response:
 
     @property
     def id(self) -> str | None:
-        """The response's id; None where none was sent."""
+        """The response's id; None if the gateway sent none."""
         started = self._folded().started
         return None if started is None else started.id
 
     @property
     def model(self) -> str | None:
-        """The model that answered, as the gateway names it."""
+        """The model that answered, as named by the gateway."""
         started = self._folded().started
         return None if started is None else started.model
 
     @property
     def created(self) -> int | None:
-        """When the response was made, in seconds since 1970."""
+        """When the response was created, in seconds since 1970."""
         started = self._folded().started
         return None if started is None else started.created
 
     @property
     def dialect(self) -> str | None:
-        """The wire format that was read: the one that was given, or that the payloads showed; None where none did."""
+        """The wire format: the one specified or detected; None if it was not detected."""
         return self._dialect
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """What the first chunk said beyond the fields of this class."""
+        """Metadata of the first chunk that has no field of its own."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """Every answer, by its index on the wire."""
+        """All answers, ordered by their index on the wire."""
         return self._folded().choices
 
     @property
     def usage(self) -> Usage | None:
         """Token counts: `input_tokens`, `output_tokens`, `total_tokens`, `cached_input_tokens`, `cache_write_tokens`,
-        `reasoning_tokens`, and the gateway's own object as `raw`. None where none was sent.
+        `reasoning_tokens`, and the gateway's own object as `raw`. None if the gateway sent none.
 
-        The counts are the gateway's, and what a name covers differs. `input_tokens` holds what was read from the cache,
-        but not in Anthropic Messages, where `cached_input_tokens` and `cache_write_tokens` come on top; there, and in
-        AI SDK stream parts, no total is sent. `output_tokens` holds the reasoning, but not with every Chat gateway
-        (xAI). Of Gemini's, `input_tokens` is prompt and tool use, `output_tokens` candidates and thoughts.
-        `usage.normalized()` returns counts that mean the same for every API."""
+        The counts are those of the gateway, and their meaning differs between APIs. `input_tokens` includes tokens read
+        from the cache, except in Anthropic Messages, where `cached_input_tokens` and `cache_write_tokens` are counted
+        separately; Anthropic Messages and AI SDK stream parts send no total. `output_tokens` includes the reasoning,
+        except for some Chat gateways (xAI). For Gemini, `input_tokens` is prompt and tool use, `output_tokens`
+        candidates and thoughts. `usage.normalized()` returns counts that mean the same for every API.
+        """
         return self._folded().usage
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every repair and anomaly, in order; at most `Limits.max_diagnostics`."""
+        """All repairs and anomalies, in order; at most `Limits.max_diagnostics`."""
         return self._diagnostics
 
     @property
     def diagnostics_dropped(self) -> int:
-        """How many more there were."""
+        """Number of further diagnostics, which were not kept."""
         return self._diagnostics_dropped
 
     @property
     def error(self) -> UpstreamErrorEvent | None:
-        """The error that the gateway sent inside the stream."""
+        """The error that the gateway sent inside the stream, if any."""
         return self._folded().error
 
     @property
     def completeness(self) -> Completeness:
-        """`complete`: the terminal marker was seen. `assumed`: it was not, but every choice sent its finish reason (or,
-        with `Policy(missing_terminal="assume")`, all that was open had been closed). `truncated`: the stream was cut.
-        `open`: it has not ended yet."""
+        """Whether the response is complete.
+
+        `complete`: the terminal marker was read. `assumed`: it was not, but every choice sent its finish reason (or,
+        with `Policy(missing_terminal="assume")`, everything that was open had been closed). `truncated`: the stream was
+        cut off. `open`: it has not ended yet.
+        """
         return self._completeness
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
-        """What a truncated response had emitted, and so what a retry of the request would repeat.
+        """What a truncated response had emitted, which a retry of the request would repeat.
 
         `nothing_emitted`: no part; a retry repeats nothing. `text_only`: text, reasoning or another part, but no tool
         call. `call_open`: a tool call had started, and none was complete. `call_complete`: at least one tool call was
         complete and may have been run, by the client or by the provider. All choices count. None if the response is
-        `complete` or `assumed`; while it is `open`, the verdict if it ended now."""
+        `complete` or `assumed`; while it is `open`, the verdict as if it ended now.
+        """
         if self._completeness in ("complete", "assumed"):
             return None
         items = [item for choice in self._folded().choices for item in choice.items]
@@ -374,7 +384,7 @@ class Response:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """`Choice.tool_calls` of the first choice. To run calls, take `dispatchable_calls`."""
+        """`Choice.tool_calls` of the first choice. To run calls, use `dispatchable_calls`."""
         return self._folded().first.tool_calls
 
     @property
@@ -442,7 +452,7 @@ class Response:
         return f"Response({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The response as data that `json.dumps` takes. What a choice said stands in `choices` only."""
+        """Return the response as data that `json.dumps` accepts. The fields of the choices are only in `choices`."""
         fold = self._folded()
         return {
             "id": self.id,
@@ -460,8 +470,8 @@ class Response:
 
 
 def _order(items: list[Item]) -> None:
-    """By part; but calls keep their final order among themselves, which is that of their closes."""
-    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # preliminary ones are replaced
+    """Order items by part. Calls keep their final order among themselves, which is the order in which they closed."""
+    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # drops preliminary results
     kept = [item for item in items if not isinstance(item, ToolResult) or latest[item.part] is item]
     calls = iter([item for item in kept if isinstance(item, ToolCall)])
     kept.sort(key=_part)
@@ -473,7 +483,7 @@ def _part(item: Item) -> int:
 
 
 def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dict[int, str]:
-    """The names of items that have a text which was not withdrawn."""
+    """Return the wire ids of the items with a text that was not retracted."""
     if not item_ids:
         return {}
     texts = {item.part for item in items or () if isinstance(item, TextDone)}
@@ -481,7 +491,7 @@ def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dic
 
 
 def _is_withdrawn(text: _Text) -> bool:
-    """A text that was taken back closes with nothing: it never was."""
+    """Return whether a text was retracted: it closes empty and is not part of the answer."""
     if text.text or text.provider_metadata:
         return False
     if type(text) is TextDone:

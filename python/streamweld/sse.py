@@ -1,10 +1,10 @@
-"""Server-sent events alone: bytes in, frames out, exactly as the WHATWG HTML Standard reads them.
+"""Parse server-sent events: turn bytes into frames, exactly as the WHATWG HTML Standard specifies.
 
     for frame in streamweld.sse.iter_frames(response.iter_bytes()):
         print(frame.event, frame.data)
 
-An event that is not followed by a blank line is dropped, as the standard says; `StreamParser` reports it. This is
-the only module besides `_backend` that uses both backends. It knows no dialect.
+An event that is not followed by a blank line is dropped, as the standard requires; `StreamParser` reports it. Only this
+module and `_backend` use both backends. Independent of dialects.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class Frame:
     """One dispatched event."""
 
     event: str
-    """Its type; `message` if it named none."""
+    """The event type; `message` if the event has no `event:` line."""
     data: str
-    """Its data lines, joined by LF. What is no UTF-8 became U+FFFD."""
+    """The data lines, joined by LF. Invalid UTF-8 is replaced with U+FFFD."""
     id: str
-    """The last event id when it was dispatched: of this event or of one before it; `""` if there was none."""
+    """The last event id at the time of dispatch, from this event or an earlier one; `""` if there was none."""
     retry: int | None
-    """The reconnection time in ms that this event's block set, or None."""
+    """The reconnection time in milliseconds that this event set, or None."""
 
 
 class FrameReader:
-    """Reads bytes in pieces of any size and returns the frames that each piece completes.
+    """Reads bytes in chunks of any size and returns the frames that each chunk completes.
 
-    `last_event_id` is the last id of the connection that this one continues. Of the limits, `max_event_bytes` and
+    `last_event_id` is the last id of the connection that this one continues. Only the limits `max_event_bytes` and
     `max_field_bytes` apply.
     """
 
@@ -63,12 +63,13 @@ class FrameReader:
         self._failed = False
 
     def feed(self, data: Buffer, /) -> list[Frame]:
-        """Read the next bytes and return the frames that they complete.
+        """Feed the next bytes and return the frames that they complete.
 
         Raises:
-            LimitExceeded: `.events` holds the frames of this call before the fault; nothing can be fed after it.
-            UsageError: after LimitExceeded. `ParserBusy`: while another call is running.
-            TypeError: the data is not a contiguous buffer of bytes.
+            LimitExceeded: if a limit is exceeded; `.events` holds the frames of this call before the fault. The reader
+                cannot be used after it.
+            UsageError: after LimitExceeded; as `ParserBusy`, while another call is running.
+            TypeError: if the data is not a contiguous buffer of bytes.
         """
         if self._failed:
             raise UsageError("the reader has failed; nothing can be fed any more")
@@ -80,29 +81,29 @@ class FrameReader:
 
     @property
     def last_event_id(self) -> str:
-        """What a client would send as `Last-Event-ID` to continue from here."""
+        """The value to send as `Last-Event-ID` to continue from here."""
         return self._framer.last_event_id
 
     @property
     def reconnection_time(self) -> int | None:
-        """The last valid `retry` value in milliseconds, valid as soon as it is read; None if there was none."""
+        """The last valid `retry` value in milliseconds, updated as soon as its line is read; None if there was none."""
         return self._framer.reconnection_time
 
 
 def iter_frames(
     chunks: Iterable[Buffer], *, limits: Limits | None = None, last_event_id: str = "", close_source: bool = True
 ) -> FrameIterator:
-    """Yield the frames of a body that arrives in pieces, each as soon as it is complete.
+    """Yield the frames of a body that arrives in chunks, each as soon as it is complete.
 
     Args:
-        chunks: pieces of the body, such as `response.iter_bytes()` of httpx.
-        limits: how much to accept; `max_event_bytes` and `max_field_bytes` apply.
+        chunks: chunks of the body, such as `response.iter_bytes()` of httpx.
+        limits: how much to accept; only `max_event_bytes` and `max_field_bytes` apply.
         last_event_id: the last id of the connection that this one continues.
-        close_source: whether to call `chunks.close()`, if it has one, exactly once: at the end, on an error, and when
+        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, and when
             the loop is left early.
 
     Raises:
-        LimitExceeded: after the frames before it were delivered. What the source raises comes through as it is.
+        LimitExceeded: after the frames before it were delivered. An exception of the source is raised unchanged.
 
     >>> [frame.data for frame in iter_frames([b"data: a\\ndata: b\\n\\nda", b"ta: c\\n\\n"])]
     ['a\\nb', 'c']
@@ -115,10 +116,10 @@ def iter_frames(
 def aiter_frames(
     chunks: AsyncIterable[Buffer], *, limits: Limits | None = None, last_event_id: str = "", close_source: bool = True
 ) -> AsyncFrameIterator:
-    """`iter_frames` for `async for`: `chunks` may be `response.aiter_bytes()` of httpx.
+    """Yield the frames of an asynchronous source, such as `response.aiter_bytes()` of httpx. See `iter_frames`.
 
-    A loop that is left early closes the source when the iterator is dropped; `async with aiter_frames(...) as frames`
-    does it at once.
+    If a loop is left early, the source is closed when the iterator is dropped; `async with aiter_frames(...) as frames`
+    closes it at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_frames()")
     reader = FrameReader(limits=limits, last_event_id=last_event_id)
@@ -126,7 +127,7 @@ def aiter_frames(
 
 
 class _Reconnects:
-    """What both iterators offer besides frames: what a client needs to reconnect."""
+    """The values that a client needs to reconnect, for both iterators."""
 
     __slots__ = ()
     _reader: FrameReader
@@ -141,19 +142,19 @@ class _Reconnects:
 
 
 class FrameIterator(Items[FrameReader, Frame], _Reconnects):
-    """The iterator that `iter_frames` returns."""
+    """Iterator returned by `iter_frames`."""
 
     __slots__ = ()
 
 
 class AsyncFrameIterator(AsyncItems[FrameReader, Frame], _Reconnects):
-    """The iterator that `aiter_frames` returns."""
+    """Iterator returned by `aiter_frames`."""
 
     __slots__ = ()
 
 
 def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame]:
-    """Yield the frames of one read, then raise what it raised."""
+    """Yield the frames of one read, then raise its exception, if any."""
     try:
         frames = reader.feed(chunk)
     except LimitExceeded as fault:
@@ -167,7 +168,7 @@ def _frames(reader: FrameReader, source: Source) -> Generator[Frame]:
         for chunk in source:
             yield from _step(reader, chunk)
     except BaseException:
-        # An exception that is being raised matters more than a source that fails to close.
+        # The original exception matters more than a source that fails to close.
         with suppress(Exception):
             source.close()
         raise
@@ -186,7 +187,7 @@ async def _aframes(reader: FrameReader, source: Source) -> AsyncGenerator[Frame]
     await source.aclose()
 
 
-# Both backends behind one interface.
+# The interface of both backends.
 
 
 class _Framer(Protocol):
@@ -205,7 +206,7 @@ def _open(limits: dict[str, int | None], last_event_id: str) -> _Framer:
 
 
 class _Native:
-    """`streamweld._native.Framer` gives rows of (event, data, id, retry)."""
+    """Adapts `streamweld._native.Framer`, which returns rows of (event, data, id, retry)."""
 
     __slots__ = ("_framer",)
 

@@ -1,7 +1,7 @@
-"""Bytes of one response in, events out: `StreamParser`, and `parse` for a whole body.
+"""Parse the bytes of one response into events: `StreamParser`, and `parse` for a whole body.
 
-It knows a backend's parser by its protocol and adds what needs no twin: the `Response`, and exceptions that
-carry it. It never looks into the bytes.
+Uses a backend's parser through its protocol, and adds what both backends share: the `Response`, and exceptions that
+carry it. Never looks at the bytes.
 """
 
 from __future__ import annotations
@@ -40,23 +40,24 @@ class StreamOptions(TypedDict, total=False):
 
 
 class StreamParser:
-    """Reads one response: bytes in pieces of any size go in, events come out. The size of the pieces changes no event.
+    """Parse one response: feed it bytes in chunks of any size, and it returns events. Chunk sizes do not affect the
+    events.
 
     Args:
-        dialect: the wire format, or `"auto"` to recognize it from the first payloads. One of `"chat"`, `"responses"`,
+        dialect: the wire format, or `"auto"` to detect it from the first payloads. One of `"chat"`, `"responses"`,
             `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. A named dialect is always used; if nothing in
-            the stream could be read as it, `UnknownDialect` names the dialect that the stream appears to be in.
+            the stream can be read as it, `UnknownDialect` names the dialect that was detected.
         policy: a `Policy`, or the name of a base (`"strict"`, `"standard"`, `"salvage"`): which faults raise, which are
             repaired, and how ambiguous bytes are read.
         limits: how much to accept before `LimitExceeded`; see `Limits`.
         tools: the tools of the request: their names, or a mapping of name to the JSON schema of the parameters. They
-            decide names that arrive in fragments and calls without arguments.
+            are used to resolve names that arrive in fragments, and calls without arguments.
         known_call_ids: call ids of earlier turns; a call that reuses one of them gets a new id.
         content_type: the Content-Type header of the response; used only in the message of `NotAnEventStream`.
         seed: part of generated call ids (`call_<seed>_<part>`): 1 to 64 characters of A-Z a-z 0-9 _ -. Random if None.
 
     Raises:
-        UsageError: an option does not exist or has an impossible value.
+        UsageError: if an option does not exist or has an invalid value.
 
     A parser holds no lock while it waits and may move between threads; two calls at the same time raise `ParserBusy`.
 
@@ -93,15 +94,16 @@ class StreamParser:
         self._is_head_open = True
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Event]:
-        """Take the next bytes; the events that they complete.
+        """Feed the next bytes and return the events that they complete.
 
         Args:
-            data: any piece of the body, decoded (no gzip) but for that as it came. `bytes` are read in place.
+            data: any chunk of the body, already decompressed and otherwise as received. `bytes` are read in place.
 
         Raises:
-            StreamError: the stream cannot go on. `.events` holds what this call had decoded before, `.partial` all.
-            UsageError: after `close`, or after an exception. `ParserBusy`: while another call is running.
-            TypeError: for anything but bytes, `str` first of all.
+            StreamError: if the stream cannot be read any further. `.events` holds the events that this call decoded
+                before the fault, `.partial` everything read so far.
+            UsageError: after `close`, or after an exception; as `ParserBusy`, while another call is running.
+            TypeError: if `data` is not bytes, for example `str`.
         """
         if self._is_head_open:
             self._keep_head(data)
@@ -112,7 +114,7 @@ class StreamParser:
             raise
 
     def _keep_head(self, data: bytes | bytearray | memoryview) -> None:
-        """Keep the first bytes of the body, which show what it is if it is not a stream."""
+        """Keep the first bytes of the body, to recognize a body that is not a stream."""
         if type(data) is bytes and not self._head:  # the usual first read
             self._head = data[:HEAD_BYTES]
             self._is_head_open = len(data) < HEAD_BYTES
@@ -120,21 +122,21 @@ class StreamParser:
         reject_text(data)
         try:
             self._head += bytes(memoryview(data).cast("B")[: HEAD_BYTES - len(self._head)])
-        except (TypeError, ValueError):  # not bytes, or a view that was released
-            return  # the parser reports it
+        except (TypeError, ValueError):  # not bytes, or a released view
+            return  # the parser raises the error
         self._is_head_open = len(self._head) < HEAD_BYTES
 
     def close(self, *, broken: bool = False) -> list[Event]:
-        """End the stream and return the last events: `[]` the second time, and after an exception.
+        """End the stream and return the last events. Returns `[]` at a second call, and after an exception.
 
         Args:
             broken: whether the body ended because the transport failed (a reset connection, a chunked body without its
                 last chunk). Such a stream is truncated unless its terminal marker, or all of a JSON body, was read
-                before; without it, a stream that sent its finish reason counts as ended.
+                before. Otherwise, a stream that sent its finish reason counts as ended.
 
         Raises:
-            StreamError: `TruncatedStream` where the stream was cut. All events before it are in `.events` or were
-                returned; no call that was open counts as complete.
+            StreamError: as `TruncatedStream`, if the stream was truncated. All events before that were returned or are
+                in `.events`; no open call counts as complete.
         """
         try:
             return self._parser.close(broken)
@@ -145,7 +147,7 @@ class StreamParser:
     def _complete(self, fault: StreamError) -> None:
         fault.policy = self._base
         fault.partial = self.response
-        # A stream of which something was understood is one, whatever its first bytes look like.
+        # If anything was decoded, the body is a stream, whatever its first bytes look like.
         if not (
             fault.hint or isinstance(fault, NotAnEventStream) or any(choice.items for choice in fault.partial.choices)
         ):
@@ -155,7 +157,7 @@ class StreamParser:
 
     @property
     def response(self) -> Response:
-        """Everything so far, as a new immutable value. Readable at any time, after an exception too."""
+        """Everything read so far, as a new immutable value. Available at any time, even after an exception."""
         events, completeness, dropped = self._parser.snapshot()
         return Response(
             events,
@@ -168,25 +170,26 @@ class StreamParser:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every repair and anomaly so far, in order; at most `Limits.max_diagnostics`."""
+        """All repairs and anomalies so far, in order; at most `Limits.max_diagnostics`."""
         return tuple(self._parser.diagnostics)
 
     @property
     def dialect(self) -> str | None:
-        """The wire format; None until the first payload has shown it."""
+        """The wire format; None until it is detected."""
         return self._parser.dialect
 
     def partial(self, part: int) -> PartialArguments:
-        """The arguments of a tool call, live: the view grows with every `feed`, at the cost of what is new.
+        """Return a live view of a tool call's arguments. It grows with every `feed`; each update costs only the new
+        text.
 
         Args:
-            part: of a `ToolCallStarted`, or of a later event of the call.
+            part: the part number of a `ToolCallStarted`, or of a later event of the call.
 
         Returns:
-            The same view each time. One that is requested late holds what was sent before.
+            The same view each time. A view that is requested late contains what was sent before.
 
         Raises:
-            UsageError: if the part is not a tool call, or not one yet.
+            UsageError: if the part is not a tool call, or its call has not started yet.
         """
         from streamweld.partial import Following
 
@@ -195,10 +198,10 @@ class StreamParser:
         return self._parser.view(part)
 
     def arguments_so_far(self, part: int) -> str:
-        """The argument text of a tool call as far as its deltas showed it.
+        """Return the argument text of a tool call as far as its deltas showed it.
 
         Raises:
-            UsageError: if the part is not a tool call, or not one yet.
+            UsageError: if the part is not a tool call, or its call has not started yet.
         """
         from streamweld.partial import arguments_so_far
 
@@ -210,7 +213,7 @@ class StreamParser:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """`close()`, unless an exception is on its way: then the stream is left as it is."""
+        """Call `close()`, unless an exception is being raised: then the stream is left open."""
         if exc_type is None:
             self.close()
 
@@ -219,7 +222,7 @@ class StreamParser:
 
 
 class _Body(StreamParser):
-    """A parser that is given all at once, and builds no event for each delta."""
+    """A parser for a whole body, which builds no delta events."""
 
     __slots__ = ()
 
@@ -235,17 +238,18 @@ class _Body(StreamParser):
 
 
 def parse(body: bytes | bytearray | memoryview, **options: Unpack[StreamOptions]) -> Response:
-    """Read a whole body into a `Response`, without building an event for each delta.
+    """Parse a whole body into a `Response`, without building an event for each delta.
 
     Args:
-        body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one plain JSON answer.
+        body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one JSON response.
             `StreamParser` and the iterators accept the same formats.
         **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
             `content_type`, `seed`.
 
     Raises:
-        StreamError: for the same faults as `StreamParser.feed` and `close`; `.partial` holds what was read.
-        UsageError: an option does not exist or has an impossible value.
+        StreamError: for the same faults as `StreamParser.feed` and `close`; `.partial` holds everything read before the
+            fault.
+        UsageError: if an option does not exist or has an invalid value.
 
     >>> parse(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n').text
     'Hi'

@@ -1,15 +1,15 @@
-"""Token counts with one meaning for every API: what `Usage.normalized()` returns.
+"""Token counts with one meaning for every API: the result of `Usage.normalized()`.
 
     usage = response.usage.normalized()
     cost = (usage.input - (usage.cached_read or 0)) * price_in + usage.output * price_out
 
-`Response.usage` keeps the gateway's own counts, and what a name covers differs: OpenAI's `prompt_tokens` contains the
-cached tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts beside the candidates, xAI counts reasoning
-beside the completion. `_spec/usage.json` has the meaning of each API as data. Pure functions over data.
+`Response.usage` keeps the gateway's own counts, and their meaning differs: OpenAI's `prompt_tokens` includes the cached
+tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts separately from the candidates, xAI counts reasoning
+separately from the completion. `_spec/usage.json` describes the meaning of each API as data. Pure functions.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (JSON from callers: the type of a container's contents is known only at run time)
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NormalizedUsage", "normalized"]
 
-# Count -> the counts that an API may report beside it instead of inside of it.
+# Count -> the count that normally includes it. Some APIs report the two separately.
 _BESIDE: Final = {
     "reasoning": "output",
     "cached_read": "input",
@@ -39,7 +39,7 @@ _BESIDE: Final = {
     "input_images": "input",
     "output_images": "output",
 }
-# Fields of `Usage` -> counts: used only where the event has no `raw`.
+# Fields of `Usage` -> counts: used only if the event has no `raw`.
 _FIELDS: Final = {
     "input_tokens": "input",
     "output_tokens": "output",
@@ -53,7 +53,7 @@ _Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class NormalizedUsage:
-    """Token counts of one response. None: the gateway did not report the count; 0: it reported none.
+    """Token counts of one response. None: the gateway did not report the count; 0: it reported zero.
 
     Attributes:
         input: all tokens of the request, including those read from and written to the cache.
@@ -77,7 +77,7 @@ class NormalizedUsage:
     images: int | None = None
 
     def to_dict(self) -> dict[str, int | None]:
-        """The counts by name."""
+        """Return the counts by name."""
         return asdict(self)
 
 
@@ -91,7 +91,7 @@ class _Shape:
     total_decides: bool
 
     def read(self, raw: Mapping[str, Any]) -> _Counts:
-        """The counts that the object holds, as sent."""
+        """Return the counts in the object, as sent."""
         found: dict[str, int | None] = {}
         for name, paths in self.paths.items():
             found[name] = next((count for path in paths if (count := _count(raw, path)) is not None), None)
@@ -101,18 +101,19 @@ class _Shape:
 
 
 def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> NormalizedUsage:
-    """Token counts in one meaning, from a gateway's own.
+    """Normalize a gateway's token counts to one meaning.
 
     Args:
         usage: `Response.usage`, or a gateway's usage object as a mapping.
-        dialect: the API whose meaning holds. By default the members of the object decide: `prompt_tokens` is Chat
-            Completions, `cache_read_input_tokens` Anthropic Messages, and so on.
+        dialect: the API that defines the counts. By default it is inferred from the members of the object:
+            `prompt_tokens` is Chat Completions, `cache_read_input_tokens` Anthropic Messages, and so on.
 
     Returns:
-        The counts. Nothing is estimated: a count that neither the gateway reports nor its total implies is None.
+        The counts. Nothing is estimated: a count is None if the gateway does not report it and its total does not imply
+        it.
 
     Raises:
-        UsageError: an unknown dialect.
+        UsageError: if the dialect is unknown.
 
     >>> counts = normalized({"input_tokens": 2, "cache_read_input_tokens": 100, "output_tokens": 5})
     >>> counts.input, counts.cached_read, counts.cache_write, counts.total
@@ -135,7 +136,7 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
     total = counts.get("total")
     if total is not None and (tokens_in is None) != (tokens_out is None):
         rest = total - ((tokens_in if tokens_out is None else tokens_out) or 0)
-        if rest > 0:  # otherwise it is not known whether there was none, or none yet
+        if rest > 0:  # otherwise the missing count may be zero or not sent yet
             tokens_in, tokens_out = (rest, tokens_out) if tokens_in is None else (tokens_in, rest)
     known = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
     if known is not None:
@@ -153,11 +154,11 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
 
 
 def _beside(counts: _Counts, shape: _Shape) -> dict[str, list[str]]:
-    """Which counts the gateway reports beside the input and the output, not inside of them.
+    """Return which counts the gateway reports separately from the input and the output.
 
-    The API's documentation decides, and the numbers where they contradict it: a part that is larger than the whole is
-    not inside of it (Azure's Grok reports 373 cached tokens of a prompt of 235), and a total that is larger than the
-    sum by exactly one part shows that this part stands beside (xAI's reasoning, Mistral's audio).
+    The API's documentation decides, unless the numbers contradict it: a part that is larger than the whole is not
+    included in it (Azure's Grok reports 373 cached tokens of a prompt of 235), and a total that exceeds the sum by
+    exactly one part shows that this part is counted separately (xAI's reasoning, Mistral's audio).
     """
     beside = {name: [part for part in shape.adds.get(name, ()) if part in counts] for name in ("input", "output")}
     if not any(beside.values()):
@@ -208,7 +209,7 @@ def _shape_of(raw: Mapping[str, Any], dialect: str | None) -> _Shape:
 
 
 def _integer(value: object) -> int | None:
-    """A count: a whole number from 0; None for anything else."""
+    """Return a count as an int, or None if the value is not a non-negative whole number."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
@@ -231,6 +232,6 @@ def _of_modality(listed: object, modality: str) -> int | None:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    """The sum of the counts that are known; None if none is."""
+    """Return the sum of the counts that are not None, or None if there are none."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

@@ -1,7 +1,7 @@
 //! Turns the bytes of an LLM stream into events: framing, JSON, decoding, assembly.
 //!
-//! Sans-I/O: no sockets, clocks, threads, logging or environment, and nothing of Python.
-//! Any bytes end in events, diagnostics or a `Fault`; nothing in here panics on input.
+//! Sans-I/O: no sockets, clocks, threads, logging, environment variables or Python. Any input results in events,
+//! diagnostics or a `Fault`; no input causes a panic.
 #![forbid(unsafe_code)]
 
 pub mod assemble;

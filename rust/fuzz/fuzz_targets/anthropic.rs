@@ -1,4 +1,4 @@
-//! The decoder of `anthropic` gives the same events for any cut, and every event follows its lifecycle.
+//! Checks that the decoder of `anthropic` emits the same events for any cut, and that events follow their lifecycle.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -1,6 +1,6 @@
-//! The assembler, through Chat payloads that the input describes: three bytes a tool-call delta.
+//! Fuzzes the assembler with Chat payloads that the input describes, three bytes per tool-call delta.
 //!
-//! No argument text of one call ever ends up inside of another one, and every call that comes out was sent.
+//! Checks that no argument text of one call ends up in another call, and that every emitted call was sent.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ use streamweld_fuzz::{Case, case, decoder, lifecycle};
 const NAMES: [&str; 4] = ["", "alpha", "beta", "gamma"];
 const IDS: [&str; 4] = ["", "call_a", "call_b", "call_c"];
 
-/// The payload of one delta. Its argument text is tagged with the sender's own number of the call.
+/// Builds the payload of one delta. Its argument text is tagged with the sender's own number of the call.
 fn payload(op: &[u8]) -> Value {
     let [who, what, text] = [0, 1, 2].map(|at| op.get(at).copied().unwrap_or(0));
     let mut call = Map::new();
@@ -58,7 +58,8 @@ fn payload(op: &[u8]) -> Value {
     json!({"choices": [choice]})
 }
 
-/// A conformant stream: each call opens with an id and a name, then its arguments come interleaved with the others'.
+/// Builds a conformant stream: each call opens with an id and a name, then its arguments arrive interleaved with those
+/// of the other calls.
 fn conformant(ops: &[u8]) -> (Vec<u8>, Vec<String>) {
     let count = usize::from(ops.first().copied().unwrap_or(0) % 4) + 1;
     let mut arguments: Vec<String> = (0..count)

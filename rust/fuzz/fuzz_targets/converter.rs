@@ -1,4 +1,5 @@
-//! A conversion writes the same bytes for any cut, its output can be read, and a cut source never becomes a success.
+//! Checks that a conversion writes the same bytes for any cut, that its output can be parsed, and that a truncated
+//! source is never reported as a success.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

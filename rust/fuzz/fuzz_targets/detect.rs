@@ -1,4 +1,4 @@
-//! Detection gives the same dialect and events for any cut, and every event follows its lifecycle.
+//! Checks that detection results in the same dialect and events for any cut, and that events follow their lifecycle.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

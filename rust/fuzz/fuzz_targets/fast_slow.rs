@@ -1,4 +1,4 @@
-//! The fast path changes nothing: with the template cache and without it, a stream gives the same events.
+//! Checks that the fast path changes nothing: a stream produces the same events with and without the template cache.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
@@ -11,7 +11,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(|data: &[u8]| {
     let case = case(data);
-    // Twice the stream: the cache acts on what it has seen before.
+    // Repeat the stream, because the cache acts only on payloads like earlier ones.
     let body = [case.body, case.body].concat();
     let dialect = (case.options >> 5 < 6).then(|| case.dialect());
     let (config, end) = (case.config(), case.end());

@@ -1,4 +1,5 @@
-//! The framer gives the same events for any cut of any bytes, and reports the same leftovers and caps.
+//! Checks that the framer emits the same events for any cut of any bytes, and reports the same limits and unfinished
+//! input.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

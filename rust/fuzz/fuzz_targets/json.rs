@@ -1,4 +1,4 @@
-//! The automaton, the scanner and serde_json agree on any text, however it is cut.
+//! Checks that the automaton, the scanner and serde_json agree on any text, however it is cut.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

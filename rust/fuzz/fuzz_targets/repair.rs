@@ -1,4 +1,5 @@
-//! A repair writes the same bytes for any cut, passes unchanged what it does not repair, and its output can be read.
+//! Checks that a repair writes the same bytes for any cut, passes other events through unchanged, and that its output
+//! can be parsed.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -1,4 +1,4 @@
-//! What must hold for any input: the result does not depend on how it was cut, and events follow their lifecycle.
+//! Invariants that hold for any input: the result does not depend on how it is cut, and events follow their lifecycle.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::{Event, Sink};
 use streamweld_core::{Config, Dialect, Parser};
 
-/// Everything that a reader is shown, as text.
+/// Everything that a caller sees, as text.
 #[derive(Default)]
 pub struct Log(pub String);
 
@@ -63,11 +63,11 @@ struct Part {
     closed: bool,
 }
 
-/// Checks events one by one, and panics at the first that breaks the lifecycle.
+/// Checks events one by one and panics at the first that violates the lifecycle.
 #[derive(Default)]
 pub struct Lifecycle {
     parts: HashMap<u32, Part>,
-    /// The choices that have finished, and why.
+    /// Finished choices with their finish reasons.
     pub finished: Vec<(i32, &'static str)>,
     /// Complete calls: id, name, arguments.
     pub calls: Vec<(String, String, String)>,
@@ -139,7 +139,8 @@ impl Sink for Lifecycle {
                 self.close(*part, "call");
                 if *state == "complete" && !custom {
                     let value = serde_json::from_str::<serde_json::Value>(arguments);
-                    // serde_json refuses lone surrogates and numbers beyond a float, which arguments may hold as sent.
+                    // serde_json rejects lone surrogates and numbers beyond the range of floats, which arguments may
+                    // contain as sent.
                     let known = |error: &serde_json::Error| {
                         let text = error.to_string();
                         ["surrogate", "out of range", "escape", "recursion"]

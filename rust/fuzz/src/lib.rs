@@ -1,7 +1,7 @@
-//! What the fuzz targets share: the layout of an input, the structure-aware mutator, and the invariants.
+//! Shared code of the fuzz targets: the layout of an input, the structure-aware mutator, and the invariants.
 //!
-//! An input is one byte of options, one byte with the number of read sizes, the read sizes, and the body. So the fuzzer
-//! chooses how the body is cut, as in the end-to-end target of h2. Use `case` to split an input.
+//! An input is one byte of options, one byte with the number of read sizes, the read sizes, and the body. The fuzzer
+//! thus chooses how the body is cut, as in the end-to-end target of h2. Use `case` to split an input.
 
 pub mod invariants;
 pub mod mutate;
@@ -13,7 +13,7 @@ use streamweld_core::{Config, Dialect, Parser};
 
 use invariants::{Lifecycle, assert_same, transcript};
 
-/// The most read sizes that an input may name.
+/// Maximum number of read sizes in an input.
 const MOST_READS: usize = 15;
 
 /// One fuzz input, split into its parts.
@@ -24,7 +24,7 @@ pub struct Case<'a> {
     pub body: &'a [u8],
 }
 
-/// Splits an input. A short one has no body.
+/// Splits an input. A short input has no body.
 pub fn case(data: &[u8]) -> Case<'_> {
     let (&options, rest) = data.split_first().unwrap_or((&0, &[]));
     let (&count, rest) = rest.split_first().unwrap_or((&0, &[]));
@@ -38,7 +38,8 @@ pub fn case(data: &[u8]) -> Case<'_> {
 }
 
 impl<'a> Case<'a> {
-    /// The body in reads of the sizes that the input names, again and again. Without any, the body is one read.
+    /// Returns the body in reads of the sizes that the input lists, repeated cyclically. Without sizes, the body is one
+    /// read.
     pub fn pieces(&self) -> Vec<&'a [u8]> {
         if self.reads.is_empty() {
             return vec![self.body];
@@ -61,7 +62,7 @@ impl<'a> Case<'a> {
         pieces
     }
 
-    /// The policy and limits that the options byte selects.
+    /// Returns the policy and limits that the options byte selects.
     pub fn config(&self) -> Config {
         let bases = [Base::Salvage, Base::Standard, Base::Strict, Base::Salvage];
         let mut policy = Policy::new(bases[usize::from(self.options & 3)]);
@@ -84,13 +85,13 @@ impl<'a> Case<'a> {
         InputEnd::of(self.options & 8 != 0)
     }
 
-    /// One of the six dialects, by the three highest bits of the options byte.
+    /// Returns one of the six dialects, selected by the three highest bits of the options byte.
     pub fn dialect(&self) -> Dialect {
         dialects()[usize::from(self.options >> 5) % 6]
     }
 }
 
-/// All dialects.
+/// Returns all dialects.
 pub fn dialects() -> [Dialect; 6] {
     let names = [
         "chat",
@@ -103,7 +104,7 @@ pub fn dialects() -> [Dialect; 6] {
     names.map(|name| Dialect::from_name(name).unwrap())
 }
 
-/// The check of every decoder target: the cut does not matter, and events follow their lifecycle.
+/// Check of every decoder target: the result does not depend on the cuts, and events follow their lifecycle.
 pub fn decoder(case: &Case<'_>, dialect: Option<Dialect>) {
     let (config, end) = (case.config(), case.end());
     let whole = transcript(dialect, &config, &[case.body], end, true);
@@ -121,7 +122,7 @@ pub fn decoder(case: &Case<'_>, dialect: Option<Dialect>) {
     lifecycle(case.body, dialect, &config, end);
 }
 
-/// Reads a body and checks the lifecycle of its events; returns what they came to, and whether it ended in a fault.
+/// Parses a body and checks the lifecycle of its events. Returns the lifecycle state and the fault, if any.
 pub fn lifecycle(
     body: &[u8],
     dialect: Option<Dialect>,

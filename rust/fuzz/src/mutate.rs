@@ -1,11 +1,11 @@
-//! A mutator that keeps the structure of a body: it moves events, and changes values inside of their JSON.
+//! Mutator that keeps the structure of a body: it moves events, and changes values inside their JSON.
 //!
-//! Half of all mutations are libFuzzer's own, on bytes.
+//! Half of all mutations are libFuzzer's own byte mutations.
 
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Map, Value, json};
 
-/// Values that decoders treat in a way of their own.
+/// Values that decoders treat specially.
 const STRINGS: [&str; 20] = [
     "",
     "stop",
@@ -59,7 +59,7 @@ impl Random {
     }
 }
 
-/// Mutates the input in `data[..size]` in place; returns its new size, `max_size` at most.
+/// Mutates the input in `data[..size]` in place. Returns its new size, at most `max_size`.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Random::new(seed);
     if random.below(2) == 0 || size < 4 {
@@ -84,7 +84,7 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
     header + room
 }
 
-/// The blocks of a body, each with the blank line that ends it.
+/// Splits a body into blocks, each with the blank line that ends it.
 fn split(body: &[u8]) -> Vec<Vec<u8>> {
     let mut events = vec![Vec::new()];
     for line in body.split_inclusive(|byte| *byte == b'\n') {
@@ -118,7 +118,7 @@ fn change(events: &mut Vec<Vec<u8>>, random: &mut Random) {
     }
 }
 
-/// Changes a value inside of the JSON of an event's data line.
+/// Changes a value inside the JSON of an event's data line.
 fn change_json(events: &mut [Vec<u8>], at: usize, other: usize, random: &mut Random) {
     let donor = payload(&events[other]).map(|(_, value, _)| value);
     let Some((before, mut value, after)) = payload(&events[at]) else {
@@ -135,7 +135,7 @@ fn change_json(events: &mut [Vec<u8>], at: usize, other: usize, random: &mut Ran
     events[at] = [before.as_slice(), text.as_bytes(), after.as_slice()].concat();
 }
 
-/// The JSON of a block with the bytes before and after it.
+/// Returns the JSON of a block, with the bytes before and after it.
 fn payload(event: &[u8]) -> Option<(Vec<u8>, Value, Vec<u8>)> {
     let start = event.iter().position(|byte| *byte == b'{')?;
     let end = start
@@ -167,7 +167,7 @@ fn pick(value: &Value, index: &mut usize) -> Option<Value> {
     }
 }
 
-/// Edits the node that `index` counts to; true when it was found.
+/// Edits the node with the given index. Returns true if it was found.
 fn edit(value: &mut Value, index: &mut usize, random: &mut Random, donor: Option<Value>) -> bool {
     if *index == 0 {
         *value = edited(value.take(), random, donor);
@@ -222,7 +222,7 @@ fn edited(value: Value, random: &mut Random, donor: Option<Value>) -> Value {
     }
 }
 
-/// Numbers around the edges of the types that decoders use, and what gateways send in place of numbers.
+/// Returns a number near the limits of the types that decoders use, or a value that gateways send instead of a number.
 fn number(random: &mut Random) -> Value {
     let integers = [
         -1,

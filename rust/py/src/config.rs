@@ -1,4 +1,4 @@
-//! The plain data of `options.to_config` as the core's `Config`.
+//! Converts the result of `options.to_config` to the core's `Config`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -19,48 +19,48 @@ use streamweld_core::model::spec::Code;
 
 use crate::errors;
 
-/// The policy of each base and the default caps, made once.
+/// The policy of each base and the default limits, created once.
 static POLICIES: LazyLock<[Policy; 3]> =
     LazyLock::new(|| [Base::Standard, Base::Strict, Base::Salvage].map(Policy::new));
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 
-/// What a caller has who says nothing: one for all streams.
+/// The default configuration, shared by all streams.
 static USUAL: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
 
-/// Every code by its name.
+/// Every code, keyed by name.
 static CODES: LazyLock<HashMap<&'static str, Code>> =
     LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
 
-/// What a policy says by name, and what that comes to.
+/// The tables of a policy, and the policy they result in.
 #[derive(Debug)]
 struct Tables {
-    /// Its actions and its switches.
+    /// The table of actions and the table of switches.
     tables: [Option<Py<PyAny>>; 2],
     policy: Policy,
 }
 
-/// Those that were read last. A policy hands out the same two every time, which nobody changes (`options.Policy.config`),
-/// and most streams have the policy of the stream before.
+/// The tables that were read last. A policy returns the same two immutable tables every time (`options.Policy.config`),
+/// and most streams have the policy of the previous stream.
 static LAST: Mutex<Option<Tables>> = Mutex::new(None);
 
-/// Nobody holds the lock for longer than it takes to look, or to put something else there.
+/// Locks `LAST`. The lock is held only to read or replace it.
 fn last() -> MutexGuard<'static, Option<Tables>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whole tables that were read, each with what came of it: `options.to_config` returns the same one, which is never changed,
-/// for equal policies and limits. Only tables without options of a single stream are kept.
+/// Configurations that were read before, each with its result. For equal policies and limits `options.to_config`
+/// returns the same table, which is never changed. Only tables without options of a single stream are kept.
 static RESOLVED: Mutex<Vec<(Py<PyDict>, Arc<Config>)>> = Mutex::new(Vec::new());
 
-/// How many are kept. Most processes use one or two sets of options.
+/// Maximum number of configurations kept. Most processes use one or two sets of options.
 const KEPT: usize = 8;
 
-/// The lock is held for no longer than it takes to look, or to store one.
+/// Locks `RESOLVED`. The lock is held only to read or store an entry.
 fn resolved() -> MutexGuard<'static, Vec<(Py<PyDict>, Arc<Config>)>> {
     RESOLVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The options of a stream. A table is read once as long as it is among the last ones.
+/// Returns the options of a stream. A recently used table is not read again.
 pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let same = |(table, _): &&(Py<PyDict>, _)| table.is(config);
     if let Some((_, known)) = resolved().iter().find(same) {
@@ -75,14 +75,14 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
         let mut tables = resolved();
         let oldest = (tables.len() == KEPT).then(|| tables.remove(0));
         tables.push((config.clone().unbind(), Arc::clone(&made)));
-        // The lock is free again when the oldest is dropped.
+        // Release the lock before the oldest entry is dropped.
         drop(tables);
         drop(oldest);
     }
     Ok(made)
 }
 
-/// Reads the whole table. A name or value that the core does not know is the caller's error.
+/// Reads the whole table. An unknown name or value is an error of the caller.
 fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let py = config.py();
     let config = Config {
@@ -109,7 +109,7 @@ fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     })
 }
 
-/// A member, unless it is None.
+/// Returns a member unless it is None.
 fn member<'py>(
     config: &Bound<'py, PyDict>,
     name: &Bound<'py, PyString>,
@@ -158,7 +158,7 @@ fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
     Ok(policy)
 }
 
-/// A base with the actions and the switches of a config.
+/// Returns a base policy with the actions and switches of a config applied.
 fn named(config: &Bound<'_, PyDict>, base: &Policy) -> PyResult<Policy> {
     let py = config.py();
     let tables = [
@@ -186,7 +186,7 @@ fn named(config: &Bound<'_, PyDict>, base: &Policy) -> PyResult<Policy> {
         tables: tables.map(|table| table.map(Bound::unbind)),
         policy: policy.clone(),
     };
-    // The lock is free again when the others are dropped.
+    // Release the lock before the other tables are dropped.
     let others = last().replace(read);
     drop(others);
     Ok(policy)
@@ -197,7 +197,7 @@ fn read_actions(
     actions: &Bound<'_, PyDict>,
     policy: &mut Policy,
 ) -> PyResult<()> {
-    // Mostly all of them, in their order.
+    // Usually all codes are present and in order.
     let mut codes = Code::all();
     for (code, action) in actions {
         let (code, action) = (code.cast::<PyString>()?, action.cast::<PyString>()?);
@@ -237,19 +237,19 @@ fn read_switches(
     Ok(())
 }
 
-/// The cap of that name.
+/// Returns the limit with that name.
 pub(crate) fn limit_name(py: Python<'_>, name: &str) -> PyResult<LimitName> {
     LimitName::from_name(name)
         .ok_or_else(|| errors::usage(py, &format!("there is no limit {name:?}")))
 }
 
-/// Caps that are not named stay as they are by default.
+/// Returns the default limits with the given values applied.
 pub(crate) fn read_limits(table: &Bound<'_, PyDict>) -> PyResult<Limits> {
     let mut limits = LIMITS.clone();
     for (name, value) in table {
         let name = name.cast::<PyString>()?;
         let name = name.to_str()?;
-        // Beyond 64 bits nothing can ever be counted: as good as off.
+        // No counter exceeds 64 bits, so a larger limit is the same as none.
         let value = match value.extract::<Option<u64>>() {
             Ok(value) => value,
             Err(_) if value.gt(0)? => None,

@@ -1,6 +1,6 @@
-//! `_native.Converter`: one stream, from the bytes of one dialect to those of another.
+//! `_native.Converter`: converts one stream from the bytes of one dialect to those of another.
 //!
-//! As with the parser: frozen, its state behind a lock that is only ever tried, and no panic crosses into Python.
+//! Like `Parser`, the class is frozen, its state is behind a lock that is only tried, and no panic crosses into Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -19,28 +19,28 @@ use crate::errors::guarded;
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Converts one stream. `config` is what `options.to_config` returns; `options` are those of the writer.
+/// Converts one stream. `config` is the result of `options.to_config`; `options` are the options of the writer.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Converter(Mutex<State>);
 
-/// How much room is kept for the next call: more than a read of a socket comes to.
+/// Buffer capacity kept between calls: more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
-/// So many bytes take much longer than it costs to release the interpreter, which is a tenth of a microsecond.
+/// Input of this many bytes takes much longer than releasing the interpreter, which costs a tenth of a microsecond.
 const LONG: usize = 1 << 12;
 
-/// How much a stream was given: so long may a call into the core take.
+/// Counts the input of a stream, to estimate how long a call into the core may take.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     total: usize,
-    /// Since anything was written.
+    /// Bytes since the last output.
     pending: usize,
 }
 
 impl Load {
-    /// Runs a call into the core that takes so many bytes, or ends the input. Where it may take long, other threads run
-    /// meanwhile.
+    /// Runs a call into the core that reads `taken` bytes or ends the input. Lets other threads run if it may take
+    /// long.
     pub(crate) fn run<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -62,7 +62,7 @@ impl Load {
         }
     }
 
-    /// The call has written something.
+    /// Records that the call wrote output.
     pub(crate) fn wrote(&mut self) {
         self.pending = 0;
     }
@@ -73,9 +73,9 @@ struct State {
     core: Core,
     target: &'static str,
     load: Load,
-    /// The bytes of the call at hand. Kept, so that the next one finds room.
+    /// Output bytes of the current call. The buffer is reused.
     out: Vec<u8>,
-    /// The exception of the core's fault, built when it is first asked for: one object for all who ask.
+    /// The exception for the core's fault, built at the first access and shared by later ones.
     error: Option<Py<PyAny>>,
 }
 
@@ -112,7 +112,7 @@ impl Converter {
         })))
     }
 
-    /// Takes the next bytes; those of the target that they complete.
+    /// Feeds the next bytes. Returns the bytes of the target that they complete.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -121,7 +121,8 @@ impl Converter {
         self.write(py, Some(bytes.len()), |core, out| core.feed(bytes, out))
     }
 
-    /// More came than may be kept before the dialect is known: the last bytes. `unread` comes next, and completes no payload.
+    /// Ends the stream because too much input arrived before the dialect was detected. Returns the last bytes. `unread`
+    /// is the next input, which completes no payload.
     fn overflow<'py>(
         &self,
         py: Python<'py>,
@@ -132,19 +133,19 @@ impl Converter {
         self.write(py, Some(size), |core, out| core.overflow(&pieces, out))
     }
 
-    /// The body has ended: the last bytes; none the second time. `broken`: the transport failed.
+    /// Ends the input. Returns the last bytes, or none at a second call. `broken` means that the transport failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, None, |core, out| core.close(InputEnd::of(broken), out))
     }
 
-    /// A cap was passed that only the caller can measure: the last bytes.
+    /// Reports a limit that only the caller can measure. Returns the last bytes.
     fn exceed<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let name = config::limit_name(py, name)?;
         self.write(py, None, |core, out| core.exceed(name, out))
     }
 
-    /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
+    /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -157,7 +158,7 @@ impl Converter {
         ))
     }
 
-    /// What went wrong upstream, if anything did.
+    /// The error of the source stream, if any.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let state = self.lock(py)?;
@@ -167,7 +168,7 @@ impl Converter {
         let Some(fault) = state.core.error().cloned() else {
             return Ok(None);
         };
-        // Building it runs Python.
+        // Release the lock first: building the exception runs Python code.
         drop(state);
         let error = errors::exception(py, &fault, Vec::new())?.unbind();
         let mut state = self.lock(py)?;
@@ -179,7 +180,7 @@ impl Converter {
         Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
-    /// The diagnostics that were kept, losses among them.
+    /// The recorded diagnostics, including losses.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.lock(py)?;
@@ -196,12 +197,12 @@ impl Converter {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside of a call is caught before it could poison the lock.
+            // A panic inside a call is caught before it could poison the lock.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
-    /// A call that takes so many bytes, or ends the input, and writes. What breaks half way ends the stream.
+    /// Runs a call that reads `taken` bytes or ends the input, and writes output. A panic ends the stream.
     fn write<'py>(
         &self,
         py: Python<'py>,
@@ -244,7 +245,7 @@ fn refused(py: Python<'_>, refusal: Refusal, target: &str) -> PyErr {
     errors::usage(py, &sentence)
 }
 
-/// The options of the writer; what is not named is off.
+/// Returns the options of the writer. Missing flags are off.
 pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     let py = options.py();
     let flag = |name: &Bound<'_, PyString>| -> PyResult<bool> {

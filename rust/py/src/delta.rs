@@ -1,13 +1,13 @@
-//! The classes of the three events that most of a stream consists of: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
+//! Classes of the three most frequent events: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
 //!
-//! To the caller they are like the others in `events`. They are made by hand, over the interpreter's own interface, as
-//! an object of the usual kind costs twice as much to make and to drop, and each would be one more for the garbage
-//! collector to walk over: these hold a string and, now and then, plain data, and are not tracked. All `unsafe` of the
-//! bindings is in this module, in `freelist`, which keeps their memory, and in `string_cache`, which makes their strings.
+//! For the caller they behave like the classes in `events`. They are built directly on the C API, because an ordinary
+//! extension object costs twice as much to create and drop and would be tracked by the garbage collector. These objects
+//! hold a string and sometimes plain data, and are not tracked. All `unsafe` code of the bindings is in this module, in
+//! `freelist` (memory reuse), in `string_cache` (string creation) and in `arrow/capsule`.
 //!
-//! What makes it sound: `Object` is laid out in C, with the interpreter's head first and its size in the type's
-//! description; it comes whole out of `make`, and its two references are owned and never null. Only `get_metadata` writes
-//! to it, under the interpreter's lock.
+//! Soundness: `Object` has C layout, with the interpreter's object head first and its size in the type spec. `make`
+//! returns it fully initialized, and its two references are owned and never null. Only `get_metadata` writes to it,
+//! under the global interpreter lock.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -27,7 +27,7 @@ use crate::lazy::UnreadJson;
 
 const MODULE: &str = "streamweld.events";
 
-/// Which of the three.
+/// One of the three classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -35,11 +35,11 @@ pub(crate) enum Kind {
     Arguments,
 }
 
-/// What tells one class from the others.
+/// Properties that differ between the classes.
 struct Class {
     name: &'static str,
     event: &'static str,
-    /// In order.
+    /// Field names in order.
     fields: [&'static CStr; 4],
     doc: &'static CStr,
     new: ffi::newfunc,
@@ -80,13 +80,13 @@ static CLASSES: [Class; 3] = [
 struct Object {
     head: ffi::PyObject,
     text: *mut ffi::PyObject,
-    /// A dict, an `UnreadJson` until it is first read, or None, which is immortal and not counted.
+    /// A dict, an `UnreadJson` until it is first read, or None, which is immortal and not reference-counted here.
     metadata: *mut ffi::PyObject,
     part: c_uint,
     choice: c_int,
 }
 
-/// The three classes; made at the first use.
+/// The three classes, created at first use.
 #[derive(Debug)]
 pub(crate) struct Types {
     text: Py<PyType>,
@@ -107,7 +107,7 @@ impl Types {
         })
     }
 
-    /// Each with its name.
+    /// Returns each class with its name.
     pub(crate) fn all(&self) -> [(&'static str, &Py<PyType>); 3] {
         [
             ("TextDelta", &self.text),
@@ -125,7 +125,7 @@ impl Types {
         }
     }
 
-    /// One event; `None` where there is no memory.
+    /// Creates an event. Returns `None` if memory allocation failed.
     #[inline]
     pub(crate) fn make(
         &self,
@@ -137,9 +137,9 @@ impl Types {
         metadata: Option<Py<PyAny>>,
     ) -> Option<Py<PyAny>> {
         let class = self.of(kind).as_ptr().cast::<ffi::PyTypeObject>();
-        // SAFETY: `class` is one of ours: its objects are laid out as `Object`, its size is theirs. Every field is written
-        // before anyone sees the object. Its head is that of an object of this class with one reference, which is handed on:
-        // the interpreter wrote it, and took the reference to the type that goes with the memory.
+        // SAFETY: `class` is one of ours: its objects have the layout and size of `Object`. Every field is written
+        // before the object becomes visible. Its head is that of an object of this class with one reference, which the
+        // caller receives: the interpreter initialized it and took the reference to the type that the memory holds.
         unsafe {
             let object = match kind.freelist().take() {
                 Some(spare) => spare,
@@ -158,7 +158,7 @@ impl Types {
     }
 }
 
-/// The dead objects of each class.
+/// Dead objects of each class, kept for reuse.
 static SHELVES: [Freelist<Object>; 3] = [const { Freelist::new() }; 3];
 
 impl Spare for Object {
@@ -179,11 +179,11 @@ impl Kind {
     }
 }
 
-/// What the interpreter calls when the last reference to an object of a class is gone.
+/// Defines the function that the interpreter calls when the last reference to an object is gone.
 macro_rules! deallocator {
     ($dealloc:ident, $kind:expr) => {
         unsafe extern "C" fn $dealloc(slf: *mut ffi::PyObject) {
-            // SAFETY: `slf` is an object of this class that nobody refers to.
+            // SAFETY: `slf` is an object of this class without references.
             unsafe { drop_object(slf, $kind.freelist()) }
         }
     };
@@ -195,13 +195,13 @@ deallocator!(dealloc_arguments, Kind::Arguments);
 
 /// # Safety
 ///
-/// `slf` is an object out of `make`, of that freelist's class, nobody refers to it, and the thread is attached to the
+/// `slf` was created by `make`, is of the freelist's class and has no references, and the thread is attached to the
 /// interpreter.
 #[inline(always)]
 unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     let object = slf.cast::<Object>();
-    // SAFETY: its references are owned, none is used after it is dropped, and the memory is kept or given back. The type is
-    // an owned reference of its objects, which goes with the memory.
+    // SAFETY: its references are owned and not used after they are dropped, and the memory is kept or freed. Each
+    // object owns a reference to its type, which stays with the memory.
     unsafe {
         ffi::Py_DECREF((*object).text);
         if (*object).metadata != ffi::Py_None() {
@@ -215,7 +215,7 @@ unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     }
 }
 
-/// Makes one class. What the interpreter goes on referring to is kept for ever: it happens once in a process.
+/// Creates one class. Leaks what the interpreter keeps pointers to, which happens once per process.
 fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
     let [part, text, choice, metadata] = class.fields;
     let member = |name: &'static CStr, code: c_int, offset: usize| ffi::PyMemberDef {
@@ -277,8 +277,8 @@ fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
         flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the description is whole and ends as it should; names, members and methods live for ever; each function has
-    // the signature of its slot.
+    // SAFETY: the spec is complete and terminated; names, members and methods are never freed; each function has the
+    // signature of its slot.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))? };
     let made = made.cast_into::<PyType>()?;
     made.setattr("type", PyString::intern(py, class.event))?;
@@ -290,9 +290,9 @@ fn names(class: &Class) -> [&'static str; 4] {
     class.fields.map(|name| name.to_str().unwrap_or_default())
 }
 
-// What the interpreter calls. None of it is quick, all of it is safe but for its pointers.
+// Functions that the interpreter calls. None is performance-critical; only their raw pointers are unsafe.
 
-/// Runs a call of the interpreter into this module; an exception or a panic is left with the interpreter.
+/// Runs a call from the interpreter into this module. Sets an exception if it fails or panics.
 fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
     Python::attach(|py| {
         let result = errors::guarded(|| call(py));
@@ -304,27 +304,27 @@ fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
     })
 }
 
-/// The object that the interpreter lends for a call; null is none.
+/// Borrows an object that the interpreter passed for the duration of a call. Null becomes `None`.
 ///
 /// # Safety
 ///
 /// `object` is null or an object that lives at least as long as the call.
 unsafe fn lent<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Option<Bound<'py, PyAny>> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, object) }
 }
 
-/// The same of the object that a method is called on, which is never null.
+/// Borrows the object that a method was called on, which is never null.
 ///
 /// # Safety
 ///
 /// `object` is an object that lives at least as long as the call.
 unsafe fn this<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Bound<'py, PyAny> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { Bound::from_borrowed_ptr(py, object) }
 }
 
-/// Its class, and its fields in order.
+/// Returns the class of an event and its fields in order.
 fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>)> {
     let types = Types::get(slf.py())?;
     let [text, reasoning, arguments] = &CLASSES;
@@ -338,19 +338,20 @@ fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>
     Ok((class, fields.collect::<PyResult<Fields<'_>>>()?))
 }
 
-/// The metadata. Built at the first read, and stored: it is the one field that changes, under the interpreter's lock.
+/// Returns the metadata. It is built and stored at the first read, under the global interpreter lock; no other field
+/// ever changes.
 unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let place = slf.cast::<Object>();
     guard(null_mut(), |py| {
-        // SAFETY: the interpreter calls with an object of this class, which lives as long as the call; its metadata is an
-        // object, and this holds a reference of its own.
+        // SAFETY: the interpreter passes an object of this class that lives as long as the call. Its metadata is an
+        // object, and `metadata` holds its own reference to it.
         let metadata = unsafe { this(py, (*place).metadata) };
         let Some(value) = UnreadJson::value_of(&metadata)? else {
             return Ok(metadata.into_ptr());
         };
-        // Building it ran Python, and another thread may have stored a value meanwhile.
-        // SAFETY: as above. Where the text is still there, its reference is dropped and that of the value takes its place:
-        // both are owned, and the text is kept alive by `metadata` until the end.
+        // Building the value ran Python code, and another thread may have stored a value meanwhile. SAFETY: as above.
+        // If the text is still stored, its reference is dropped and replaced by that of the value: both are owned, and
+        // `metadata` keeps the text alive until the end.
         unsafe {
             if (*place).metadata != metadata.as_ptr() {
                 return Ok(this(py, (*place).metadata).into_ptr());
@@ -364,7 +365,7 @@ unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *m
 
 unsafe extern "C" fn repr(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(null_mut(), |py| {
-        // SAFETY: the interpreter calls with an object of this class.
+        // SAFETY: the interpreter passes an object of this class.
         let slf = unsafe { this(py, slf) };
         let name = slf.get_type().name()?;
         let text = events::repr(name.to_str()?, &fields(&slf)?.1)?;
@@ -378,7 +379,7 @@ unsafe extern "C" fn compare(
     op: c_int,
 ) -> *mut ffi::PyObject {
     guard(null_mut(), |py| {
-        // SAFETY: the interpreter calls with an object of this class, and with another object.
+        // SAFETY: the interpreter passes an object of this class and another object.
         let (slf, other) = unsafe { (this(py, slf), this(py, other)) };
         let op = CompareOp::from_raw(op).filter(|_| slf.get_type().is(other.get_type()));
         let Some(op) = op else {
@@ -391,7 +392,7 @@ unsafe extern "C" fn compare(
 
 unsafe extern "C" fn hash(slf: *mut ffi::PyObject) -> ffi::Py_hash_t {
     guard(-1, |py| {
-        // SAFETY: the interpreter calls with an object of this class.
+        // SAFETY: the interpreter passes an object of this class.
         let slf = unsafe { this(py, slf) };
         events::hash(py, fields(&slf)?.1)
     })
@@ -399,7 +400,7 @@ unsafe extern "C" fn hash(slf: *mut ffi::PyObject) -> ffi::Py_hash_t {
 
 unsafe extern "C" fn reduce(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(null_mut(), |py| {
-        // SAFETY: the interpreter calls with an object of this class.
+        // SAFETY: the interpreter passes an object of this class.
         let slf = unsafe { this(py, slf) };
         Ok(events::reduce(&slf, fields(&slf)?.1)?.into_ptr())
     })
@@ -407,14 +408,14 @@ unsafe extern "C" fn reduce(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *
 
 unsafe extern "C" fn to_dict(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(null_mut(), |py| {
-        // SAFETY: the interpreter calls with an object of this class.
+        // SAFETY: the interpreter passes an object of this class.
         let slf = unsafe { this(py, slf) };
         let (class, fields) = fields(&slf)?;
         Ok(events::to_dict(py, class.event, fields)?.into_ptr())
     })
 }
 
-/// The constructor of one class: its arguments are read by a function with the same signature.
+/// Defines the constructor of one class. A function with the same signature parses its arguments.
 macro_rules! constructor {
     ($new:ident, $call:ident, $name:literal, $kind:expr, $text:ident) => {
         #[pyfunction(name = $name)]
@@ -437,7 +438,7 @@ macro_rules! constructor {
             kwargs: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject {
             guard(null_mut(), |py| {
-                // SAFETY: the interpreter calls with a tuple and with a dict or null.
+                // SAFETY: the interpreter passes a tuple, and a dict or null.
                 let (args, kwargs) = unsafe { (this(py, args), lent(py, kwargs)) };
                 let kwargs = kwargs
                     .map(|kwargs| kwargs.cast_into::<PyDict>())

@@ -1,4 +1,4 @@
-//! Core faults as exceptions of `streamweld.errors`: class and fields; the sentences are made there.
+//! Converts core faults to exceptions of `streamweld.errors`: class and fields. Python builds the messages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,18 +15,18 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(module.bind(py))
 }
 
-/// The exception of that class, with a sentence of its own.
+/// Returns an exception of that class with the given message.
 pub(crate) fn misuse(py: Python<'_>, class: &str, sentence: &str) -> PyErr {
     let made = module(py).and_then(|errors| errors.getattr(class)?.call1((sentence,)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The caller did what a parser does not allow.
+/// Returns a `UsageError` for a mistake of the caller.
 pub(crate) fn usage(py: Python<'_>, sentence: &str) -> PyErr {
     misuse(py, "UsageError", sentence)
 }
 
-/// Two calls at a time.
+/// Returns a `ParserBusy` for concurrent calls.
 pub(crate) fn busy(py: Python<'_>) -> PyErr {
     misuse(
         py,
@@ -35,7 +35,7 @@ pub(crate) fn busy(py: Python<'_>) -> PyErr {
     )
 }
 
-/// The exception of a panic in the core, in the words of that panic.
+/// Returns an `InternalError` for a panic in the core, with the panic message.
 pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> PyErr {
     let made = module(py).and_then(|errors| {
         let fields = PyDict::new(py);
@@ -46,7 +46,7 @@ pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> 
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Runs a call into the core; of a panic its words are left. It would be no `Exception` in Python.
+/// Runs a call into the core and returns a panic as its message. PyO3 would raise it as a `BaseException`.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let words = panic
@@ -58,12 +58,12 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// The exception of a fault; `events` are those of the call that failed.
+/// Returns the exception for a fault. `events` are those of the call that failed.
 pub(crate) fn raise(py: Python<'_>, fault: &Fault, events: Vec<Py<PyAny>>) -> PyErr {
     exception(py, fault, events).map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The same, not raised yet.
+/// Returns the exception object for a fault.
 pub(crate) fn exception<'py>(
     py: Python<'py>,
     fault: &Fault,

@@ -1,7 +1,7 @@
-//! The event classes, as `_spec/events.json` has them: names, fields, order, defaults.
+//! The event classes as listed in `_spec/events.json`: names, fields, order, defaults.
 //!
-//! Frozen, plain slots, built once an event on the hot path; everything that is not hot (repr, ==, hash, pickle,
-//! `to_dict`) goes over the list of fields. The three that are hot are in `delta`. Knows nothing of streams.
+//! Frozen classes with plain slots. Creation is the hot path; everything else (repr, ==, hash, pickle, `to_dict`) goes
+//! through the list of fields. The three most frequent classes are in `delta`. Contains no stream logic.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,11 +14,12 @@ type Str = Py<PyString>;
 type OptStr = Option<Py<PyString>>;
 type Tuple = Py<PyTuple>;
 type Object = Option<Py<PyAny>>;
-/// Built when it is first read.
+/// A JSON value that is built at the first read.
 type Json = Option<Lazy>;
 pub(crate) type Fields<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
 
-/// One class: its fields, its constructor's signature (`as` what `inspect` shall show), and what only it has.
+/// Defines one class: its fields, its constructor signature (after `as`, the one that `inspect` shows), and its extra
+/// members.
 macro_rules! event {
     ($(#[$doc:meta])* $name:ident = $type:literal, ($($field:ident : $ty:ty),*), $signature:tt $(as $shown:literal)? $(, { $($extra:item)* })?) => {
         $(#[$doc])*
@@ -65,9 +66,9 @@ macro_rules! event {
                 reduce(slf.as_any(), slf.get().fields(slf.py())?)
             }
 
-            /// The event as data that `json.dumps` takes: `type` first, then every field in order of construction.
+            /// Return the event as data that `json.dumps` accepts: `type` first, then the fields in constructor order.
             ///
-            /// Tuples become lists; bytes become text, where U+FFFD stands for what is not UTF-8 (read `.raw` for the bytes).
+            /// Tuples become lists. Bytes become text, with U+FFFD for invalid UTF-8 (read `.raw` for the bytes).
             fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> { to_dict(py, $type, self.fields(py)?) }
 
             $($($extra)*)?
@@ -76,14 +77,14 @@ macro_rules! event {
 }
 
 event!(
-    /// The first decoded chunk named the response. Comes once, before anything else that has content.
+    /// Id, model and creation time of the response. Emitted at most once, before all content.
     ResponseStarted = "response_started",
     (id: OptStr, model: OptStr, created: Object, provider_metadata: Json),
     (id=None, model=None, created=None, provider_metadata=None)
 );
 
 event!(
-    /// A text part opens.
+    /// Start of a text part.
     TextStarted = "text_started",
     (part: u32, item_id: OptStr, choice: i32, provider_metadata: Json),
     (part, item_id=None, choice=0, provider_metadata=None)
@@ -97,28 +98,29 @@ event!(
 );
 
 event!(
-    /// A reasoning part opens.
+    /// Start of a reasoning part.
     ReasoningStarted = "reasoning_started",
     (part: u32, kind: Str, item_id: OptStr, choice: i32, provider_metadata: Json),
     (part, kind, item_id=None, choice=0, provider_metadata=None)
 );
 
 event!(
-    /// The whole reasoning of a part, with what a later turn must hand back (`signature`, `encrypted_content`).
+    /// The whole reasoning of a part, with the values that a later turn must send back (`signature`,
+    /// `encrypted_content`).
     ReasoningDone = "reasoning_done",
     (part: u32, text: Str, kind: Str, item_id: OptStr, signature: OptStr, encrypted_content: OptStr, choice: i32, provider_metadata: Json),
     (part, text, kind, item_id=None, signature=None, encrypted_content=None, choice=0, provider_metadata=None)
 );
 
 event!(
-    /// A refusal opens.
+    /// Start of a refusal.
     RefusalStarted = "refusal_started",
     (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
 );
 
 event!(
-    /// A piece of a refusal, as one wire frame brought it.
+    /// A piece of a refusal, as received in one wire frame.
     RefusalDelta = "refusal_delta",
     (part: u32, text: Str, choice: i32, provider_metadata: Json),
     (part, text, choice=0, provider_metadata=None)
@@ -132,7 +134,7 @@ event!(
 );
 
 event!(
-    /// A tool call opens. It waits until the name is settled; `call_id` may still be None.
+    /// Start of a tool call. Emitted once the name is final; `call_id` may still be None.
     ToolCallStarted = "tool_call_started",
     (part: u32, call_id: OptStr, item_id: OptStr, name: Str, choice: i32, provider_metadata: Json),
     (part, call_id=None, item_id=None, name=empty(), choice=0, provider_metadata=None) as "(part, call_id=None, item_id=None, name='', choice=0, provider_metadata=None)"
@@ -141,23 +143,24 @@ event!(
 event!(
     /// A whole tool call. It is final: never reset, retracted or repeated.
     ///
-    /// `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no text), `incomplete` (cut),
-    /// `invalid` (`reason` says why: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`, or `refused` by
-    /// the sender itself), or `open`, which only the snapshot of an unfinished stream shows. `arguments` is the text as
-    /// sent; after an `overflow` it is the first value, and `raw_arguments` holds all. `aliases` are further ids that the
-    /// gateway used for the same call.
-    /// `custom`: a free-form tool's call; its `arguments` are text, not JSON, and `complete` says that they are whole.
-    /// `origin`: "text" if the model wrote the call into its text (`Policy(text_calls="promote")`), with the text in
-    /// `raw_text`; None if the call was sent as a call.
+    /// `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no argument text),
+    /// `incomplete` (truncated), `invalid` (see `reason`: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`,
+    /// `not_object`, or `refused` by the sender), or `open` (only in the snapshot of an unfinished stream). `arguments`
+    /// is the text as sent; after an `overflow` it is the first value, and `raw_arguments` is the whole text. `aliases`
+    /// are other ids that the gateway used for the same call.
+    ///
+    /// `custom` marks the call of a free-form tool: its `arguments` are text, not JSON, and `complete` means that all
+    /// of the text arrived. `origin` is "text" if the model wrote the call into its text
+    /// (`Policy(text_calls="promote")`), with that text in `raw_text`, and None for other calls.
     ToolCall = "tool_call",
     (part: u32, call_id: Str, name: Str, arguments: Str, state: Str, item_id: OptStr, reason: OptStr, raw_arguments: OptStr, provider_executed: bool, aliases: Tuple, custom: bool, origin: OptStr, raw_text: OptStr, choice: i32, provider_metadata: Json),
     (part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=false, aliases=no_items(), custom=false, origin=None, raw_text=None, choice=0, provider_metadata=None) as "(part, call_id, name, arguments, state, item_id=None, reason=None, raw_arguments=None, provider_executed=False, aliases=(), custom=False, origin=None, raw_text=None, choice=0, provider_metadata=None)",
     {
-        /// The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
+        /// The arguments as an object, parsed again at each access; `{}` for an `empty` call.
         ///
         /// Raises:
-        ///     ArgumentsError: in every other state but `complete`, and for a `custom` call, whose `arguments` are text; it
-        ///         has `state`, `reason` and `rule`.
+        ///     ArgumentsError: if the state is neither `complete` nor `empty`, or the call is `custom`, because its
+        ///         `arguments` are text. The exception has `state`, `reason` and `rule`.
         #[getter]
         fn parsed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
             let py = slf.py();
@@ -167,8 +170,9 @@ event!(
 
         /// Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider.
         ///
-        /// The call alone cannot know whether it was answered: in a stream that goes on after its tools ran (AI SDK UI
-        /// messages), the result may follow. `response.dispatchable_calls`, once the stream ended, leaves such calls out.
+        /// The event does not show whether the call was already answered: in a stream that continues after its tools
+        /// ran (AI SDK UI messages), the result may come later. `response.dispatchable_calls` omits such calls once the
+        /// stream ended.
         #[getter]
         fn dispatchable(&self, py: Python<'_>) -> PyResult<bool> {
             let runs = matches!(self.state.bind(py).to_str()?, "complete" | "empty");
@@ -178,14 +182,14 @@ event!(
 );
 
 event!(
-    /// The arguments shown so far were repaired: forget the deltas of this part, the right text comes whole.
+    /// A repair of a call's arguments: discard the deltas of this part so far. The corrected text follows in full.
     ToolCallReset = "tool_call_reset",
     (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
 );
 
 event!(
-    /// A tentative call that never was: forget the part.
+    /// Withdrawal of a tentative call: discard the part.
     ToolCallRetracted = "tool_call_retracted",
     (part: u32, choice: i32, provider_metadata: Json),
     (part, choice=0, provider_metadata=None)
@@ -213,15 +217,17 @@ event!(
 );
 
 event!(
-    /// Token counts of the response; None where the gateway did not say. `raw` is its own object.
+    /// Token counts of the response; None for counts that the gateway did not send. `raw` is the gateway's usage
+    /// object.
     Usage = "usage",
     (input_tokens: Object, output_tokens: Object, total_tokens: Object, cached_input_tokens: Object, cache_write_tokens: Object, reasoning_tokens: Object, raw: Json),
     (input_tokens=None, output_tokens=None, total_tokens=None, cached_input_tokens=None, cache_write_tokens=None, reasoning_tokens=None, raw=None),
     {
-        /// The counts in one meaning for every API: the input with the cache, the output with the reasoning.
+        /// Return the counts with one meaning for every API: the input includes the cache, the output includes the
+        /// reasoning.
         ///
         /// Args:
-        ///     dialect: the API whose meaning holds; by default the members of `raw` decide.
+        ///     dialect: the API that defines the counts; by default it is inferred from the members of `raw`.
         #[pyo3(signature = (dialect=None))]
         fn normalized<'py>(slf: &Bound<'py, Self>, dialect: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
             let py = slf.py();
@@ -232,33 +238,33 @@ event!(
 );
 
 event!(
-    /// A choice ended, after all its parts. `raw_reason` is the word as sent.
+    /// End of a choice, after all its parts. `raw_reason` is the finish reason as sent.
     Finished = "finished",
     (finish_reason: Str, raw_reason: OptStr, choice: i32, provider_metadata: Json),
     (finish_reason, raw_reason=None, choice=0, provider_metadata=None) as "(finish_reason, raw_reason=None, choice=0, provider_metadata=None)",
     {
-        /// The former name of `finish_reason`.
+        /// Deprecated alias of `finish_reason`.
         #[getter]
         fn reason(&self, py: Python<'_>) -> Str { self.finish_reason.clone_ref(py) }
     }
 );
 
 event!(
-    /// The gateway sent an error inside the stream: the last event before `UpstreamError` is raised.
+    /// An error that the gateway sent inside the stream: the last event before `UpstreamError` is raised.
     UpstreamErrorEvent = "upstream_error_event",
     (code: OptStr, kind: OptStr, message: Str, raw: Py<PyBytes>),
     (code, kind, message, raw)
 );
 
 event!(
-    /// A repair or an anomaly. `code` is stable; offset and ordinal say where, whatever the chunking.
+    /// A repair or an anomaly. `code` is stable; the offset and ordinal locate it and do not depend on the chunking.
     ///
-    /// `message` says it in a sentence; `detail` is the part that depends on the stream.
+    /// `message` is a sentence for people; `detail` is the part of it that depends on the stream.
     Diagnostic = "diagnostic",
     (code: Str, severity: Str, byte_offset: u64, event_ordinal: u64, part: Option<u32>, detail: Str),
     (code, severity, byte_offset, event_ordinal, part=None, detail=empty()) as "(code, severity, byte_offset, event_ordinal, part=None, detail='')",
     {
-        /// What happened and what was done, in a sentence, with `detail` behind it.
+        /// A sentence that describes what happened and what was done, followed by `detail`.
         #[getter]
         fn message<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
             let py = slf.py();
@@ -266,7 +272,7 @@ event!(
             MESSAGE.import(py, "streamweld._messages", "diagnostic_message")?.call1((slf,))
         }
 
-        /// The address of the page that explains the code.
+        /// URL of the documentation for the code.
         #[getter]
         fn help_url<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
             let py = slf.py();
@@ -277,7 +283,7 @@ event!(
 );
 
 event!(
-    /// A payload that no decoder knows, as it came.
+    /// A payload that no decoder recognizes, unchanged.
     Unknown = "unknown",
     (event: OptStr, raw: Py<PyBytes>),
     (event, raw)
@@ -320,7 +326,7 @@ pub(crate) fn answer(py: Python<'_>, op: CompareOp, same: bool) -> PyResult<Py<P
     }
 }
 
-/// What `pickle` builds the event from.
+/// Returns the class and the arguments from which `pickle` rebuilds the event.
 pub(crate) fn reduce<'py>(
     slf: &Bound<'py, PyAny>,
     fields: Fields<'py>,

@@ -1,4 +1,4 @@
-//! Memory of dead objects for the next ones of their class. Knows no class.
+//! Keeps the memory of dead objects for new objects of the same class. Independent of the classes.
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,21 +6,20 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use pyo3::ffi;
 
-/// An object that begins with the interpreter's head, and can be linked while it is dead.
+/// An object that begins with the interpreter's object head and can be linked into a list while it is dead.
 pub(crate) trait Spare {
-    /// A field that is of no use to the dead.
+    /// Returns a field that dead objects do not need, to store the link.
     fn next(&mut self) -> &mut *mut ffi::PyObject;
 }
 
-/// How many dead objects of a class are kept for the next ones: as many as a read of 64 KiB or so has events.
+/// Maximum number of dead objects kept per class: about as many as a 64 KiB read has events.
 const SPARE: usize = 256;
 
-/// Whether the interpreter has its global lock. Without it an object's head is longer than its count and its type.
+/// True if the interpreter has a global lock. Without it, an object head is larger than a count and a type.
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
-/// The dead objects of one class, each with the next one in a field of its own. They keep their head: the type, and one
-/// reference, which is the freelist's. Read and written under the global lock only; atomic so that it needs no `static mut`,
-/// at no cost.
+/// The dead objects of one class, as a linked list. They keep their head: the type, and one reference, which belongs to
+/// the freelist. Accessed only under the global lock; atomics avoid a `static mut` and cost nothing.
 #[derive(Debug)]
 pub(crate) struct Freelist<T> {
     first: AtomicPtr<T>,
@@ -35,7 +34,7 @@ impl<T: Spare> Freelist<T> {
         }
     }
 
-    /// An object of the class with its head, and with the one reference to it.
+    /// Returns an object of the class with an initialized head and its only reference.
     ///
     /// # Safety
     ///
@@ -46,28 +45,28 @@ impl<T: Spare> Freelist<T> {
         if spare.is_null() {
             return None;
         }
-        // SAFETY: what is here is an object whose link is the next one's address or null, and nobody else refers to it. The
-        // lock is held from `load` to `store`: nothing in between gives it up.
+        // SAFETY: the list holds objects whose link is null or the address of the next one, and nothing else refers to
+        // them. The lock is held from `load` to `store`: nothing in between releases it.
         self.first.store(unsafe { (*spare).next().cast() }, Relaxed);
         self.count
             .store(self.count.load(Relaxed).wrapping_sub(1), Relaxed);
         Some(spare)
     }
 
-    /// Keeps an object that nobody refers to any more; false where there are enough.
+    /// Keeps an object without references. Returns false if enough are kept already.
     ///
     /// # Safety
     ///
-    /// `object` is of this freelist's class, its count is 0, its fields are dropped, and the thread is attached to the
-    /// interpreter.
+    /// `object` is of this freelist's class, its reference count is 0, its fields are dropped, and the thread is
+    /// attached to the interpreter.
     #[inline]
     pub(crate) unsafe fn keep(&self, object: *mut T) -> bool {
         let count = self.count.load(Relaxed);
         if !LOCKED || count >= SPARE {
             return false;
         }
-        // SAFETY: as the caller says; the lock as above. An object may come back to life while it is dropped, as after a
-        // finalizer: the interpreter looks at nothing of it once `dealloc` was called.
+        // SAFETY: guaranteed by the caller; the lock as above. An object may be resurrected while it is dropped, as
+        // finalizers do: the interpreter does not access it after it called `dealloc`.
         unsafe {
             ffi::Py_INCREF(object.cast());
             *(*object).next() = self.first.load(Relaxed).cast();

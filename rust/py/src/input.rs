@@ -1,11 +1,11 @@
-//! What `feed` takes: `bytes` are read in place, any other contiguous buffer is copied first.
+//! Input of `feed`: `bytes` are read in place, any other contiguous buffer is copied first.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-/// The bytes to read: the object itself, or its copy.
+/// Returns the bytes to read: the object itself or a copy.
 pub(crate) fn bytes<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match data.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),

@@ -1,7 +1,7 @@
-//! Values that the wire sent as JSON: kept as text, and built when an event's field is first read.
+//! JSON values of event fields: stored as text and built when a field is first read.
 //!
-//! Most readers never look at provider metadata or at the raw token counts, and building them costs more than all else
-//! about an event. A value is built once: every later read returns the same object.
+//! Most callers never read provider metadata or raw token counts, and building them costs more than the rest of an
+//! event. A value is built once: every later read returns the same object.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
-/// The value of a JSON text.
+/// Returns the value of a JSON text.
 fn loads(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let loads = LOADS.import(py, "streamweld._json", "loads_raw")?;
     Ok(loads.call1((text,))?.unbind())
 }
 
-/// The members of a JSON array.
+/// Returns the elements of a JSON array as a tuple.
 fn loads_items(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
     let items = PyTuple::type_object(py).call1((loads(py, text)?,))?;
     Ok(items.unbind())
@@ -27,7 +27,7 @@ fn loads_items(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
 enum Pending {
     /// Any JSON text.
     Value(Arc<str>),
-    /// The text of an array, which is read as a tuple.
+    /// The text of a JSON array, which is read as a tuple.
     Items(Arc<str>),
 }
 
@@ -51,7 +51,7 @@ enum State {
 pub(crate) struct Lazy(Mutex<State>);
 
 impl Lazy {
-    /// The value of a JSON text.
+    /// Creates a field from a JSON text.
     #[inline]
     pub(crate) fn value(text: &str) -> Lazy {
         Lazy(Mutex::new(State::Pending(Pending::Value(text.into()))))
@@ -61,8 +61,8 @@ impl Lazy {
         Lazy(Mutex::new(State::Built(value)))
     }
 
-    /// The value. No lock is held while it is built, which runs Python; of two threads that build it at once, both get what
-    /// the first one stored.
+    /// Returns the value. The lock is not held while the value is built, because building runs Python code. If two
+    /// threads build it at once, both get the value that was stored first.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pending = match &*self.locked() {
             State::Built(value) => return Ok(value.bind(py).clone()),
@@ -77,7 +77,7 @@ impl Lazy {
         Ok(built.into_bound(py))
     }
 
-    /// The lock is held for no longer than it takes to look, or to store a value.
+    /// Locks the state. The lock is held only to read or store a value.
     fn locked(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +93,7 @@ impl<'py> IntoPyObject<'py> for &Lazy {
     }
 }
 
-/// What the constructor of an event is given: any object.
+/// Accepts any object as a constructor argument.
 impl<'py> FromPyObject<'_, 'py> for Lazy {
     type Error = PyErr;
 
@@ -102,7 +102,7 @@ impl<'py> FromPyObject<'_, 'py> for Lazy {
     }
 }
 
-/// A field that is a tuple, of the members of a JSON array.
+/// A tuple field, built from the elements of a JSON array.
 #[derive(Debug)]
 pub(crate) struct LazyItems(Lazy);
 
@@ -138,7 +138,7 @@ impl<'py> FromPyObject<'_, 'py> for LazyItems {
     }
 }
 
-/// The metadata of a delta until it is first read: such an event has room for one object only.
+/// The unread metadata of a delta. A delta has room for only one object, so the text takes the place of the value.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct UnreadJson(Box<str>);
@@ -148,7 +148,7 @@ impl UnreadJson {
         Ok(Py::new(py, UnreadJson(text.into()))?.into_any())
     }
 
-    /// The value of what such an object holds; `None`: the object is a value.
+    /// Returns the value of an `UnreadJson`, or `None` if the object is already a value.
     pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let Ok(unread) = object.cast_exact::<UnreadJson>() else {
             return Ok(None);

@@ -1,6 +1,6 @@
-//! `streamweld._native`: streamweld-core as a Python extension module, and nothing else.
+//! `streamweld._native`: Python bindings of streamweld-core.
 //!
-//! No rule of any stream lives here. Of the package it may import `errors`, `_arguments` and `_json`, at the first use.
+//! Contains no parsing rules. May import only `errors`, `_arguments` and `_json` from the package, at first use.
 
 mod arrow;
 mod config;
@@ -63,7 +63,7 @@ mod _native {
         Ok(())
     }
 
-    /// What was built, for bug reports and `streamweld bench`.
+    /// Build description, for bug reports and `streamweld bench`.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const BUILD_INFO: &str = concat!(

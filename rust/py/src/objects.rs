@@ -1,7 +1,7 @@
-//! Core events as Python objects, one by one: every kind but the three deltas, which `sink` makes.
+//! Converts core events to Python objects, one by one. `sink` converts the three delta kinds.
 //!
-//! Words of small sets are interned; JSON values are built when they are read (`lazy`). What goes wrong on the way is the
-//! caller's.
+//! Words from small sets are interned, and JSON values are built when they are read (`lazy`). The caller handles
+//! errors.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -13,7 +13,7 @@ use streamweld_core::model::event::Opened;
 use crate::events;
 use crate::lazy::{Lazy, LazyItems};
 
-/// An event, or what went wrong while it was built.
+/// An event, or the error raised while it was built.
 pub(crate) type Built = PyResult<Py<PyAny>>;
 
 fn object<T>(py: Python<'_>, value: T) -> Built
@@ -32,12 +32,12 @@ fn opt(py: Python<'_>, text: Option<&str>) -> Option<Py<PyString>> {
     text.map(|text| str(py, text))
 }
 
-/// A word of a small set.
+/// Returns a word of a small set as an interned string.
 fn word(py: Python<'_>, text: &str) -> Py<PyString> {
     PyString::intern(py, text).unbind()
 }
 
-/// The value of a JSON text, built when it is read.
+/// Returns the field for a JSON text, which is built when it is read.
 #[inline]
 fn data(text: Option<&str>) -> Option<Lazy> {
     text.map(Lazy::value)
@@ -50,7 +50,7 @@ fn number(py: Python<'_>, number: Option<i64>) -> PyResult<Option<Py<PyAny>>> {
 #[cold]
 pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
     match *event {
-        // Those are made by `delta`.
+        // Deltas are built by `delta`.
         Event::TextDelta(_) | Event::ToolCallDelta(_) | Event::ReasoningDelta(_) => Ok(py.None()),
         Event::ResponseStarted {
             id,

@@ -1,7 +1,7 @@
-//! `_native.Parser`: one stream, from bytes to event objects.
+//! `_native.Parser`: parses one stream from bytes to event objects.
 //!
-//! The class is frozen and its state lies behind a lock that is only ever tried: two calls at a time are an error of
-//! the caller, never a race and never a wait. No panic crosses into Python.
+//! The class is frozen and its state is behind a lock that is only tried: concurrent calls raise `ParserBusy` and never
+//! race or wait. No panic crosses into Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -19,10 +19,10 @@ use crate::errors::guarded;
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Fewer bytes than most events have on the wire, so that a list need not grow while it is filled.
+/// Less than most events take on the wire, so that the list need not grow while it is filled.
 const USUAL_EVENT: usize = 128;
 
-/// Reads one stream. `dialect` is `auto` or the name of one; `config` is what `options.to_config` returns.
+/// Parses one stream. `dialect` is `auto` or a dialect's name; `config` is the result of `options.to_config`.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Parser(Mutex<State>);
@@ -30,7 +30,7 @@ pub(crate) struct Parser(Mutex<State>);
 #[derive(Debug)]
 struct State {
     core: Core,
-    /// Of the calls that build no events: those that do need the interpreter all along.
+    /// Work of the silent calls. Calls that build events need the interpreter throughout.
     load: Load,
 }
 
@@ -54,7 +54,7 @@ impl Parser {
         })))
     }
 
-    /// Takes the next bytes; the events that they complete.
+    /// Feeds the next bytes. Returns the events that they complete.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = data.py();
@@ -65,7 +65,7 @@ impl Parser {
         })
     }
 
-    /// `feed` for those who want the result only: no events are built.
+    /// Feeds the next bytes without building events, for callers that need only the result.
     #[pyo3(signature = (data, /))]
     fn feed_silent(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = data.py();
@@ -76,14 +76,15 @@ impl Parser {
         })
     }
 
-    /// The body has ended: the last events; `[]` the second time, and after an exception. `broken`: the transport failed.
+    /// Ends the input. Returns the last events, or `[]` at a second call and after an exception. `broken` means that
+    /// the transport failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyList>> {
         let input = InputEnd::of(broken);
         collect(py, self.lock(py)?, 0, |core, sink| core.close(input, sink))
     }
 
-    /// `close` without building events.
+    /// Ends the input without building events.
     #[pyo3(signature = (broken=false))]
     fn close_silent(&self, py: Python<'_>, broken: bool) -> PyResult<()> {
         let input = InputEnd::of(broken);
@@ -92,7 +93,7 @@ impl Parser {
         })
     }
 
-    /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
+    /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let State { core, .. } = &*self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -105,7 +106,7 @@ impl Parser {
         ))
     }
 
-    /// The argument text of a call of the wire as far as deltas showed it; `None` if there is no such call.
+    /// Returns the argument text of a wire call as far as deltas showed it, or `None` if there is no such call.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,
@@ -123,7 +124,7 @@ impl Parser {
         Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
-    /// The diagnostics that were kept.
+    /// The recorded diagnostics.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let State { core, .. } = &*self.lock(py)?;
@@ -143,12 +144,12 @@ impl Parser {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside of a call is caught before it could poison the lock.
+            // A panic inside a call is caught before it could poison the lock.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
-    /// For a call that takes bytes.
+    /// Locks the state for a call that feeds bytes. Fails if the stream is over.
     fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         let state = self.lock(py)?;
         if state.core.is_over() {
@@ -161,8 +162,8 @@ impl Parser {
     }
 }
 
-/// The events of a call, or its exception with the events before it. What breaks half way ends the stream; the lock is
-/// given back before an exception is built, which runs Python.
+/// Returns the events of a call, or its exception with the events before it. A panic ends the stream. The lock is
+/// released before an exception is built, because that runs Python code.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,
@@ -184,7 +185,7 @@ fn collect<'py>(
     }
 }
 
-/// A call without events, that takes so many bytes, or ends the input. Other threads run meanwhile if it may take long.
+/// Runs a call without events that reads `taken` bytes or ends the input. Lets other threads run if it may take long.
 fn silently(
     py: Python<'_>,
     mut state: MutexGuard<'_, State>,

@@ -1,9 +1,9 @@
-//! `_native.complete_object`: the text that `_json.loads_partial` reads.
+//! `_native.complete_object`: closes truncated JSON for `_json.loads_partial`.
 
 use pyo3::prelude::*;
 use streamweld_core::json::partial;
 
-/// The object of a JSON text that may break off anywhere, closed where it breaks off; `None` before it began.
+/// Closes a possibly truncated JSON object at its last character. Returns `None` if the object has not begun.
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn complete_object(text: &str) -> Option<String> {

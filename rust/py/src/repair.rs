@@ -1,6 +1,6 @@
-//! `_native.Repairer`: one stream, repaired in flight.
+//! `_native.Repairer`: repairs one stream in flight.
 //!
-//! As with the parser: frozen, its state behind a lock that is only ever tried, and no panic crosses into Python.
+//! Like `Parser`, the class is frozen, its state is behind a lock that is only tried, and no panic crosses into Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -16,21 +16,21 @@ use crate::errors::guarded;
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Repairs one stream. `config` is what `options.to_config` returns; `options` are those of the writer.
+/// Repairs one stream. `config` is the result of `options.to_config`; `options` are the options of the writer.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Repairer(Mutex<State>);
 
-/// How much room is kept for the next call: more than a read of a socket comes to.
+/// Buffer capacity kept between calls: more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
 #[derive(Debug)]
 struct State {
     core: Core,
     load: Load,
-    /// The bytes of the call at hand. Kept, so that the next one finds room.
+    /// Output bytes of the current call. The buffer is reused.
     out: Vec<u8>,
-    /// The exception of the core's fault, built when it is first asked for: one object for all who ask.
+    /// The exception for the core's fault, built at the first access and shared by later ones.
     error: Option<Py<PyAny>>,
 }
 
@@ -43,7 +43,7 @@ impl Repairer {
         config: &Bound<'_, PyDict>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let _ = target; // the source's own
+        let _ = target; // always equal to the source
         let py = config.py();
         let dialect = match source {
             "auto" => None,
@@ -62,7 +62,7 @@ impl Repairer {
         })))
     }
 
-    /// Takes the next bytes; those that may go out: the very object where that is what they are.
+    /// Feeds the next bytes. Returns the bytes to forward, which is `data` itself if nothing changed.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -71,7 +71,7 @@ impl Repairer {
         self.write(py, &data, |core, out| core.feed(bytes, out))
     }
 
-    /// The body has ended: the last bytes; none the second time. `broken`: the transport failed.
+    /// Ends the input. Returns the last bytes, or none at a second call. `broken` means that the transport failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, &PyBytes::new(py, b""), |core, out| {
@@ -80,7 +80,7 @@ impl Repairer {
         })
     }
 
-    /// A cap was passed that only the caller can measure: the last bytes.
+    /// Reports a limit that only the caller can measure. Returns the last bytes.
     fn exceed<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let name = config::limit_name(py, name)?;
         self.write(py, &PyBytes::new(py, b""), |core, out| {
@@ -89,7 +89,7 @@ impl Repairer {
         })
     }
 
-    /// The close events that rebuild the response, its completeness, and how many diagnostics were not kept.
+    /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;
@@ -102,7 +102,7 @@ impl Repairer {
         ))
     }
 
-    /// What went wrong upstream, if anything did.
+    /// The error of the source stream, if any.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let state = self.lock(py)?;
@@ -112,20 +112,20 @@ impl Repairer {
         let Some(fault) = state.core.error().cloned() else {
             return Ok(None);
         };
-        // Building it runs Python.
+        // Release the lock first: building the exception runs Python code.
         drop(state);
         let error = errors::exception(py, &fault, Vec::new())?.unbind();
         let mut state = self.lock(py)?;
         Ok(Some(state.error.get_or_insert(error).clone_ref(py)))
     }
 
-    /// Something was written anew, added or left out.
+    /// True if anything was rewritten, added or omitted.
     #[getter]
     fn repaired(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.lock(py)?.core.repaired())
     }
 
-    /// Nothing that is fed has any effect.
+    /// True if further input is ignored.
     #[getter]
     fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.lock(py)?.core.is_over())
@@ -136,7 +136,7 @@ impl Repairer {
         Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
-    /// The diagnostics that were kept, losses among them.
+    /// The recorded diagnostics, including losses.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.lock(py)?;
@@ -153,12 +153,12 @@ impl Repairer {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside of a call is caught before it could poison the lock.
+            // A panic inside a call is caught before it could poison the lock.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
-    /// A call that writes, and gives back what goes out behind that. What breaks half way ends the stream.
+    /// Runs a call that writes to the buffer and returns the input bytes to forward after it. A panic ends the stream.
     fn write<'py, 'd>(
         &self,
         py: Python<'py>,
@@ -192,7 +192,7 @@ impl Repairer {
             *out = Vec::new();
         }
         drop(state);
-        // Building it runs Python.
+        // Building the exception runs Python code, so the lock is released first.
         result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
         written
     }

@@ -26,7 +26,7 @@ pub(crate) struct Collector<'py> {
 }
 
 impl<'py> Collector<'py> {
-    /// `room` is how many events are expected.
+    /// Creates a collector with capacity for `room` events.
     pub(crate) fn new(py: Python<'py>, room: usize) -> PyResult<Self> {
         Ok(Collector {
             py,
@@ -37,7 +37,7 @@ impl<'py> Collector<'py> {
         })
     }
 
-    /// The events, or what went wrong while they were built.
+    /// Returns the events, or the error raised while they were built.
     pub(crate) fn finish(self) -> PyResult<Vec<Py<PyAny>>> {
         match self.error {
             None => Ok(self.events),
@@ -55,7 +55,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Several of one kind. A loop of its own for each kind, and for those of one part, as most are.
+    /// Appends several deltas of one kind. The loop is specialized per kind, and for the common case of a single part.
     #[inline(always)]
     fn push_all(&mut self, kind: Kind, deltas: &Deltas<'_>) {
         match deltas.parts {

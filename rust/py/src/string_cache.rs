@@ -1,8 +1,8 @@
-//! Short strings that were made before. Half the pieces of an answer are words that it had already: a string that is
-//! found costs a tenth of a new one, and its memory is there but once. Knows no events.
+//! Cache of short strings. Half the pieces of an answer are words that occurred before. A cached string costs a tenth
+//! of a new one and is stored only once. Independent of events.
 //!
-//! All streams share them, so that an open one holds none: a call borrows them and gives them back at its end. A call that
-//! runs while another has them does without.
+//! All streams share the cache, so that an open stream holds no strings: a call borrows it and returns it at its end. A
+//! call that runs while another one holds the cache works without it.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// So many are kept; one that meets another in its place takes it.
+/// Number of slots. A string replaces another one in the same slot.
 const KEPT: usize = 1 << u8::BITS;
 
 #[derive(Debug, Default)]
@@ -22,9 +22,9 @@ struct Slot {
 
 type Slots = Box<[Slot; KEPT]>;
 
-/// Where they are.
+/// Where the slots are.
 enum Store {
-    /// Nobody has asked for them.
+    /// Not created yet.
     New,
     Here(Slots),
     Lent,
@@ -32,13 +32,13 @@ enum Store {
 
 static SHELF: Mutex<Store> = Mutex::new(Store::New);
 
-/// Something else instead of what is there. Nobody holds the lock for longer than that.
+/// Replaces the stored value and returns the old one. The lock is held no longer than that.
 fn exchange(store: Store) -> Store {
     let mut there = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut there, store)
 }
 
-/// The strings, for one call.
+/// The cache, borrowed for one call.
 #[derive(Debug)]
 pub(crate) struct StringCache {
     slots: Option<Slots>,
@@ -54,7 +54,7 @@ impl StringCache {
         StringCache { slots }
     }
 
-    /// `text` as a string, the one of the last time if it is still there.
+    /// Returns `text` as a Python string, from the cache if possible.
     #[inline]
     pub(crate) fn get(&mut self, py: Python<'_>, text: &str) -> Py<PyString> {
         let (Some(key), Some(slots)) = (key(text.as_bytes()), &mut self.slots) else {
@@ -83,8 +83,8 @@ impl Drop for StringCache {
     }
 }
 
-/// A new string. Of ASCII, which most pieces are, the interpreter makes one from Latin-1 at half the price: it need not
-/// look for the ends of characters.
+/// Creates a new string. Most pieces are ASCII; decoding those as Latin-1 costs half as much, because the interpreter
+/// need not look for character boundaries.
 #[inline]
 fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     if !text.is_ascii() {
@@ -101,7 +101,7 @@ fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     }
 }
 
-/// The bytes and how many they are, if that fits: equal keys, equal texts.
+/// Packs the bytes and their number into a key, if they fit. Equal keys mean equal texts.
 #[inline]
 fn key(text: &[u8]) -> Option<u64> {
     let bytes = match *text {
@@ -110,7 +110,7 @@ fn key(text: &[u8]) -> Option<u64> {
         [a, b] => u64::from(u16::from_le_bytes([a, b])),
         [a, b, c] => u64::from(u32::from_le_bytes([a, b, c, 0])),
         _ => {
-            // Where the halves overlap they are the same.
+            // Overlapping bytes of the two halves are equal.
             let (first, last) = (text.first_chunk()?, text.last_chunk()?);
             let behind = text.len().checked_sub(4).filter(|behind| *behind < 4)?;
             u64::from(u32::from_le_bytes(*first))
@@ -122,6 +122,6 @@ fn key(text: &[u8]) -> Option<u64> {
 
 #[inline]
 fn place(key: u64) -> u8 {
-    // 2^64 over the golden ratio: the high bits depend on all bytes.
+    // 2^64 divided by the golden ratio: the high bits depend on all bytes.
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
 }

@@ -1,1 +1,1 @@
-"""From bytes to the decoder: payloads, the search for the dialect, salvage of broken JSON, and how a stream ends."""
+"""From bytes to the decoder: payloads, dialect detection, salvage of broken JSON, and the end of a stream."""

@@ -1,8 +1,9 @@
-"""What passes by its type alone: behind an error that the upstream itself sent, and beside what is written anew.
+"""Decide by type alone which events repair may pass through: events after an upstream error, and events without content
+for any part while it rewrites the stream.
 
-Some dialects tell a failure in two events (Responses: `error`, `response.failed`) or end after it in a word (AI SDK);
-comments and the marker may follow too, but nothing that says success. And some have events that say nothing of a part.
-Knows these types, from `_spec/conversions.json`, and nothing else of a dialect.
+Some dialects report a failure in two events (Responses: `error`, `response.failed`) or send a final event after it (AI
+SDK). Comments and the marker may follow too, but no event that reports success. The types come from
+`_spec/conversions.json`; this file uses nothing else of a dialect.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ _MARKER = b"[DONE]"
 
 
 class AfterError:
-    """The rest of one stream."""
+    """State of a stream after an upstream error."""
 
     __slots__ = ("_framer", "_good", "_may")
 
     def __init__(self, dialect: str) -> None:
         self._framer = Framer(LIMITS, keep_stray=True)
         facts: Mapping[str, Any] = load_conversions()["behind_error"]
-        # No sets: what is looked for may be anything, and need not be hashable.
+        # Tuples, not sets: the value looked up is arbitrary JSON and may not be hashable.
         self._may: tuple[str, ...] = tuple(facts["types"].get(dialect, ()))
         self._good: tuple[str, ...] = tuple(facts["success"])
 
     def passes(self, block: bytes) -> bool:
-        """Whether the block, which is whole, may go out. Nothing does behind one that is too long."""
+        """Return whether a complete block may be emitted. After a block that is too long, none may."""
         try:
             items = self._framer.feed(block)
         except FramerLimit:
@@ -55,7 +56,7 @@ class AfterError:
 
 
 def is_beside(dialect: str, payload: bytes) -> bool:
-    """Whether a payload of which no event came is one that says nothing of any part."""
+    """Return whether a payload that produced no event is of a type without content for any part."""
     return _object(payload).get("type") in load_conversions()["beside"].get(dialect, ())
 
 

@@ -1,8 +1,8 @@
-"""A body that is one JSON array (Gemini without `alt=sse`): its elements, each as soon as it is whole.
+"""Split a body that is one JSON array (Gemini without `alt=sse`) into its elements as soon as each is complete.
 
-Bytes in, elements with their offsets out, whatever the reads. The first bytes decide whether it is such a body at all;
-until then they are held, and given back if it is none. Knows brackets and strings; whether an element is JSON is found
-out by those who read it.
+Takes bytes in reads of any size and returns elements with their offsets. The first bytes decide whether the body is an
+array; until then they are held, and returned if it is not. Tracks only brackets and strings: the caller finds out
+whether an element is valid JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_END: Final = re.compile(rb"[,\] \t\n\r]")
 
 
 class ElementTooLong(Exception):
-    """An element passed the cap; it begins at `offset`."""
+    """An element exceeded the limit. It begins at `offset`."""
 
     def __init__(self, offset: int, limit: int) -> None:
         super().__init__(offset, limit)
@@ -33,7 +33,7 @@ class ElementTooLong(Exception):
 
 
 class ArrayBody:
-    """One body. `is_one` is None until that is known."""
+    """State of one body. `is_one` is True for an array, and None while undecided."""
 
     __slots__ = (
         "_at",
@@ -54,12 +54,12 @@ class ArrayBody:
 
     def __init__(self, limit: int | None) -> None:
         self.is_one: bool | None = None
-        self.closed = False  # the array is
-        self.spilled: int | None = None  # where something stands behind it
+        self.closed = False  # the array has ended
+        self.spilled: int | None = None  # offset of the first byte after the array
         self._limit = limit
-        self._held = b""  # from the beginning of the body, while it is not known what it is
+        self._held = b""  # the first bytes of the body, held while its kind is undecided
         self._at = 0  # bytes read as an array
-        # The element that is not at its end.
+        # State of the unfinished element.
         self._opened = False
         self._start = 0
         self._parts: list[bytes] = []
@@ -67,21 +67,21 @@ class ArrayBody:
         self._depth = 0
         self._string = False
         self._escaped = False
-        self._plain = False  # no object, no array, no string
+        self._plain = False  # a value that is not an object, array or string
 
     @property
     def pending(self) -> bytes:
-        """The element that is not at its end."""
+        """The bytes of the unfinished element."""
         self._parts = [b"".join(self._parts)]
         return self._parts[0]
 
     @property
     def held(self) -> bytes:
-        """What was taken while nothing was decided."""
+        """The first bytes of the body, held while its kind is undecided."""
         return self._held
 
     def decide(self, data: bytes) -> bytes | None:
-        """The next bytes of the body. Gives back those to go on with, or None as long as nothing is known."""
+        """Add the next bytes to decide the kind of body. Returns the bytes to parse next, or None while undecided."""
         self._held += data
         window = self._held[:ARRAY_WINDOW]
         inside = inside_of_array(window)
@@ -95,7 +95,7 @@ class ArrayBody:
         return taken[self._at :]
 
     def ends_in(self, data: bytes) -> bool:
-        """Whether the body is an array, and an element ends in these bytes, which come next. None of them is kept."""
+        """Return whether the body is an array and an element ends in these next bytes. Does not keep the bytes."""
         known = self.decide(data) if self.is_one is None else data
         if known is None or not self.is_one:
             return False
@@ -105,7 +105,7 @@ class ArrayBody:
         return ends
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """The elements that these bytes end, with the offset of each."""
+        """Yield the elements that end in these bytes, with the offset of each."""
         for at, stop, over in self._pieces(data):
             self._parts.append(data[at:stop])
             self._size += stop - at
@@ -117,7 +117,7 @@ class ArrayBody:
                 yield element, self._start
 
     def _pieces(self, data: bytes) -> Iterator[tuple[int, int, bool]]:
-        """Where in these bytes a piece of an element begins and stops, and whether the element ends with it."""
+        """Yield the start and end of each piece of an element in these bytes, and whether the element ends with it."""
         base, at, end = self._at, 0, len(data)
         self._at += end
         while at < end:
@@ -130,7 +130,7 @@ class ArrayBody:
             at = stop
 
     def _between(self, data: bytes, at: int, base: int) -> int:
-        """Up to the next element, or to the end of the array."""
+        """Return the position of the next element or of the end of the bytes."""
         while at < len(data) and (data[at] in _BLANK or (data[at : at + 1] == b"," and not self.closed)):
             at += 1
         if at == len(data):
@@ -148,7 +148,7 @@ class ArrayBody:
         return at
 
     def _inside(self, data: bytes, at: int) -> tuple[int, bool]:
-        """How far the element goes in these bytes, and whether it ends there."""
+        """Return where the element stops in these bytes, and whether it ends there."""
         if self._plain:
             found = _PLAIN_END.search(data, at)
             return (len(data), False) if found is None else (found.start(), True)

@@ -1,6 +1,7 @@
-"""What every decoder can do, which there are, and which one a stream needs.
+"""Detect the dialect of a stream and hold payloads until it is known. Defines the decoder interface and lists the
+decoders.
 
-Knows the dialects by name, and of a payload only what `dialect.detect` makes of it.
+Uses dialects only by name; `dialect.detect` examines the payloads.
 """
 
 from __future__ import annotations
@@ -37,56 +38,56 @@ __all__ = [
     "UndetectedPayloads",
 ]
 
-MAX_HELD = 16  # payloads that tell no dialect, before it is given up
+MAX_HELD = 16  # maximum number of inconclusive payloads before detection fails
 MAX_HELD_BYTES = 64 * 1024
 
 
 class Decoder(Protocol):
-    """One stream's decoder, of whatever dialect."""
+    """Decoder of one stream, for any dialect."""
 
-    ended: bool  # the dialect's end was decoded: what comes behind it is not
+    ended: bool  # the dialect's end was decoded; data after it is not
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None: ...
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Whether a payload outside of any event is a whole answer, or the error in its place."""
+        """Return whether a payload outside of any event is a whole answer, or an error in place of one."""
         ...
 
     @staticmethod
     def is_line(value: object) -> bool:
-        """Whether such a whole answer looks like any chunk that ends one: more of them may follow, a line each."""
+        """Return whether such a whole answer could also be the last chunk of a stream in JSON Lines."""
         ...
 
     @staticmethod
     def is_complaint(value: object) -> bool:
-        """Whether a body that no event stream is and no dialect claims is an error in a shape of its own."""
+        """Return whether a plain body is an error without an `error` member, such as a message with its code."""
         ...
 
     @staticmethod
     def is_of_use(value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there."""
+        """Return whether a document after a broken one contains anything worth salvaging."""
         ...
 
     @staticmethod
     def is_note(value: object) -> bool:
-        """Whether a document says nothing of the answer, so that it may stand behind its end."""
+        """Return whether a document has no content of the answer, so that it may follow the end."""
         ...
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """One payload that is JSON."""
+        """Decode one JSON payload."""
         ...
 
     def marker(self) -> None:
-        """`[DONE]`."""
+        """Handle `[DONE]`."""
         ...
 
     def text(self, text: str) -> None:
-        """A payload that is plain words."""
+        """Handle a payload that is plain text."""
         ...
 
     def flush(self) -> None:
-        """The stream is about to close: hand over what was held back."""
+        """Emit what is still held back, before the stream is closed."""
         ...
 
 
@@ -98,18 +99,19 @@ DECODERS: Mapping[str, type[Decoder]] = {
     "ai-sdk-parts": AiSdkPartsDecoder,
     "ai-sdk-ui": AiSdkUiDecoder,
 }
-# Events that are heartbeats by their name.
+# Event names of keep-alives.
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
-# Readers skip a `[DONE]`, unless its event has a name.
-# openai-python reads an event without data as JSON. None: the dialect is not known yet; no client needs such an event.
+# openai-python parses an event without data as JSON. None: the dialect is not detected yet; no client needs such an
+# event.
 READ_EMPTY: frozenset[str | None] = frozenset({None, "chat", "responses"})
+# Dialects whose clients skip `[DONE]`, unless its event has a name.
 NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
-# Readers put the data of an event whose name begins so into another object.
+# Prefixes of event names whose data clients wrap in another object.
 WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
     name: tuple(DIALECTS[name].get("wrapped_names", ())) for name in DECODERS
 }
 
-# The lists whose entries a decoder reads one by one.
+# Lists whose entries a decoder reads one by one.
 WALKED: Mapping[str, Walked] = {
     name: Walked(frozenset(facts["lists"]), frozenset(facts["objects"]))
     for name in DECODERS
@@ -119,7 +121,7 @@ WALKED: Mapping[str, Walked] = {
 
 @dataclass(frozen=True, slots=True)
 class HeldPayload:
-    """A payload that waits for another one to tell the dialect, with its place."""
+    """A payload with its place, held until a later one identifies the dialect."""
 
     data: bytes
     event: str
@@ -129,7 +131,7 @@ class HeldPayload:
 
 
 class UndetectedPayloads:
-    """The payloads so far, as long as none of them told the dialect."""
+    """The payloads so far, while none of them identified the dialect."""
 
     __slots__ = ("_names", "_size", "_values", "held")
 
@@ -140,11 +142,11 @@ class UndetectedPayloads:
         self._size = 0
 
     def tells(self, value: object, event: str) -> str | None:
-        """The dialect that a payload tells, behind those before it."""
+        """Return the dialect that a payload identifies, given the held payloads before it."""
         return detect(value, event, self._values)
 
     def hold(self, one: HeldPayload, payload: Payload | None) -> bool:
-        """Keep a payload that tells none; False where there were too many."""
+        """Hold an inconclusive payload. Returns False if too many are held."""
         if len(self.held) == MAX_HELD or self._size + len(one.data) > MAX_HELD_BYTES:
             return False
         self._size += len(one.data)
@@ -155,7 +157,7 @@ class UndetectedPayloads:
         return True
 
     def note(self, payload: Payload) -> None:
-        """What was there instead of a dialect."""
+        """Record the names of the members found, for the error message."""
         self._names += [name for name in seen(payload.value, payload.text) if name not in self._names]
 
     def seen(self) -> tuple[str, ...]:
@@ -164,7 +166,7 @@ class UndetectedPayloads:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Another dialect than the one that was given, and the payload that shows it."""
+    """Another dialect than the one specified, and the payload that identifies it."""
 
     dialect: str
     seen: tuple[str, ...]
@@ -172,7 +174,7 @@ class Other:
 
 
 class DialectWatch:
-    """Which dialect the first payloads show where another one was given, in case nothing of them is understood."""
+    """Detects the dialect although the caller specified one, for the error message if no payload is understood."""
 
     __slots__ = ("_given", "_waiting", "found")
 
@@ -182,7 +184,7 @@ class DialectWatch:
         self.found: Other | None = None
 
     def look(self, one: HeldPayload, payload: Payload) -> None:
-        """One payload; the first that tells a dialect counts. The name of an event tells none."""
+        """Examine one payload; the first conclusive one decides. Event names are not used."""
         waiting = self._waiting
         if waiting is None:
             return

@@ -1,6 +1,7 @@
-"""The end of the input: whether an unfinished event can be used, and what was missing.
+"""Handle the end of the input: use an unfinished event if possible, and determine what is missing.
 
-Knows the framer's rest and asks the stage about it. The twin of `rust/core/src/pipeline/end_of_stream.rs`.
+Reads the framer's remaining data and passes it to the payload pipeline. The twin of
+`rust/core/src/pipeline/end_of_stream.rs`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Ending"]
 
 
 class Ending:
-    """One end of one stream."""
+    """The end of one stream."""
 
     __slots__ = ("_out", "_stage")
 
@@ -31,7 +32,9 @@ class Ending:
         self._out = out
 
     def of_events(self, pending: Pending) -> Rest:
-        """What the input ends inside of. An unfinished event that is whole is used, and leaves nothing."""
+        """Return what kind of unfinished input is left. An unfinished event whose payload is complete is used and
+        leaves nothing.
+        """
         cut = pending.open and not pending.data and not pending.stray
         if pending.data and not self._used(pending.data, pending.event, pending.offset, stray=False):
             cut = True
@@ -42,7 +45,7 @@ class Ending:
         return "mid_utf8" if pending.mid_utf8 else "mid_event"
 
     def of_array(self, body: ArrayBody) -> Rest:
-        """The same, of an array."""
+        """Return what kind of unfinished input an array body leaves."""
         if body.spilled is not None:
             self._stage.place(body.spilled, self._stage.ordinal)
             self._stage.after_end()
@@ -51,7 +54,7 @@ class Ending:
         return "mid_utf8" if ends_inside_character(body.pending[-3:]) else "mid_event"
 
     def _used(self, data: bytes, event: str, offset: int, *, stray: bool) -> bool:
-        """Whether an unfinished event says something whole, or nothing at all."""
+        """Use an unfinished event. Returns whether its payload was complete or had no content."""
         stage = self._stage
         text = data.strip(WHITE)
         if not text or text[:1] == b":" or stage.is_keep_alive(event):
@@ -70,13 +73,15 @@ class Ending:
         return usable == len(text)
 
     def _usable(self, text: bytes) -> int:
-        """How much of an unfinished event can be read: all of it, its whole lines, or nothing. The rest was cut."""
+        """Return how many bytes of an unfinished event can be read: all of it, its whole lines, or 0. The rest was
+        truncated.
+        """
         if text[:1] not in (b"{", b"["):
             return 0
         try:
             parse(text, *self._stage.caps)
         except JsonFault as fault:
-            # Too deep is too deep, whole or not.
+            # A document that is too deep raises the same fault whether or not it is complete.
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage

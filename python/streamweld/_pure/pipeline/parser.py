@@ -1,8 +1,7 @@
-"""One stream, bytes to events: framer or array, stage, decoder, assembler, in this order, and the end of input.
+"""Parse one stream from bytes to events: framer or array splitter, payload pipeline, decoder, assembler, end of input.
 
-Knows the order of the stages, the cap of the whole stream, and that after a fault nothing more is fed. Knows no
-payload, no member of one and no rule of a tool call. The twin of `rust/core/src/pipeline/parser.rs`; same names,
-same places.
+Calls the stages in this order, enforces the limit on the whole stream, and stops after a fault. Contains no rules about
+payloads or tool calls. The twin of `rust/core/src/pipeline/parser.rs`, with the same names in the same places.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class Parser:
-    """Bytes of one response in, events out."""
+    """Parser of one response: bytes in, events out."""
 
     __slots__ = (
         "_array",
@@ -62,7 +61,7 @@ class Parser:
         self._framer = Framer(limits, keep_stray=True)
         self._array = ArrayBody(limits["max_event_bytes"])
         self._max_stream = limits["max_stream_bytes"]
-        self._total = 0  # bytes taken
+        self._total = 0  # bytes read
         self._closed = False
         self._failed = False
         if dialect != "auto":
@@ -72,61 +71,65 @@ class Parser:
 
     @property
     def out(self) -> Output:
-        """Where events leave: a converter puts a sink there, and says what was lost."""
+        """The event output. A converter attaches its sink here and reports losses."""
         return self._out
 
     @property
     def completeness(self) -> Literal["complete", "assumed", "truncated"]:
-        """What an ended stream came to."""
+        """The completeness of an ended stream."""
         found = self._assembler.completeness
         return "truncated" if found == "open" else found
 
     @property
     def is_cut(self) -> bool:
-        """The answer broke off: the events at hand close what was open."""
+        """Whether the answer was truncated. The events of this call then close what was open."""
         return self._assembler.completeness == "truncated"
 
     @property
     def owes(self) -> bool:
-        """Something was taken that no event has shown yet: payloads that tell no dialect, a call under way."""
+        """Whether consumed input has not produced all of its events yet: the dialect is undetected, or a call is under
+        way.
+        """
         if self._text_calls is not None and self._text_calls.owes:
             return True
         return self._stage.waits or self._assembler.owes
 
     @property
     def assumed_ends(self) -> list[Event]:
-        """What a target that requires a finish reason is told of the choices that sent none, of an assumed answer."""
+        """Finish events of the choices that sent no finish reason, for targets that require one. Used for an assumed
+        answer.
+        """
         return self._assembler.assumed_ends()
 
     @property
     def payloads(self) -> int:
-        """How many were dispatched."""
+        """Number of payloads dispatched."""
         return self._stage.ordinal
 
     @property
     def reads_array(self) -> bool:
-        """The body is one JSON array."""
+        """Whether the body is one JSON array."""
         return self._stage.is_array
 
     @property
     def has_ended(self) -> bool:
-        """The dialect's own end was read, whatever the answer came to."""
+        """Whether the dialect's terminal marker was read, whether or not the answer is complete."""
         return self._stage.done
 
     @property
     def is_done(self) -> bool:
-        """The answer came to its end, whatever follows it."""
+        """Whether the answer is complete, whatever follows it."""
         return self._assembler.completeness == "complete"
 
     @property
     def dialect(self) -> str | None:
-        """What the stream speaks; None until that is known."""
+        """The dialect of the stream; None until it is detected."""
         return self._stage.dialect
 
-    # What the caller may do
+    # Public methods
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Event]:
-        """Take the next bytes; the events of this call."""
+        """Feed the next bytes and return the events of this call."""
         self._enter()
         try:
             return self._fed(as_bytes(data))
@@ -134,19 +137,19 @@ class Parser:
             self._lock.release()
 
     def feed_silent(self, data: bytes | bytearray | memoryview) -> None:
-        """The same, for a caller who wants no events."""
+        """Feed the next bytes without returning events."""
         self._enter()
         try:
-            self._out.silent = self._text_calls is None  # the stage needs the events
+            self._out.silent = self._text_calls is None  # the text-call stage needs the events
             self._fed(as_bytes(data))
         finally:
             self._out.silent = False
             self._lock.release()
 
     def close(self, broken: bool = False) -> list[Event]:
-        """The input has ended: the last events. After a fault or a second time there are none.
+        """End the input and return the last events. Returns none after a fault or at a second call.
 
-        `broken`: because the transport failed.
+        `broken`: the transport failed.
         """
         self._enter()
         try:
@@ -155,7 +158,7 @@ class Parser:
             self._lock.release()
 
     def exceed(self, name: str) -> None:
-        """A cap was passed that only the caller can measure: raises the fault of it."""
+        """Raise the fault for a limit that only the caller can measure."""
         self._enter()
         try:
             if not (self._closed or self._failed):
@@ -165,7 +168,7 @@ class Parser:
             self._lock.release()
 
     def close_silent(self, broken: bool = False) -> None:
-        """The same, for a caller who wants no events."""
+        """End the input without returning events."""
         self._enter()
         try:
             self._out.silent = self._text_calls is None
@@ -175,7 +178,7 @@ class Parser:
             self._lock.release()
 
     def snapshot(self) -> tuple[list[Event], str, int]:
-        """The events that rebuild the answer so far, how complete it is, and how many diagnostics were not kept."""
+        """Return the events that rebuild the answer so far, its completeness, and the number of dropped diagnostics."""
         self._enter()
         try:
             completeness: str
@@ -191,7 +194,7 @@ class Parser:
             self._lock.release()
 
     def shown_arguments(self, part: int) -> str | None:
-        """The argument text of a call of the wire as far as deltas showed it; None if there is no such call."""
+        """Return the argument text of a wire call as far as deltas showed it; None if there is no such call."""
         self._enter()
         try:
             return self._assembler.shown_arguments(part)
@@ -200,10 +203,10 @@ class Parser:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """The diagnostics that were kept."""
+        """The recorded diagnostics."""
         return list(self._out.diagnostics)
 
-    # One call
+    # Locking and error handling of one call
 
     def _enter(self) -> None:
         if not self._lock.acquire(blocking=False):
@@ -222,7 +225,7 @@ class Parser:
         return self._guarded(self._end, InputEnd.BROKEN if broken else InputEnd.CLEAN)
 
     def _guarded(self, step: Callable[[_T], None], argument: _T) -> list[Event]:
-        """Run a step; a fault takes the events with it and is the last thing that happens."""
+        """Run a step and return its events. A fault carries the events of the call and ends the stream."""
         out = self._out
         try:
             step(argument)
@@ -237,19 +240,19 @@ class Parser:
             broken.events = out.take()
             raise broken from bug
         except BaseException:
-            # An interrupt leaves the stages half way.
+            # An interrupt leaves the stages in an inconsistent state.
             self._failed = True
             raise
         return out.take()
 
     def _release_text(self) -> None:
-        """Nothing more comes: text that was held comes out."""
+        """Release text that the text-call stage holds, because no more input is read."""
         if self._text_calls is not None:
             self._out.faulted = True
             self._text_calls.end()
             self._out.end_payload()
 
-    # Bytes to payloads
+    # From bytes to payloads
 
     def _read(self, data: bytes) -> None:
         room = None if self._max_stream is None else self._max_stream - self._total
@@ -301,7 +304,7 @@ class Parser:
             self._stage.place(hit.offset, self._stage.ordinal)
             raise self._out.limit("max_event_bytes", hit.limit) from None
 
-    # The end of input
+    # End of the input
 
     def _excess(self, name: str) -> None:
         self._stage.place(self._total, self._stage.ordinal)
@@ -310,7 +313,7 @@ class Parser:
     def _end(self, how: InputEnd) -> None:
         stage, ending = self._stage, Ending(self._stage, self._out)
         if self._array.is_one is None:
-            self._take(self._array.held)  # too short to be anything else
+            self._take(self._array.held)  # too short to be anything but an event stream
         if self._array.is_one:
             rest: Rest = ending.of_array(self._array)
             if self._array.closed:

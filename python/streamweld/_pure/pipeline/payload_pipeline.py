@@ -1,8 +1,8 @@
-"""Payloads one by one: what each is good for, which dialect it tells, and where it goes.
+"""Classify payloads one at a time and pass each to the decoder of the detected dialect.
 
-Behind the framer, before the decoder. Knows the order of the questions (heartbeat, end, duplicate, word, JSON, ladder)
-and where every payload stands. Knows no member of a document and no rule of a call. The twin of
-`rust/core/src/pipeline/payload_pipeline.rs`.
+Runs after the framer and before the decoder. Checks each payload in a fixed order (keep-alive, end, duplicate, marker
+or null, JSON, salvage) and adds its place to events and faults. Contains no rules about members of a document or calls.
+The twin of `rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_HEAD", "PayloadPipeline"]
 
-BODY_HEAD = 512  # bytes of a body that is no event stream
+BODY_HEAD = 512  # bytes of a body that is not an event stream, for the error message
 
 
 class PayloadPipeline:
-    """Where the payloads of one stream go."""
+    """All state of a stream between the framer and the decoder."""
 
     __slots__ = (
         "_assembler",
@@ -79,7 +79,7 @@ class PayloadPipeline:
         self._content_type: str | None = config["content_type"]
         self._drops_duplicates: bool = config["switches"]["duplicate_payload"] == "drop"
         depth = limits["max_json_depth"]
-        self._max_depth = MAX_DEPTH if depth is None else min(depth, MAX_DEPTH)  # the cap can only be lowered
+        self._max_depth = MAX_DEPTH if depth is None else min(depth, MAX_DEPTH)  # the limit can only be lowered
         self._max_values = limits["max_json_values"]
         self._max_events = limits["max_events"]
         self.ladder = config["base"] != "strict"
@@ -87,40 +87,40 @@ class PayloadPipeline:
         self.decoder: Decoder | None = None
         self._waiting: UndetectedPayloads | None = UndetectedPayloads()
         self._watch: DialectWatch | None = None
-        self._undecided: HeldPayload | None = None  # it is the whole answer, or the first of several lines
+        self._undecided: HeldPayload | None = None  # may be the whole answer or the first of several lines
         self._previous: bytes | None = None
         self.ordinal = 0
-        self.head = b""  # of the body, as long as nothing came of it
-        self.seen = False  # a payload that is more than a heartbeat
+        self.head = b""  # the first bytes of the body, until the first payload
+        self.seen = False  # a payload other than a keep-alive was seen
         self.done = False
         self._said_after_done = False
-        self._lines = False  # documents stand on lines of their own, and nothing else does
-        self.is_framed = False  # data stood in a data line
+        self._lines = False  # each document is on a line of its own, without `data:`
+        self.is_framed = False  # data arrived in a `data:` line
         self.is_array = False  # the body is one JSON array
 
     def given(self, dialect: str) -> None:
-        """The caller says that the stream is of that dialect."""
+        """Set the dialect that the caller specified."""
         self.speak(dialect)
         self._watch = DialectWatch(dialect)
 
     def speak(self, dialect: str) -> None:
-        """The stream is of that dialect."""
+        """Set the dialect of the stream."""
         self.dialect = dialect
         self.decoder = DECODERS[dialect](self._config, self._assembler, self._out)
         self._assembler.speak(dialect)
 
     @property
     def caps(self) -> Caps:
-        """Of each payload."""
+        """The JSON limits of one payload."""
         return self._max_depth, self._max_values, WALKED.get(self.dialect or "chat")
 
     @property
     def waits(self) -> bool:
-        """A payload waits for another one to tell what it is."""
+        """Whether a payload is held until a later one decides what it is."""
         return self._undecided is not None or (self.decoder is None and self.ordinal > 0)
 
     def place(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
-        """Where everything that is said from here on belongs."""
+        """Set the place that later events, diagnostics and faults refer to."""
         out = self._out
         out.offset = offset
         out.ordinal = ordinal
@@ -128,7 +128,9 @@ class PayloadPipeline:
         out.payload = data
 
     def is_keep_alive(self, event: str) -> bool:
-        """A heartbeat by its name; before a dialect is known, one in all of them."""
+        """Return whether an event name marks a keep-alive: in the detected dialect, or in all dialects before
+        detection.
+        """
         if self.dialect is not None:
             return event in KEEP_ALIVE[self.dialect]
         return all(event in names for names in KEEP_ALIVE.values())
@@ -136,7 +138,7 @@ class PayloadPipeline:
     # One payload
 
     def payload(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
-        """One dispatched payload, at its place."""
+        """Process one dispatched payload at its place."""
         ordinal = self.ordinal
         self.place(offset, ordinal, event, data)
         if self._max_events is not None and ordinal >= self._max_events:
@@ -149,19 +151,22 @@ class PayloadPipeline:
         self._read(data, event, offset, stray=stray)
 
     def _waits(self, waiting: UndetectedPayloads, one: HeldPayload) -> bool:
-        """Whether the payload has to wait until another one tells the dialect; if it tells it, those before it go."""
+        """Return whether the payload is held or ignored. If it identifies the dialect, dispatch the held payloads
+        first.
+        """
         text = one.data.strip(WHITE)
         if not text or self.is_keep_alive(one.event):
             return True
         if self.done:
-            return False  # the marker ends every dialect: what comes behind it is told as such
+            return False  # the marker ends every dialect; the caller reports data after it
         if text == MARKER or (one.stray and not self.seen and text[:1] == b"<"):
             if text == MARKER and waiting.held:
                 raise self._unknown_dialect(waiting)
             return False
         payload = self._document_of(text)
         if payload is None:
-            # Words, or what the ladder can make something of: nothing is known of those before it, and need not be.
+            # Plain text, or data that salvage may be able to use. It does not help detection, and the held payloads
+            # stay.
             return False
         event = "error" if self._is_complaint(payload, stray=one.stray) else one.event
         dialect = waiting.tells(payload.value, event)
@@ -182,7 +187,7 @@ class PayloadPipeline:
         return alone
 
     def _release(self, waiting: UndetectedPayloads) -> None:
-        """The dialect is known: what waited goes its way, from its own place."""
+        """Dispatch the held payloads, each with its own place, after the dialect was detected."""
         self._waiting = None
         if waiting.held:
             self.seen = False
@@ -214,7 +219,7 @@ class PayloadPipeline:
         if self._undecided is not None:
             self._several(self._undecided)
         if text == MARKER and event != "message" and self.dialect in NAMELESS_MARKER:
-            out.touch("done_marker")  # readers take it for JSON
+            out.touch("done_marker")  # clients would parse it as JSON
         if self.done:
             self._after_done(text, event)
             return
@@ -239,10 +244,10 @@ class PayloadPipeline:
         self._watch_dialect(event, payload)
 
     def _watch_dialect(self, event: str, payload: Payload) -> None:
-        """Look for another dialect in a payload that was read.
+        """Check whether the payload belongs to another dialect than the one specified.
 
-        Only a stream of which nothing is understood can be in another dialect than the given one, so the check ends
-        with the first payload that brings content.
+        Stops with the first payload that brings content: a stream that was partly understood is in the specified
+        dialect.
         """
         if self._watch is not None and self._assembler.is_blank:
             self._watch.look(self._here(event), payload)
@@ -256,7 +261,7 @@ class PayloadPipeline:
             self._out.diagnose("invalid_utf8")
 
     def _word(self, text: bytes, *, stray: bool = False) -> bool:
-        """A payload that is no document: the marker, null, or a comment."""
+        """Handle a payload that is not a document: the marker, null or a comment. Returns False for other payloads."""
         if text == MARKER:
             if stray and not self._in_lines():
                 self._out.diagnose("stray_payload")
@@ -283,12 +288,12 @@ class PayloadPipeline:
         self.done = decoder.ended
 
     def _climb(self, text: bytes, fault: JsonFault, event: str, *, stray: bool) -> None:
-        """The payload is not JSON as it stands."""
+        """Handle a payload that is not valid JSON."""
         self._check_utf8(text)
         self._rungs(text, 0, fault, event, stray=stray)
 
     def _rungs(self, text: bytes, start: int, fault: JsonFault, event: str, *, stray: bool = False) -> None:
-        """The ladder on a payload, or on the rest of it from `start` on."""
+        """Salvage a payload, or the rest of it from `start` on."""
         out = self._out
         if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
@@ -313,7 +318,7 @@ class PayloadPipeline:
             self._rest(text[found.rest :], found.rest, event)
 
     def _rest(self, text: bytes, start: int, event: str) -> None:
-        """What follows the whole lines of a payload: one document over several lines, or something broken."""
+        """Handle the text after the whole lines of a payload: a document that spans several lines, or a broken one."""
         start += _leading(text)
         text = text.strip(WHITE)
         if self.done:
@@ -340,7 +345,7 @@ class PayloadPipeline:
             self._document(payload, event, recovered=found.rung == "recovered_tail")
 
     def is_of_use(self, value: object) -> bool:
-        """Whether a document behind a broken one brings what may be taken from there."""
+        """Return whether a document after a broken one contains anything worth salvaging."""
         if self.decoder is not None:
             return self.decoder.is_of_use(value)
         return any(decoder.is_of_use(value) for decoder in DECODERS.values())
@@ -348,14 +353,14 @@ class PayloadPipeline:
     def _document(
         self, payload: Payload, event: str, *, stray: bool = False, first: bool = False, recovered: bool = False
     ) -> None:
-        """One JSON document, to its dialect's decoder."""
+        """Pass one JSON document to the decoder of its dialect."""
         if first and self._is_complaint(payload, stray=stray):
             event = "error"
         decoder = self.decoder
         if decoder is None:
             decoder = self._detected(payload, event)
         if event.startswith(WRAPPED_NAMES.get(self.dialect or "", ())):
-            self._out.touch("event_name")  # readers find something else in it
+            self._out.touch("event_name")  # clients misread it under this name
         whole = False
         if self.is_array:
             if first:
@@ -370,19 +375,19 @@ class PayloadPipeline:
             self._assembler.done()
 
     def _outside(self, payload: Payload, event: str, decoder: Decoder, *, first: bool) -> bool:
-        """A document that stands in no data line; whether it is the whole answer."""
+        """Classify a document outside of any data line. Returns whether it is the whole answer."""
         whole = first and decoder.is_body(payload.value)
         if first and not self.is_framed and b"\n" not in self._out.payload:
             if whole and decoder.is_line(payload.value):
                 here = self._here(event)
-                self._undecided = replace(here, data=here.data[:RAW_HEAD])  # no more of it is shown
+                self._undecided = replace(here, data=here.data[:RAW_HEAD])  # a fault shows no more of it
                 return False
             if not whole:
                 self._lines = True
                 self._out.diagnose("json_lines_body")
                 return False
         if self._in_lines():
-            self._out.mend()  # the first line was told for all
+            self._out.mend()  # reported once, at the first line
         else:
             self._out.diagnose("body_not_streamed" if whole else "stray_payload")
         return whole
@@ -392,7 +397,7 @@ class PayloadPipeline:
         return HeldPayload(out.payload, event, out.offset, out.ordinal, stray=False)
 
     def _say_at(self, one: HeldPayload, code: str) -> None:
-        """Say something of an earlier payload, at its place."""
+        """Report a diagnostic about an earlier payload, at its place."""
         out = self._out
         here = out.offset, out.ordinal, out.event_type or "message", out.payload
         self.place(one.offset, one.ordinal, one.event, one.data)
@@ -400,7 +405,7 @@ class PayloadPipeline:
         self.place(*here)
 
     def _several(self, first: HeldPayload) -> None:
-        """Something follows what could have been the whole answer: it was the first of several lines."""
+        """Report JSON Lines: a second document follows one that could have been the whole answer."""
         self._undecided = None
         self._lines = True
         self._say_at(first, "json_lines_body")
@@ -409,18 +414,18 @@ class PayloadPipeline:
         return self._lines and not self.is_framed
 
     def _is_complaint(self, payload: Payload, *, stray: bool) -> bool:
-        """A plain body that is an error in a shape of its own."""
+        """Return whether the document is a plain body with an error that has no `error` member."""
         held = self._waiting is not None and bool(self._waiting.held)
         if self.is_array or not stray or (self.decoder is None and held):
             return False
         return (self.decoder or ChatDecoder).is_complaint(payload.value)
 
     def _is_alone(self, waiting: UndetectedPayloads, payload: Payload) -> bool:
-        """An event that tells no dialect, and nothing else than an error."""
+        """Return whether this first payload identifies no dialect and contains only an error."""
         return not self.is_array and not waiting.held and ChatDecoder.is_complaint(payload.value)
 
     def _detected(self, payload: Payload, event: str) -> Decoder:
-        """What the ladder made of a payload has to tell the dialect at once."""
+        """Detect the dialect from a salvaged document. Unlike other payloads, it must identify the dialect at once."""
         waiting = self._waiting or UndetectedPayloads()
         dialect = waiting.tells(payload.value, event)
         if dialect is None:
@@ -434,18 +439,20 @@ class PayloadPipeline:
         return self._decoder()
 
     def _decoder(self) -> Decoder:
-        """The decoder, or of an error before any dialect was seen, one that reads errors."""
+        """Return the decoder. Before detection, an error is read by the Chat decoder."""
         return self.decoder or ChatDecoder(self._config, self._assembler, self._out)
 
     def _complain(self, text: bytes) -> None:
-        """An error in plain words; before any dialect was seen it tells none."""
-        self._out.touch("plain_words")  # readers want JSON
+        """Handle an error that was sent as plain text. It does not identify a dialect."""
+        self._out.touch("plain_words")  # clients expect JSON
         decoder = self._decoder()
         decoder.text(text.decode("utf-8", "replace"))
         self.done = self.done or decoder.ended
 
     def _after_done(self, text: bytes, event: str) -> None:
-        """What comes behind the end is not processed. A note that says nothing of the answer is no anomaly."""
+        """Ignore and report data after the terminal marker. A note without content of the answer is passed on as
+        `Unknown`.
+        """
         if text == MARKER or text[:1] == b":":
             return
         payload = self._document_of(text) if text[:1] == b"{" else None
@@ -455,16 +462,16 @@ class PayloadPipeline:
             self.after_end()
 
     def after_end(self) -> None:
-        """Something stands behind the end; it is said once."""
+        """Report data after the end, once."""
         self._out.emptied = True
         if not self._said_after_done:
             self._said_after_done = True
             self._out.diagnose("data_after_done")
 
-    # The end of input
+    # End of the input
 
     def finish(self, rest: Rest, how: InputEnd) -> None:
-        """No payload comes any more. `rest`: what of one is left over."""
+        """End the input. `rest` is the kind of unfinished input."""
         if self.decoder is not None:
             undecided = self._undecided
             if undecided is not None and rest != "nothing":
@@ -479,7 +486,7 @@ class PayloadPipeline:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
 
     def _tell_other(self) -> None:
-        """The stream ends, and nothing of it was understood: another dialect may have been given than it speaks."""
+        """Report another dialect than the specified one if the stream ends and no payload was understood."""
         watch, self._watch = self._watch, None
         found = None if watch is None else watch.found
         if found is None or not self._assembler.is_blank:
@@ -498,7 +505,7 @@ class PayloadPipeline:
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
     def no_stream(self, head: bytes) -> StreamError:
-        """There is a body, but it is something else; it is told from its beginning."""
+        """Return the fault for a body that is not an event stream. It reports the beginning of the body."""
         self.place(0, 0)
         return self._out.fault(
             "NotAnEventStream", "not_an_event_stream", body_head=head, content_type=self._content_type, raw=head
@@ -506,5 +513,5 @@ class PayloadPipeline:
 
 
 def _leading(data: bytes) -> int:
-    """How many bytes of white space stand before a payload."""
+    """Return the number of white space bytes at the start of a payload."""
     return len(data) - len(data.lstrip(WHITE))

@@ -1,7 +1,7 @@
-"""From the data of one event to the JSON documents in it, also where the data is not one JSON document.
+"""Find the JSON documents in the data of one event, even if the data is not one JSON document.
 
-The rungs are tried only when the data as it stands is not JSON, and never under `strict`. Knows the door and the form
-of a payload; knows no dialect, no events and no policy.
+Salvage is tried only if the data is not valid JSON, and never under a strict policy. Uses the JSON parser and the
+payload type; independent of dialects, events and policies.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ MARKER = b"[DONE]"
 _FIELDS = (b"data", b"event", b"id", b"retry")
 _BOM = b"\xef\xbb\xbf"
 
-# A broken line can hold many beginnings of a tail; at most one of them reaches the end as one document.
+# A broken line may contain many candidates for a tail, but at most one of them parses to the end as one document.
 _TAIL_TRIES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """What the ladder found: documents, or plain text, or nothing."""
+    """The result of salvage: documents, plain text, or nothing."""
 
     rung: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
-    lines: tuple[bytes, ...] = ()  # json_lines: what each line holds, trimmed, comments and blanks left out
-    rest: int | None = None  # json_lines: where the first line that is not whole begins; the ladder is for it alone
-    documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole ones behind the broken one
+    lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
+    rest: int | None = None  # json_lines: offset of the first broken line; only the text from there is salvaged further
+    documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole documents after the broken one
 
 
 def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Climb:
-    """Try the rungs in order on a trimmed text that is not JSON. An unfinished event is never plain text.
+    """Try the kinds of salvage in order on a trimmed text that is not JSON. An unfinished event is never plain text.
 
-    `is_of_use` says of a document behind a broken one whether it brings anything that may be taken from there.
+    `is_of_use` returns whether a document after a broken one contains anything worth salvaging.
     """
     lines = text.split(b"\n")
     if len(lines) > 1:
@@ -60,7 +60,9 @@ def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finis
 
 
 def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
-    """The lines up to the first that is not a whole document, the marker, null or a comment, and where that begins."""
+    """Return the lines before the first one that is not a whole document, the marker, null or a comment, and its
+    offset.
+    """
     kept: list[bytes] = []
     start = 0
     for sent in lines:
@@ -74,12 +76,12 @@ def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int
 
 
 def count_documents(lines: tuple[bytes, ...]) -> int:
-    """How many of the lines are documents."""
+    """Return how many of the lines are documents."""
     return sum(line != MARKER and line[:1] in (b"{", b"[") for line in lines)
 
 
 def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:
-    """Whole documents behind a broken one: later lines, and what follows a `data:` inside a line."""
+    """Return the whole documents after a broken one: later lines, and what follows a `data:` inside a line."""
     found: list[Payload] = []
     broken = False
     for line in lines:
@@ -106,7 +108,7 @@ def _glued(line: bytes, caps: Caps) -> Payload | None:
 
 
 def _whole(text: bytes, caps: Caps) -> Payload | None:
-    """The document that a text is, if it is an object or an array."""
+    """Return the document if the text is a whole object or array, otherwise None."""
     if text[:1] not in (b"{", b"["):
         return None
     try:
@@ -116,13 +118,13 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 
 
 def is_foreign(head: bytes) -> bool:
-    """Whether a body without any payload holds lines that an event stream does not have."""
+    """Return whether a body without any payload contains lines that an event stream does not have."""
     lines = head.removeprefix(_BOM).replace(b"\r", b"\n").split(b"\n")
     for number, line in enumerate(lines, start=1):
         name, colon, _ = line.partition(b":")
         if not line.strip() or line[:1] == b":" or name in _FIELDS:
             continue
-        # The last line may be cut inside its field name.
+        # The input may end inside the field name of the last line.
         if number == len(lines) and not colon and any(field.startswith(name) for field in _FIELDS):
             continue
         return True

@@ -1,5 +1,5 @@
-//! The fast path: a template (constant bytes and holes) learned from a payload that was decoded in full, and tried on the next
-//! ones. It gives the same delta as the decoder would; no rule of any stream is here.
+//! Fast path: learns a template (constant bytes with holes) from a fully decoded payload and matches later payloads
+//! against it. A match produces the same delta as the decoder would. Contains no parsing rules.
 
 pub(crate) mod chat;
 pub(crate) mod items;

@@ -1,18 +1,18 @@
-//! Small numbers as they stand in payloads: read, or only recognised where it is known which one comes next.
+//! Parses small numbers in payloads, or only compares them if the expected number is known.
 //!
-//! Knows no template.
+//! Independent of templates.
 
-/// One in each byte.
+/// The value 1 in each byte.
 const ONES: u64 = u64::MAX / 255;
 
-/// A small number without a sign or a leading zero, and its length.
+/// Parses a small number without a sign or leading zero. Returns it with its length.
 #[inline(always)]
 pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     let Some(word) = bytes.first_chunk() else {
         return other_number(bytes);
     };
     let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
-    // The top bit of what is no digit; exact for the lowest one, as a digit carries nothing.
+    // Sets the top bit of each non-digit byte. Exact for the lowest one, because digits produce no carry.
     let others = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES << 7);
     let length = others.trailing_zeros() / 8;
     if length == 0 {
@@ -21,7 +21,7 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     if length == 8 || digits & 0xFF == 0 {
         return other_number(bytes);
     }
-    // Digits, pairs and fours in the bytes from the left on, then put together two by two.
+    // Move the digits to the high bytes, then combine them into pairs, groups of four, and the value.
     let ones = digits << (64 - 8 * length);
     let pairs = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_FFFF_0000_FFFF;
@@ -29,10 +29,10 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     Some((value as u32, length as usize))
 }
 
-/// The most digits of a small number.
+/// Maximum number of digits of a small number.
 const DIGITS: usize = 9;
 
-/// Zero, a long one, or one at the end of the input.
+/// Parses zero, a long number, or a number near the end of the input.
 #[inline(never)]
 fn other_number(bytes: &[u8]) -> Option<(u32, usize)> {
     let (mut value, mut length) = (0, 0);
@@ -46,17 +46,17 @@ fn other_number(bytes: &[u8]) -> Option<(u32, usize)> {
     (length > 0).then_some((value, length))
 }
 
-/// A number that is expected, as it is written.
+/// A number that is expected next, with its digits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numeral {
     value: u32,
-    /// Its digits, the first in the lowest byte.
+    /// Its ASCII digits, with the first in the lowest byte.
     digits: u64,
     length: usize,
 }
 
 impl Numeral {
-    /// `None` where it is too long to be one.
+    /// Returns `None` if the number has too many digits.
     pub(crate) fn of(value: u32) -> Option<Numeral> {
         let (mut digits, mut rest, mut length) = (0, value, 0);
         loop {
@@ -73,7 +73,7 @@ impl Numeral {
         })
     }
 
-    /// The number and its length, where some bytes begin with its digits. More of them may follow.
+    /// Returns the number and its length if the input begins with its digits. More digits may follow.
     #[inline(always)]
     pub(crate) fn read(self, bytes: &[u8]) -> Option<(u32, usize)> {
         let Some(word) = bytes.first_chunk() else {
@@ -110,7 +110,7 @@ mod tests {
                 assert_eq!(number(bytes.as_bytes()), Some(expected), "{bytes}");
             }
         }
-        // A zero is all of a number, and so are nine digits.
+        // A zero ends a number, and so does the ninth digit.
         assert_eq!(number(b"012}\n\n   "), Some((0, 1)));
         assert_eq!(number(b"1234567890}"), Some((123_456_789, 9)));
         for none in ["", "}", "-1}\n\n     ", "\u{3b1}1234567", ":1234567"] {

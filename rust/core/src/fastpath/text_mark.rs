@@ -9,9 +9,9 @@ use std::hash::Hasher;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The mark of one text.
+/// Returns the mark of one text.
 pub(crate) fn mark(bytes: &[u8]) -> u64 {
-    // Four words at a time, of which two do not wait for the others.
+    // Four words at a time in two chains that do not depend on each other.
     let (mut first, mut second) = (SEED, STEP);
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk() {
@@ -19,7 +19,7 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         rest = tail;
     }
     let (first, second) = match bytes.last_chunk() {
-        // Some of them a second time, which is quicker than to see how many are left.
+        // Hashes some bytes twice, which is faster than handling the exact remainder.
         Some(last) => take(last, first, second),
         None => {
             let mut last = [0; 32];
@@ -30,7 +30,7 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         }
     };
     let state = fold(first, STEP) ^ second;
-    // A short text was filled up: how long it is tells it from others.
+    // Short texts are zero-padded; the length distinguishes them.
     fold(state ^ bytes.len() as u64, SEED)
 }
 
@@ -47,7 +47,7 @@ fn words(pair: Option<&[u8; 16]>) -> [u64; 2] {
     [pair as u64, (pair >> 64) as u64]
 }
 
-/// The mark of something that has several texts.
+/// Returns the mark of several texts together.
 pub(crate) fn mark_of(texts: (&str, &str, &str)) -> u64 {
     let mut hasher = DefaultHasher::new();
     texts.hash(&mut hasher);
@@ -60,11 +60,11 @@ pub(crate) fn fold(left: u64, right: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// A text that is shorter than that is marked in one go.
+/// Pieces shorter than this are hashed in one step.
 const WINDOW: usize = 16;
 
-/// The mark of what some bytes begin with; quick where it is short, since every event that has a number is marked by its
-/// short pieces.
+/// Returns the mark of the first `length` bytes. Optimized for short pieces, because every numbered event is marked by
+/// its pieces.
 #[inline(always)]
 pub(crate) fn mark_of_piece(bytes: &[u8], length: usize) -> u64 {
     match bytes.first_chunk() {
@@ -73,7 +73,7 @@ pub(crate) fn mark_of_piece(bytes: &[u8], length: usize) -> u64 {
     }
 }
 
-/// The bits of so many bytes.
+/// Masks that keep the first n bytes of a window.
 const WITHIN: [[u64; 2]; WINDOW] = [
     within(0),
     within(1),
@@ -98,7 +98,7 @@ const fn within(length: u32) -> [u64; 2] {
     [mask as u64, (mask >> 64) as u64]
 }
 
-/// The length has the place of a last byte that is not there.
+/// Hashes a piece within the window. The length takes the place of the last byte, which is always unused.
 #[inline(always)]
 fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
     let [first, second] = WITHIN.get(length).copied().unwrap_or_default();
@@ -107,7 +107,7 @@ fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
     fold(SEED ^ low & first, STEP ^ high)
 }
 
-/// A long one, or a short one at the end of the input.
+/// Hashes a long piece, or a short one at the end of the input.
 #[inline(never)]
 fn mark_of_other(piece: &[u8]) -> u64 {
     if piece.len() >= WINDOW {
@@ -120,7 +120,7 @@ fn mark_of_other(piece: &[u8]) -> u64 {
     mark_in_window(&window, piece.len())
 }
 
-/// One mark of several that come in order.
+/// Combines two marks into one. The order matters.
 #[inline(always)]
 pub(crate) fn join(one: u64, next: u64) -> u64 {
     fold(one ^ SEED, next ^ STEP)
@@ -149,7 +149,7 @@ mod tests {
         assert_ne!(mark_of(("a", "b", "")), mark_of(("a", "", "b")));
     }
 
-    /// What follows a piece has no part in its mark, and how much follows has none.
+    /// The mark of a piece does not depend on the bytes after it or on their number.
     #[test]
     fn pieces_are_marked_by_what_they_are() {
         let mut marks = HashSet::new();

@@ -1,13 +1,14 @@
-//! Short texts that are put together, a few dozen at a time, so that they are looked at once whether they are UTF-8. Knows
-//! nothing of where they stood.
+//! Collects a few dozen short texts so that one UTF-8 check covers all of them. Independent of where the texts come
+//! from.
 
-/// So many texts are given away at once.
+/// Maximum number of texts in a batch.
 pub(crate) const AT_ONCE: usize = 32;
 
-/// A text and its quote are no longer than that. So much is copied of any, as that is quicker than to copy what counts.
+/// Maximum length of a text with its closing quote. This many bytes are always copied, because a fixed-size copy is
+/// faster.
 pub(crate) const LONGEST: usize = 32;
 
-/// Utf8Batch that wait to be given away.
+/// Texts that were collected and not delivered yet.
 pub(crate) struct Utf8Batch {
     bytes: [u8; AT_ONCE * LONGEST],
     ends: [usize; AT_ONCE],
@@ -31,7 +32,7 @@ impl Utf8Batch {
         self.count
     }
 
-    /// A text of that length, with what follows it; there is room for as many as may be given away.
+    /// Adds a text of the given length, passed with the bytes after it. The batch has room for `AT_ONCE` texts.
     #[inline]
     pub(crate) fn add(&mut self, text: &[u8; LONGEST], length: usize) {
         let free = self.bytes.get_mut(self.length..);
@@ -45,7 +46,7 @@ impl Utf8Batch {
         self.count += 1;
     }
 
-    /// Those before the first that is no UTF-8, and where each ends.
+    /// Returns the texts before the first one that is not UTF-8, with the end offset of each.
     pub(crate) fn valid(&self) -> (&str, &[usize]) {
         let bytes = self.bytes.get(..self.length).unwrap_or_default();
         let text = std::str::from_utf8(bytes).unwrap_or_else(|error| {
@@ -53,7 +54,7 @@ impl Utf8Batch {
             std::str::from_utf8(valid).unwrap_or_default()
         });
         let ends = self.ends.get(..self.count).unwrap_or_default();
-        // Half a character is no text either, even where the next text begins with the other half.
+        // A text that ends inside a character is invalid, even if the next text begins with the rest of the character.
         let whole = ends.iter().take_while(|end| text.is_char_boundary(**end));
         let ends = ends.get(..whole.count()).unwrap_or_default();
         let length = ends.last().copied().unwrap_or_default();

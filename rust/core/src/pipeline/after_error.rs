@@ -1,8 +1,9 @@
-//! What passes by its type alone: behind an error that the upstream itself sent, and beside what is written anew.
+//! Decides by type alone which events repair may pass through: events after an upstream error, and events without
+//! content for any part while it rewrites the stream.
 //!
-//! Some dialects tell a failure in two events (Responses: `error`, `response.failed`) or end after it in a word (AI SDK);
-//! comments and the marker may follow too, but nothing that says success. And some have events that say nothing of a part.
-//! Knows these types, from `_spec/conversions.json`, and nothing else of a dialect.
+//! Some dialects report a failure in two events (Responses: `error`, `response.failed`) or send a final event after it
+//! (AI SDK). Comments and the marker may follow too, but no event that reports success. The types come from
+//! `_spec/conversions.json`; this file uses nothing else of a dialect.
 
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -17,18 +18,18 @@ use crate::sse::Item;
 use crate::sse::Receiver;
 use crate::sse::decode_utf8;
 
-/// The rest of one stream.
+/// State of a stream after an upstream error.
 #[derive(Debug)]
 pub(crate) struct AfterError {
     framer: Framer,
-    /// The types that may follow.
+    /// Event types that may follow.
     may: Vec<&'static str>,
     success: Vec<&'static str>,
-    /// The block at hand does not pass, whatever is still to come of it.
+    /// True if the current block is dropped, whatever follows in it.
     spoilt: bool,
 }
 
-/// What the framer hands out of a piece.
+/// Receives the framer's items and checks each against the lists.
 struct Look<'l> {
     may: &'l [&'static str],
     success: &'l [&'static str],
@@ -47,7 +48,7 @@ impl AfterError {
         }
     }
 
-    /// The block at hand is too long to be kept.
+    /// Marks the current block as dropped because it is too long to buffer.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }
@@ -56,7 +57,7 @@ impl AfterError {
         self.spoilt
     }
 
-    /// Whether the block may go out, now that it is whole.
+    /// Returns true if the block, now complete, may be emitted.
     pub(crate) fn passes(&mut self, block: &[u8]) -> bool {
         if std::mem::take(&mut self.spoilt) {
             return false;
@@ -109,7 +110,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether a payload of which no event came is one that says nothing of any part.
+/// Returns true if a payload that produced no event is of a type without content for any part.
 pub(crate) fn is_beside(dialect: &str, payload: &[u8]) -> bool {
     let known = spec::conversion("beside").and_then(|table| table.get(dialect));
     let known = spec::words(known);

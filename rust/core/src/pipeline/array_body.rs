@@ -1,70 +1,70 @@
-//! A body that is one JSON array (Gemini without `alt=sse`): its elements, each as soon as it is whole.
+//! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements as soon as each is complete.
 //!
-//! Bytes in, elements with their offsets out, whatever the reads. The first bytes decide whether it is such a body at all;
-//! until then they are held, and given back if it is none. Knows brackets and strings; whether an element is JSON is found
-//! out by those who read it.
+//! Takes bytes in reads of any size and returns elements with their offsets. The first bytes decide whether the body is
+//! an array; until then they are held, and returned if it is not. Tracks only brackets and strings: the caller finds
+//! out whether an element is valid JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
 use std::borrow::Cow;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
-/// Bytes within which it has to become clear.
+/// Number of bytes after which an undecided body is treated as an event stream.
 pub(crate) const WINDOW: usize = 4096;
 
-/// What a body is.
+/// Kind of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Body {
     #[default]
     Undecided,
-    /// An event stream, or anything else that lines make.
+    /// An event stream, or any other input that is split into lines.
     Events,
     Array,
 }
 
-/// Where the element that is not at its end stands.
+/// Scan position within an unfinished element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     /// Between elements.
     None,
     Structure,
     String,
-    /// Behind a backslash.
+    /// After a backslash.
     Escape,
-    /// No object, no array, no string.
+    /// A value that is not an object, array or string.
     Plain,
 }
 
-/// A place in an array.
+/// Scan position in an array.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     at: u64,
-    /// The array has ended.
+    /// True once the array has ended.
     closed: bool,
-    /// Where the first byte after the array is.
+    /// Offset of the first byte after the array, if any.
     spilled: Option<u64>,
     inside: Inside,
     depth: usize,
-    /// Where the element begins.
+    /// Offset of the element's first byte.
     start: u64,
 }
 
-/// One body.
+/// State of one body.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayBody {
     pub(crate) body: Body,
-    /// How many elements there were.
+    /// Number of elements so far.
     pub(crate) ordinal: u64,
-    /// From the beginning of the body, while it is not known what it is.
+    /// The first bytes of the body, held while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
-    /// Where `ends_in` stopped. Before `read` if those bytes were read since.
+    /// Where `ends_in` stopped. It may lie before `read` if those bytes have been consumed since.
     ahead: Cursor,
-    /// The element that is not at its end, as far as earlier reads brought it.
+    /// The bytes of the unfinished element from earlier reads.
     element: Vec<u8>,
 }
 
-/// A whole element, and where it begins.
+/// A complete element with its offset.
 #[derive(Debug)]
 pub(crate) struct Element<'e> {
     pub(crate) data: Cow<'e, [u8]>,
@@ -92,27 +92,27 @@ impl ArrayBody {
         }
     }
 
-    /// The array has ended.
+    /// Returns true if the array has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.read.closed
     }
 
-    /// Where the first byte after the array is.
+    /// Returns the offset of the first byte after the array, if any.
     pub(crate) fn spilled(&self) -> Option<u64> {
         self.read.spilled
     }
 
-    /// The beginning of the body, while it is not known what it is.
+    /// Returns the first bytes of the body, held while its kind is undecided.
     pub(crate) fn held(&self) -> &[u8] {
         &self.held
     }
 
-    /// The element that is not at its end.
+    /// Returns the bytes of the unfinished element.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.element
     }
 
-    /// The next bytes of the body. Gives back those to go on with, or `None` as long as nothing is known.
+    /// Adds the next bytes to decide the kind of body. Returns the bytes to parse next, or `None` while undecided.
     pub(crate) fn decide<'d>(&mut self, data: &'d [u8]) -> Option<Cow<'d, [u8]>> {
         let taken = if self.held.is_empty() {
             Cow::Borrowed(data)
@@ -140,20 +140,20 @@ impl ArrayBody {
         })
     }
 
-    /// Whether the body may be an array, with these bytes, which come next.
+    /// Returns true if the body may still be an array after these next bytes.
     pub(crate) fn may_open(&self, next: &[u8]) -> bool {
         let more = skip_blanks(next);
         let more = more.get(..=BOM.len()).unwrap_or(more);
         kind(&[&self.held, more].concat()).0 != Body::Events
     }
 
-    /// The input ended before it was known: it is no array.
+    /// Treats the body as an event stream because the input ended before it was decided. Returns the held bytes.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         self.body = Body::Events;
         std::mem::take(&mut self.held)
     }
 
-    /// The next element that ends in these bytes, of which those up to it are taken away.
+    /// Returns the next element that ends in these bytes, and advances `data` past it.
     pub(crate) fn next<'d>(
         &mut self,
         data: &mut &'d [u8],
@@ -187,7 +187,7 @@ impl ArrayBody {
         }))
     }
 
-    /// How many of these bytes, which come next, belong to elements that end in them. Later calls go on where this one
+    /// Returns how many of these next bytes belong to elements that end within them. Later calls resume where this one
     /// stopped.
     pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {
         if self.ahead.at < self.read.at {
@@ -206,7 +206,8 @@ impl ArrayBody {
 }
 
 impl Cursor {
-    /// The next piece of an element, and whether the element ends with it. `None`: no element is left in these bytes.
+    /// Returns the next piece of an element and whether the element ends with it, or `None` if no element is left in
+    /// the data.
     fn piece<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], bool)> {
         if data.is_empty() || (self.inside == Inside::None && !self.between(data)) {
             return None;
@@ -221,7 +222,7 @@ impl Cursor {
         Some((piece, over))
     }
 
-    /// Up to the next element; false where there is none in these bytes.
+    /// Advances to the next element. Returns false if these bytes contain none.
     fn between(&mut self, data: &mut &[u8]) -> bool {
         while let Some((&byte, rest)) = data.split_first() {
             match byte {
@@ -250,7 +251,7 @@ impl Cursor {
         false
     }
 
-    /// How far the element goes in these bytes, and whether it ends there.
+    /// Returns how many of these bytes belong to the element, and whether it ends there.
     fn scan(&mut self, data: &[u8]) -> (usize, bool) {
         for (at, &byte) in data.iter().enumerate() {
             match (self.inside, byte) {
@@ -276,7 +277,7 @@ impl Cursor {
     }
 }
 
-/// What the beginning of a body says, and where the inside of the array begins.
+/// Returns the kind of body that its first bytes indicate, and the offset after the opening bracket of an array.
 fn kind(window: &[u8]) -> (Body, usize) {
     if window.len() < BOM.len() && BOM.starts_with(window) {
         return (Body::Undecided, 0);

@@ -1,5 +1,6 @@
-//! Which dialect a stream has: payloads that tell none are held, and go their way from their own places once another one
-//! tells it; at the end, whether a given one was the right one, and what a lone document was.
+//! Detects the dialect of a stream: holds inconclusive payloads and dispatches them, with their own places, once a
+//! later one identifies the dialect. At the end, checks a dialect that the caller specified and classifies a lone
+//! document.
 
 use crate::dialect::Read;
 use crate::dialect::decode_context::Payload;
@@ -18,7 +19,8 @@ use crate::pipeline::undetected::HeldPayload;
 use crate::sse::decode_utf8;
 
 impl PayloadPipeline {
-    /// Whether the payload has to wait until another one tells the dialect; if it tells it, those before it go.
+    /// Returns true if the payload needs no further processing now: it is held, or ignored as a keep-alive. If it
+    /// identifies the dialect, dispatches the held payloads.
     pub(crate) fn waits(
         &mut self,
         out: &mut Output<'_>,
@@ -32,7 +34,7 @@ impl PayloadPipeline {
             return Ok(true);
         }
         if self.done {
-            // The marker ends every dialect: what comes behind it is told as such.
+            // The marker ends every dialect. The caller reports data after it.
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
@@ -42,7 +44,8 @@ impl PayloadPipeline {
             return Ok(false);
         }
         let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
-            // Words, or what the ladder can make something of: nothing is known of those before it, and need not be.
+            // Plain text, or data that salvage may be able to use. It does not help detection, and the held payloads
+            // stay.
             return Ok(false);
         };
         let complaint = || {
@@ -78,13 +81,13 @@ impl PayloadPipeline {
         Ok(alone)
     }
 
-    /// An event that tells no dialect, and nothing else than an error.
+    /// Returns true if this first payload identifies no dialect and contains only an error.
     fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
         let read = self.reader(out).read(text);
         !self.array && self.waiting.is_empty() && read.is_ok_and(|read| read.is_complaint())
     }
 
-    /// The dialect is known: what waited goes its way, from its own place.
+    /// Dispatches the held payloads, each with its own place, after the dialect was detected.
     fn release(&mut self, out: &mut Output<'_>) -> Step {
         let waiting = self.waiting.take();
         if !waiting.held.is_empty() {
@@ -99,7 +102,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// What the ladder made of a payload has to tell the dialect at once.
+    /// Detects the dialect from a salvaged document. Unlike other payloads, it must identify the dialect at once.
     pub(crate) fn detect(
         &mut self,
         out: &mut Output<'_>,
@@ -119,7 +122,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// No payload comes any more.
+    /// Ends the input.
     pub(crate) fn finish_input(
         &mut self,
         out: &mut Output<'_>,
@@ -127,7 +130,7 @@ impl PayloadPipeline {
         input: InputEnd,
     ) -> Step {
         match self.waiting.held.first() {
-            // Where the transport failed, more of it might have told the dialect.
+            // If the transport failed, later payloads might have identified the dialect.
             Some(first) if self.dialect.is_none() && !self.done && input == InputEnd::Clean => {
                 let arrival = first.arrival();
                 Err(arrival.place(self.waiting.unknown_dialect()))
@@ -136,7 +139,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// The stream ends, and nothing of it was understood: another dialect may have been given than it speaks.
+    /// Reports another dialect than the specified one if the stream ends and no payload was understood.
     pub(crate) fn tell_other(&mut self, out: &mut Output<'_>) -> Step {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
@@ -149,13 +152,13 @@ impl PayloadPipeline {
         out.diagnose_at(place, Code::OTHER_DIALECT, dialect.name())
     }
 
-    /// Something follows what could have been the whole answer: it was the first of several lines.
+    /// Reports JSON Lines: a second document follows one that could have been the whole answer.
     pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> Step {
         self.lines = true;
         say_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// No payload comes any more. `rest`: what of one is left over.
+    /// Handles the end of the input once the dialect is settled. `rest` is the unfinished input.
     pub(crate) fn last_words(&mut self, out: &mut Output<'_>, rest: UnfinishedInput) -> Step {
         let undecided = self.undecided.take();
         let whole = rest == UnfinishedInput::Nothing;
@@ -173,7 +176,7 @@ impl PayloadPipeline {
     }
 }
 
-/// Says something of an earlier payload, at its place.
+/// Reports a diagnostic about an earlier payload, at its place.
 fn say_at(out: &mut Output<'_>, one: &HeldPayload, code: Code) -> Step {
     let arrival = one.arrival();
     out.diagnose_at((arrival.offset, arrival.ordinal), code, "")

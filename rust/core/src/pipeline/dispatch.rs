@@ -1,4 +1,4 @@
-//! Payloads that were read, to the decoder of their dialect; which one that is; and the end that a stream says it has.
+//! Dispatches parsed payloads to the decoder of their dialect, and handles the terminal marker.
 
 use crate::dialect::Dialect;
 use crate::dialect::Read;
@@ -18,9 +18,9 @@ use crate::pipeline::salvage::MARKER;
 use std::mem;
 
 impl PayloadPipeline {
-    /// An error in plain words.
+    /// Handles an error that was sent as plain text.
     pub(crate) fn text(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> Step {
-        out.touch("plain_words"); // readers want JSON
+        out.touch("plain_words"); // clients expect JSON
         let config = out.config;
         let mut wire = DecodeContext {
             assembler: &mut self.assembler,
@@ -35,7 +35,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// A `[DONE]`. What it means is the dialect's business.
+    /// Handles `[DONE]`, whose meaning depends on the dialect.
     pub(crate) fn marker(&mut self, out: &mut Output<'_>) -> Step {
         self.seen = true;
         self.tell_other(out)?;
@@ -51,7 +51,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// The terminal marker, or what stands for it.
+    /// Ends the stream at the terminal marker or its equivalent.
     fn finish(&mut self, out: &mut Output<'_>) -> Step {
         self.seen = true;
         self.swift = false;
@@ -64,7 +64,7 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// What the decoder held back goes out.
+    /// Emits what the decoder still holds back.
     pub(crate) fn flush(&mut self, out: &mut Output<'_>) -> Step {
         let mut wire = DecodeContext {
             assembler: &mut self.assembler,
@@ -79,7 +79,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// What comes behind the terminal marker is not processed. A note without any choice is no anomaly.
+    /// Ignores and reports data after the terminal marker. A note without choices is ignored without a report.
     pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> Step {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());
@@ -101,7 +101,7 @@ impl PayloadPipeline {
         self.after_end(out)
     }
 
-    /// Something stands behind the end; it is said once.
+    /// Reports data after the end, once.
     pub(crate) fn after_end(&mut self, out: &mut Output<'_>) -> Step {
         out.sign(WireFact::Emptied);
         if mem::replace(&mut self.late, true) {
@@ -110,7 +110,7 @@ impl PayloadPipeline {
         out.diagnose(Code::DATA_AFTER_DONE, None, "")
     }
 
-    /// One document, to its dialect's decoder.
+    /// Passes one document to the decoder of its dialect.
     pub(crate) fn document<'p>(
         &mut self,
         out: &mut Output<'_>,
@@ -134,7 +134,7 @@ impl PayloadPipeline {
             }
         }
         if event.is_some_and(|name| self.wrapped.iter().any(|begin| name.starts_with(begin))) {
-            out.touch("event_name"); // readers find something else in it
+            out.touch("event_name"); // clients misread it under this name
         }
         let mut body = false;
         if self.array {
@@ -147,7 +147,7 @@ impl PayloadPipeline {
                 self.lines = true;
                 out.diagnose(Code::JSON_LINES_BODY, None, "")?;
             } else if self.in_lines() {
-                out.sign(WireFact::Mended { emptied: false }); // the first line was told for all
+                out.sign(WireFact::Mended { emptied: false }); // reported once, at the first line
             } else if body {
                 out.diagnose(Code::BODY_NOT_STREAMED, None, "")?;
             } else {
@@ -161,12 +161,12 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Documents stand on lines of their own, and nothing else does.
+    /// Returns true if the documents are on lines of their own and no `data:` line was seen.
     pub(crate) fn in_lines(&self) -> bool {
         self.lines && !self.framed
     }
 
-    /// A plain body that is an error in a shape of its own.
+    /// Returns true if the document is a plain body with an error that has no `error` member.
     pub(crate) fn is_complaint(&self, document: &Read<'_>, stray: bool) -> bool {
         stray && !self.array && self.waiting.is_empty() && document.is_complaint()
     }
@@ -189,12 +189,12 @@ impl PayloadPipeline {
                 let chat = chat(&mut self.chat, config, self.caching);
                 chat.document(&mut wire, document, payload)
             }
-            // A document is read as its decoder wants it.
+            // The document was not read in the form that this decoder takes.
             _ => unknown(&mut wire, payload),
         }
     }
 
-    /// From here on the stream has that dialect.
+    /// Sets the dialect of the stream.
     pub(crate) fn speak(&mut self, out: &mut Output<'_>, dialect: Dialect) {
         self.dialect = Some(dialect);
         self.other = dialect.decoder(out.config);
@@ -204,7 +204,7 @@ impl PayloadPipeline {
         out.speak(dialect.name());
     }
 
-    /// How payloads are read.
+    /// Returns the settings for reading JSON.
     pub(crate) fn reader(&self, out: &Output<'_>) -> Reader {
         Reader {
             dialect: self.dialect,
@@ -218,7 +218,7 @@ impl PayloadPipeline {
     }
 }
 
-/// Chat's decoder, made when it has something to read: a stream of another dialect never needs it.
+/// Returns the Chat decoder and creates it on first use. Streams of other dialects never need it.
 fn chat<'c>(known: &'c mut Option<Box<Chat>>, config: &Config, caching: bool) -> &'c mut Chat {
     known.get_or_insert_with(|| Box::new(Chat::new(config, caching)))
 }

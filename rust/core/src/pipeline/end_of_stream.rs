@@ -1,4 +1,4 @@
-//! The end of the input: whether an unfinished event can be used, and what was missing.
+//! Handles the end of the input: uses an unfinished event if possible, and reports what is missing.
 
 use crate::dialect::decode_context::Step;
 use crate::dialect::payload::PlacedPayload;
@@ -21,7 +21,7 @@ use crate::sse::Pending;
 use crate::sse::decode_utf8;
 use crate::sse::fields::ends_inside_a_sequence;
 
-/// The fields of an event stream.
+/// Field names of an event stream.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
 impl PayloadPipeline {
@@ -76,7 +76,7 @@ impl PayloadPipeline {
         self.end(out, rest, input, (pending.offset, ordinal))
     }
 
-    /// The same of an array. `total`: how many bytes there were.
+    /// Closes the stream of an array body. `total` is the number of bytes fed.
     pub(crate) fn close_array(
         &mut self,
         out: &mut Output<'_>,
@@ -90,9 +90,9 @@ impl PayloadPipeline {
             out.at(place.0, place.1);
             self.after_end(out).map_err(|fault| put(fault, place))?;
         }
-        // An array without its end was cut, between two elements too.
+        // An array without its closing bracket was truncated, even if the cut is between two elements.
         let rest = rest(!array.is_closed(), ends_inside_a_sequence(array.pending()));
-        // One that has its end is whole, whatever became of the transport.
+        // A closed array is complete, even if the transport failed afterwards.
         let input = if array.is_closed() {
             InputEnd::Clean
         } else {
@@ -165,14 +165,14 @@ impl PayloadPipeline {
         self.assembler.end(out, rest, input)
     }
 
-    /// How much of an unfinished event can be read. The rest counts as truncated.
+    /// Returns how much of an unfinished event can be read. The rest counts as truncated.
     fn usable(&self, out: &Output<'_>, data: &[u8], text: &str) -> Usable {
         let lenient = out.config.policy.base != Base::Strict;
         if !text.starts_with(['{', '[']) {
             return Usable::Nothing;
         }
         match climb(data, text, self.reader(out), lenient) {
-            // Too deep is too deep, whole or not.
+            // A document that is too deep raises the same fault whether or not it is complete.
             Salvaged::Broken(error) if error.problem == Problem::TooDeep => Usable::All,
             Salvaged::Broken(_) | Salvaged::Text => Usable::Nothing,
             Salvaged::Lines(WholeLines {
@@ -194,12 +194,12 @@ impl PayloadPipeline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Usable {
     All,
-    /// Its whole lines, which end here.
+    /// Its whole lines, up to this offset.
     Lines(usize),
     Nothing,
 }
 
-/// What is left over.
+/// Returns what kind of unfinished input is left.
 fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     match (cut, mid_utf8) {
         (true, true) => UnfinishedInput::MidUtf8,
@@ -208,7 +208,7 @@ fn rest(cut: bool, mid_utf8: bool) -> UnfinishedInput {
     }
 }
 
-/// A fault that knows no place belongs there.
+/// Adds a place to a fault that does not have one.
 fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
     if fault.placed {
         return fault;
@@ -216,18 +216,18 @@ fn put(fault: Fault, (offset, ordinal): (u64, u64)) -> Fault {
     fault.at(offset, ordinal)
 }
 
-/// What an unfinished event came to.
+/// How much of an unfinished event was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Used,
-    /// Its whole lines were used; what follows them was cut.
+    /// Its whole lines were used; the text after them was truncated.
     UsedInPart,
-    /// It says nothing.
+    /// A payload without content.
     Nothing,
     Cut,
 }
 
-/// Whether the beginning of a body has a line that no event stream has.
+/// Returns true if the beginning of a body contains a line that no event stream has.
 fn is_foreign(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
     let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();
@@ -239,7 +239,7 @@ fn is_foreign(head: &[u8]) -> bool {
         if blank || line.first() == Some(&b':') || FIELDS.contains(&name) {
             continue;
         }
-        // The last line may be cut inside its field name.
+        // The input may end inside the field name of the last line.
         let cut = lines.peek().is_none() && name.len() == line.len();
         if !(cut && FIELDS.iter().any(|field| field.starts_with(name))) {
             return true;

@@ -1,6 +1,7 @@
-//! A stage as the receiver of the framer: what it hands out goes on, at its place.
+//! Adapts the payload pipeline to the framer's callback trait, and adds the place of each payload.
 //!
-//! A whole event that is known is taken before it is cut into lines, and several at once where they are all alike.
+//! Tries a whole event against the known templates before it is split into lines, and several at once if they only
+//! continue the same text.
 
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;
@@ -18,16 +19,16 @@ use crate::sse::Item;
 use crate::sse::Receiver;
 use crate::sse::WholeEvents;
 
-/// A stage with its way out: takes what the framer hands out.
+/// The payload pipeline with its output, as the receiver of the framer.
 pub(crate) struct FrameReceiver<'g, 'o> {
     pub(crate) stage: &'g mut PayloadPipeline,
     pub(crate) out: Output<'o>,
-    /// What begins there was tried before.
+    /// Offset of an event that already failed to match any template.
     pub(crate) unknown: u64,
 }
 
 impl FrameReceiver<'_, '_> {
-    /// Events that have nothing to say but the next piece of a text, as many as there are. Where they stand is not asked.
+    /// Consumes events that only continue the current text, up to `most` of them. Does not record their places.
     #[inline]
     fn alike(&mut self, rest: &[u8], most: usize) -> WholeEvents {
         let PayloadPipeline {
@@ -45,7 +46,7 @@ impl FrameReceiver<'_, '_> {
         }
     }
 
-    /// The elements of an array, one by one.
+    /// Passes the elements of an array to the pipeline one by one.
     pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> Step {
         self.stage.array = true;
         let limit = self.out.config.limits.max_event_bytes;
@@ -123,7 +124,7 @@ impl Receiver for FrameReceiver<'_, '_> {
     }
 }
 
-/// A fault about the event that an input begins with.
+/// Adds the place of the first event of the input to a fault.
 #[cold]
 fn place(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
     let (event, payload) = one_line_of_data(rest).unwrap_or_default();
@@ -132,7 +133,7 @@ fn place(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
     PlacedPayload {
         event,
         data: lines.next().unwrap_or_default(),
-        // A frame is where its data is.
+        // The offset of a frame is the offset of its data.
         offset: offset + before.saturating_sub(DATA.len()) as u64,
         ordinal,
         stray: false,

@@ -1,7 +1,7 @@
-//! The pipeline of one stream: bytes, frames, payloads, wire deltas, events.
+//! Parses one stream from bytes to events: framing, payloads, wire deltas, assembly.
 //!
-//! Holds what outlives a read and lends it to the stages (`payload_pipeline`, `end_of_stream`); keeps the cap of the whole
-//! stream. After a fault or the end nothing is taken any more.
+//! Holds the state that outlives a read, passes it to the stages (`payload_pipeline`, `end_of_stream`), and enforces
+//! the limits on the whole stream. Input after a fault or after the end is ignored.
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
@@ -31,37 +31,37 @@ use std::iter;
 use std::mem;
 use std::sync::Arc;
 
-/// How much of a body is kept until its first payload.
+/// Number of body bytes kept until the first payload, for error messages.
 const HEAD: usize = 512;
 
 type Step = Result<(), Fault>;
 
-/// Reads one stream.
+/// Parser of one stream.
 #[derive(Debug)]
 pub struct Parser {
-    /// Shared by streams that were made with the same one.
+    /// Shared by all streams that were created with the same configuration.
     config: Arc<Config>,
     ledger: Ledger,
     framer: Framer,
     stage: PayloadPipeline,
-    /// Where a policy asks for it.
+    /// The text-call filter, if the policy enables it.
     text_calls: Option<Box<TextCalls>>,
-    /// `None`: the body is no array.
+    /// `None` if the body is not an array.
     array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
     total: u64,
-    /// What begins there is not known as it stands.
+    /// Offset of an event that already failed to match any template.
     unknown: u64,
     over: bool,
 }
 
 impl Parser {
-    /// `None` detects the dialect.
+    /// Creates a parser. If `dialect` is `None`, the dialect is detected.
     pub fn new(dialect: Option<Dialect>, config: impl Into<Arc<Config>>) -> Parser {
         Parser::with_caching(dialect, config, true)
     }
 
-    /// Without caching every payload is read in full; the result is the same.
+    /// Creates a parser with or without template caching. Caching does not affect the result.
     #[doc(hidden)]
     pub fn with_caching(
         dialect: Option<Dialect>,
@@ -107,7 +107,7 @@ impl Parser {
         }
     }
 
-    /// Takes the next bytes.
+    /// Parses the next bytes.
     pub fn feed(&mut self, input: &[u8], sink: &mut dyn Sink) -> Step {
         if self.over {
             return Ok(());
@@ -120,7 +120,7 @@ impl Parser {
         result
     }
 
-    /// Nothing more comes: text that is held leaves as it is.
+    /// Ends the text-call filter and releases the text that it holds.
     fn release(&mut self, sink: &mut dyn Sink) -> Step {
         let Some(stage) = &mut self.text_calls else {
             return Ok(());
@@ -178,8 +178,8 @@ impl Parser {
         }
     }
 
-    /// Takes the whole events that an input begins with, where they are known as they stand: one, or several that are
-    /// nothing but the next pieces of what is under way.
+    /// Consumes whole events at the start of the input without framing them: one event that matches a template, or
+    /// several that only continue the current text.
     pub(crate) fn whole(
         &mut self,
         input: &[u8],
@@ -212,23 +212,23 @@ impl Parser {
         Ok(taken)
     }
 
-    /// How many bytes were fed.
+    /// Returns the number of bytes fed.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// What the body is.
+    /// Returns the kind of body, as far as it is known.
     pub(crate) fn body(&self) -> Body {
         self.array.as_ref().map_or(Body::Events, |array| array.body)
     }
 
-    /// Whether the body may be an array, with these bytes, which come next.
+    /// Returns true if the body may still be an array after these next bytes.
     pub(crate) fn may_open_array(&self, next: &[u8]) -> bool {
         let array = self.array.as_ref();
         array.is_some_and(|array| array.may_open(next))
     }
 
-    /// Returns the fault that these bytes are, which come next and complete no payload. None of them is kept.
+    /// Returns the fault that these next bytes would cause, given that they complete no payload. Does not consume them.
     pub(crate) fn probe(&self, next: &[&[u8]]) -> Step {
         let limit = self.config.limits.max_stream_bytes;
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
@@ -246,12 +246,12 @@ impl Parser {
         }
     }
 
-    /// How many of these bytes, which come next, belong to array elements that end in them.
+    /// Returns how many of these next bytes belong to array elements that end within them.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
 
-    /// Returns the fault that so many more bytes are. Nothing is taken any more after it.
+    /// Checks that `more` further bytes stay within the stream limit. If they do not, later input is ignored.
     pub(crate) fn count(&mut self, more: usize) -> Step {
         let limit = self.config.limits.max_stream_bytes;
         match limit.filter(|limit| self.total + more as u64 > *limit) {
@@ -267,7 +267,7 @@ impl Parser {
         Fault::limit(LimitName::max_stream_bytes, limit).at(limit, self.payloads())
     }
 
-    /// The end of the input: says what is open, and whether all of it came.
+    /// Ends the input: reports open calls and blocks, and whether the stream is complete.
     pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> Step {
         if mem::replace(&mut self.over, true) {
             return Ok(());
@@ -296,7 +296,7 @@ impl Parser {
             Some(array) if array.body == Body::Array => {
                 return gate.stage.close_array(&mut gate.out, array, *total, input);
             }
-            // Too short to be anything else.
+            // The body is too short to be anything but an event stream.
             Some(array) => framer.feed(&array.give_up(), &mut gate)?,
             None => {}
         }
@@ -304,7 +304,7 @@ impl Parser {
         stage.close(&mut out, &framer.finish(), input)
     }
 
-    /// A cap was passed that only the caller can measure: the fault of it. Nothing is taken any more.
+    /// Returns the fault for a limit that only the caller can measure. Later input is ignored.
     pub fn exceed(&mut self, name: LimitName) -> Step {
         if mem::replace(&mut self.over, true) {
             return Ok(());
@@ -313,55 +313,56 @@ impl Parser {
         Err(Fault::limit(name, limit).at(self.total, self.payloads()))
     }
 
-    /// A call broke half way: nothing is taken any more.
+    /// Stops the parser after a call failed midway. Later input is ignored.
     pub fn give_up(&mut self) {
         self.over = true;
     }
 
-    /// After a fault or `close` nothing is taken any more.
+    /// Returns true after a fault or `close`. Later input is ignored.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The dialect, as soon as it is known.
+    /// Returns the dialect, once detected.
     pub fn dialect(&self) -> Option<Dialect> {
         self.stage.dialect
     }
 
-    /// Something was taken that no event has shown yet: payloads that tell no dialect, a call under way.
+    /// Returns true if consumed input has not produced all of its events yet: the dialect is undetected, text is held,
+    /// or a call is under way.
     pub(crate) fn owes(&self) -> bool {
         let untold = self.stage.dialect.is_none() && self.payloads() > 0;
         let holds = self.text_calls.as_ref().is_some_and(|stage| stage.holds());
         self.stage.undecided.is_some() || untold || holds || self.stage.assembler.owes()
     }
 
-    /// How many payloads were dispatched.
+    /// Returns the number of payloads dispatched.
     pub(crate) fn payloads(&self) -> u64 {
         let elements = self.array.as_ref().map_or(0, |array| array.ordinal);
         self.framer.ordinal() + elements
     }
 
-    /// The dialect's own end was read, whatever the answer came to.
+    /// Returns true if the dialect's terminal marker was read, whether or not the answer is complete.
     pub(crate) fn has_ended(&self) -> bool {
         self.stage.done
     }
 
-    /// How far the answer came, also before the end.
+    /// Returns the completeness of the answer so far, even before the end of the input.
     pub(crate) fn standing(&self) -> Completeness {
         self.stage.assembler.completeness()
     }
 
-    /// The diagnostics that were kept.
+    /// Returns the recorded diagnostics.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         self.ledger.diagnostics()
     }
 
-    /// How many diagnostics were not kept.
+    /// Returns the number of diagnostics dropped because of the limit.
     pub fn diagnostics_dropped(&self) -> u64 {
         self.ledger.dropped()
     }
 
-    /// How far the answer can be trusted to be all of it; open until the end or a fault.
+    /// Returns the completeness of the answer: open until the end or a fault.
     pub fn completeness(&self) -> Completeness {
         match self.stage.assembler.completeness() {
             _ if !self.over => Completeness::Open,
@@ -370,17 +371,18 @@ impl Parser {
         }
     }
 
-    /// The ends of choices without a reason, where a policy reads a stream without an end as ended: no event tells them.
+    /// Emits the assumed ends of choices without a finish reason, where the policy accepts a stream without an end as
+    /// complete. No event reports these ends during parsing.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         self.stage.assembler.assumed_ends(sink);
     }
 
-    /// The argument text of a call of the wire as far as deltas showed it; `None` if there is no such call.
+    /// Returns the argument text of a wire call as far as deltas showed it, or `None` if there is no such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         self.stage.assembler.shown_arguments(part)
     }
 
-    /// The close events that rebuild the answer, with what is open as far as it came.
+    /// Emits the close events that rebuild the answer. Open parts are shown as far as they arrived.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         match &self.text_calls {
             None => self.stage.assembler.snapshot(sink),
@@ -389,7 +391,7 @@ impl Parser {
     }
 }
 
-/// The first bytes of these pieces.
+/// Yields the first `room` bytes of these pieces.
 pub(crate) fn up_to<'b>(pieces: &[&'b [u8]], mut room: usize) -> impl Iterator<Item = &'b [u8]> {
     pieces.iter().map(move |piece| {
         let taken = piece.get(..room).unwrap_or(piece);
@@ -398,7 +400,7 @@ pub(crate) fn up_to<'b>(pieces: &[&'b [u8]], mut room: usize) -> impl Iterator<I
     })
 }
 
-/// The stage as a filter.
+/// Returns the text-call filter as a trait object.
 fn filter(stage: &mut Option<Box<TextCalls>>) -> Option<&mut dyn EventFilter> {
     stage
         .as_deref_mut()

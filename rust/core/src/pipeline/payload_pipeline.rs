@@ -1,6 +1,6 @@
-//! Payloads one by one: what each is good for, and where it goes.
+//! Classifies payloads one at a time and passes each to the decoder.
 //!
-//! Behind the framer, before the decoder. Every fault gets its place here.
+//! Runs after the framer and before the decoder. Every fault gets its byte offset and event ordinal here.
 
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
@@ -39,44 +39,44 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// What lies behind the framer.
+/// All state of a stream after the framer.
 #[derive(Debug)]
 pub(crate) struct PayloadPipeline {
     pub(crate) dialect: Option<Dialect>,
-    /// Chat's decoder, from its first payload on.
+    /// Chat decoder, created at the first Chat payload.
     pub(crate) chat: Option<Box<Chat>>,
-    /// The decoder, unless it is Chat's.
+    /// The decoder of any dialect except Chat.
     pub(crate) other: Option<Box<dyn Decoder>>,
-    /// Events that say that there is nothing to say.
+    /// Event names of keep-alives, which carry no content.
     pub(crate) keep_alive: &'static [&'static str],
-    /// How the names of events begin whose data readers put into another object.
+    /// Prefixes of event names whose data clients wrap in another object.
     pub(crate) wrapped: &'static [&'static str],
     pub(crate) assembler: Assembler,
-    /// The first bytes of the body, until there is a payload.
+    /// The first bytes of the body, kept until the first payload.
     pub(crate) head: Vec<u8>,
-    /// A payload that is more than a heartbeat was seen.
+    /// True once a payload other than a keep-alive was seen.
     pub(crate) seen: bool,
-    /// The terminal marker was seen.
+    /// True once the terminal marker was seen.
     pub(crate) done: bool,
-    /// Data after the marker was reported.
+    /// True once data after the marker was reported.
     pub(crate) late: bool,
-    /// The previous payload, if equal payloads are dropped.
+    /// The previous payload, if the policy drops consecutive duplicates.
     pub(crate) last: Option<Option<Vec<u8>>>,
-    /// Payloads may be matched with known templates, if they ever are.
+    /// True if template matching is enabled for this parser.
     pub(crate) caching: bool,
-    /// They may be now.
+    /// True if template matching may be used for the next payload.
     pub(crate) swift: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// The dialect was given.
+    /// Watches for another dialect if the caller specified one.
     pub(crate) watch: Option<Box<DialectWatch>>,
-    /// It is the whole answer, or the first of several lines.
+    /// A lone document that may be the whole answer or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
-    /// Documents stand on lines of their own.
+    /// True if each document is a line of its own (JSON Lines).
     pub(crate) lines: bool,
-    /// Data stood in a data line.
+    /// True if any data arrived in a `data:` line.
     pub(crate) framed: bool,
-    /// The body is one JSON array.
+    /// True if the body is one JSON array.
     pub(crate) array: bool,
 }
 
@@ -104,7 +104,8 @@ impl PayloadPipeline {
         self.read(out, arrival).map_err(place)
     }
 
-    /// A payload that fits a known template: how long it is, with its lines where they came; 0 where it has to be read.
+    /// Matches a payload against the known templates. Returns its length, including its line prefixes if the input
+    /// still has them, or 0 if it must be parsed.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -128,7 +129,7 @@ impl PayloadPipeline {
                     return Ok(0);
                 };
                 let before = lines.len() - payload.len();
-                // A frame is where its data is.
+                // The offset of a frame is the offset of its data.
                 wire.out.further(before - DATA.len());
                 (event, payload, before, Ending::BlankLine)
             }
@@ -174,13 +175,13 @@ impl PayloadPipeline {
             && event.is_some()
             && self.dialect.is_some_and(Dialect::marker_is_nameless)
         {
-            out.touch("done_marker"); // readers take it for JSON
+            out.touch("done_marker"); // clients would parse it as JSON
         }
         if self.done {
             return self.after_done(out, payload);
         }
         if arrival.stray && !self.seen && text.starts_with('<') {
-            // Not what else the read brought.
+            // Drop the later bytes of the same read: the error shows only this payload.
             let end = arrival.offset.saturating_add(arrival.data.len() as u64);
             self.head
                 .truncate(usize::try_from(end).unwrap_or(usize::MAX));
@@ -238,8 +239,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Looks for another dialect in a payload that was read. Only a stream of which nothing is understood can be in another
-    /// dialect than the given one, so the check ends with the first payload that brings content.
+    /// Checks whether the payload belongs to another dialect than the one specified. Stops with the first payload that
+    /// brings content: a stream that was partly understood is in the specified dialect.
     fn watch_dialect(&mut self, arrival: PlacedPayload<'_>, text: &str) {
         let Some(watch) = &mut self.watch else {
             return;
@@ -307,7 +308,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// What follows the whole lines of a payload: one document over several lines, or something broken.
+    /// Handles the text after the whole lines of a payload: a document that spans several lines, or a broken one.
     fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> Step {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);
@@ -335,7 +336,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// One line of several that are documents of their own.
+    /// Handles one line of a payload whose lines are documents of their own.
     fn line(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> Step {
         if self.done {
             return self.after_done(out, payload);
@@ -365,7 +366,7 @@ impl PayloadPipeline {
         out.diagnose(Code::MALFORMED_JSON, None, "")
     }
 
-    /// There is a body, but it is something else; it is told from its beginning.
+    /// Returns the fault for a body that is not an event stream. It reports the beginning of the body.
     pub(crate) fn no_event_stream(&mut self, out: &Output<'_>) -> Fault {
         let head = mem::take(&mut self.head);
         let fault = Fault::not_an_event_stream(Vec::new(), None)
@@ -380,12 +381,12 @@ impl PayloadPipeline {
     }
 }
 
-/// The cap that a payload passes, if that is what is wrong with it.
+/// Returns the limit that a payload exceeded, if that is why it could not be read.
 fn capped(out: &Output<'_>, error: ScanError) -> Option<(LimitName, u64)> {
     let limits = &out.config.limits;
     match error.problem {
         Problem::TooDeep => {
-            // It can only be lowered.
+            // The limit can only be lowered.
             let most = u64::from(MAX_DEPTH);
             let limit = limits.max_json_depth;
             let limit = limit.map_or(most, |limit| limit.min(most));

@@ -1,7 +1,7 @@
-//! What a payload is: a marker, a document, or something broken of which a part can still be used.
+//! Classifies a payload as a marker, a document, or broken data, and salvages the usable part of broken data.
 //!
-//! The rungs are tried only where the data is not JSON, and not under a strict policy. Between framing and decoding:
-//! knows lines and documents, nothing of what is in them. Linear: each byte is read a fixed number of times.
+//! Salvage is tried only if the data is not JSON and the policy is not strict. Runs between framing and decoding; it
+//! handles lines and documents and does not look at their contents. Linear: each byte is read a fixed number of times.
 
 use crate::dialect::Read;
 use crate::dialect::Reader;
@@ -9,12 +9,12 @@ use crate::json::Problem;
 use crate::json::ScanError;
 use crate::sse::decode_utf8;
 
-/// How many places are tried at which a second document may have been glued to a broken one.
+/// Maximum number of `data:` positions tried when looking for a second document glued to a broken one.
 const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
 
-#[allow(clippy::large_enum_variant)] // read and used in one place
+#[allow(clippy::large_enum_variant)] // created and consumed in one place
 #[derive(Debug)]
 pub(crate) enum Salvaged<'t> {
     Blank,
@@ -22,25 +22,25 @@ pub(crate) enum Salvaged<'t> {
     Null,
     Marker,
     Document(Read<'t>),
-    /// Lines that are documents, markers or nothing.
+    /// Lines that are documents, markers or blank.
     Lines(WholeLines<'t>),
-    /// One document, once its lines are put together.
+    /// One document, whose lines had to be joined.
     Joined(String),
-    /// Whole documents behind a broken one.
+    /// Whole documents after a broken one.
     Tail(Vec<&'t str>),
-    /// Text that never was a document.
+    /// Text that is not the beginning of a document.
     Text,
     Broken(ScanError),
 }
 
-/// The lines of a payload up to the first one that is broken.
+/// The lines of a payload before the first broken one.
 #[derive(Debug)]
 pub(crate) struct WholeLines<'t> {
-    /// What there is, in order.
+    /// The lines in order, without blank lines and comments.
     pub(crate) lines: Vec<&'t str>,
-    /// How many documents.
+    /// Number of documents among the lines.
     pub(crate) documents: usize,
-    /// Where in the text the first broken line begins; the other rungs are for it alone.
+    /// Offset of the first broken line in the text. Only the text from there on is salvaged further.
     pub(crate) rest: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ fn is_white(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
-/// Without the white space of ASCII around it.
+/// Strips ASCII white space at both ends.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(is_white)
 }
@@ -57,7 +57,7 @@ pub(crate) fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_white)
 }
 
-/// What a payload is, `text` being its trimmed text. `lenient` allows the rungs.
+/// Classifies a payload. `text` is its trimmed text; `lenient` allows salvage.
 pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: bool) -> Salvaged<'t> {
     match text {
         "" => return Salvaged::Blank,
@@ -82,7 +82,7 @@ pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: boo
         return Salvaged::Lines(lines);
     }
     if text.contains('\n') {
-        // In bytes: a character may be cut over two lines.
+        // Joins bytes, not text: a line break may split a character.
         let bytes: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\n').collect();
         let joined = trim(&decode_utf8(&bytes).0).to_owned();
         if whole(&joined, reader).is_some() {
@@ -100,8 +100,8 @@ pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: boo
     }
 }
 
-/// The lines up to the first that is not a whole document, the marker, null or a comment. Before a broken line there is a
-/// document.
+/// Returns the lines before the first one that is not a whole document, the marker, null or a comment. Returns `None`
+/// if a broken line has no document before it.
 fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     if !text.contains('\n') {
         return None;
@@ -131,7 +131,7 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     })
 }
 
-/// Whole documents behind a broken one that are of use: later lines, and what follows a `data:` inside a line.
+/// Returns the useful whole documents after a broken one: later lines, and what follows a `data:` inside a line.
 fn tails(text: &str, reader: Reader) -> Vec<&str> {
     let mut out = Vec::new();
     let mut broken = false;
@@ -150,7 +150,7 @@ fn tails(text: &str, reader: Reader) -> Vec<&str> {
     out
 }
 
-/// The document behind the last `data:` of a line behind which there is one.
+/// Returns the document after a `data:` inside a line. The last `data:` that a document follows wins.
 fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
     line.rmatch_indices("data:")
         .take(TAILS)
@@ -161,7 +161,7 @@ fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
         })
 }
 
-/// The document that a text is, if it is an object or an array.
+/// Reads the text as a document if it is a whole object or array.
 fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     if !text.starts_with(['{', '[']) {
         return None;
@@ -169,7 +169,8 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Where a position in the trimmed text of a payload is in its bytes, of which broken ones were replaced.
+/// Converts an offset in the trimmed text of a payload to an offset in its bytes. Invalid bytes are replaced in the
+/// text.
 pub fn position(data: &[u8], pos: usize) -> usize {
     let (text, replaced) = decode_utf8(data);
     let pos = text.len() - trim_start(&text).len() + pos;

@@ -1,6 +1,7 @@
-//! Holds the text of an answer while it may be a tool call, and emits what of it became one.
+//! Holds back answer text while it may still turn out to be a tool call, and emits the calls found in it.
 //!
-//! A filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` defines what it does.
+//! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
+//! behavior.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// The settings that were read last: most streams have those of the stream before.
+/// The settings that were parsed last. Consecutive streams usually share them.
 static LAST: Mutex<Option<(String, Arc<Settings>)>> = Mutex::new(None);
 
 fn settings(text: &str) -> Option<Arc<Settings>> {
@@ -50,14 +51,14 @@ fn settings(text: &str) -> Option<Arc<Settings>> {
     Some(settings)
 }
 
-/// Of a part that the wire does not have.
+/// Address of a part that has no counterpart on the wire.
 const NO_ADDRESS: WireFact<'static> = WireFact::Address {
     index: None,
     sub: None,
     item_id: None,
 };
 
-/// The stage of one stream.
+/// Text-call filter of one stream.
 #[derive(Debug)]
 pub(crate) struct TextCalls {
     settings: Arc<Settings>,
@@ -65,30 +66,30 @@ pub(crate) struct TextCalls {
     max_calls: usize,
     max_bytes: usize,
     seed: String,
-    /// Calls of the stream, in either form.
+    /// Tool calls of the stream so far, both structured calls and calls found in text.
     calls: usize,
     /// Call ids of this stream and of earlier turns.
     ids: HashSet<String>,
     choices: List<Choice>,
-    /// Pieces that come one by one before rows are worth while again.
+    /// Number of deltas to process one by one before rows are tried again.
     singles: usize,
-    /// The place of the choice whose text was read last.
+    /// Position in `choices` of the choice whose text was read last.
     last: usize,
 }
 
-/// One choice.
+/// State of one choice.
 #[derive(Debug, Default)]
 struct Choice {
     index: i32,
     scanner: Scanner,
-    /// Those of which something is held, in order.
+    /// Parts with held content, in order.
     parts: VecDeque<Part>,
-    /// The number of the part that is being read.
+    /// Number of the part that is being scanned.
     current: Option<u32>,
     count: usize,
-    /// Name and arguments of its calls that were sent as calls.
+    /// Names and arguments of this choice's structured calls.
     calls: HashSet<(String, String)>,
-    /// What became of its parts, by their numbers.
+    /// Replacements of each part, keyed by part number.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
 }
@@ -102,19 +103,19 @@ impl Numbered for Choice {
     }
 }
 
-/// A part of which something is held.
+/// A part with held content.
 #[derive(Debug)]
 struct Part {
     place: usize,
     part: u32,
     channel: Channel,
-    /// Until it was emitted.
+    /// The held start event, until it is emitted.
     opened: Option<Start>,
     pieces: VecDeque<Piece>,
-    /// All before it has left.
+    /// Offset up to which text has been released.
     released: usize,
     length: usize,
-    /// Where the first character is that is no white space, of what was held.
+    /// Offset of the first held character that is not white space.
     solid: Option<usize>,
     done: Option<Done>,
 }
@@ -126,7 +127,7 @@ struct Start {
     metadata: Option<String>,
 }
 
-/// A delta, or what is left of it.
+/// The held text of a delta, or the rest of it.
 #[derive(Debug)]
 struct Piece {
     start: usize,
@@ -145,7 +146,7 @@ struct Done {
     metadata: Option<String>,
 }
 
-/// What stands in the place of a part.
+/// Replacement of a part in a snapshot.
 #[derive(Debug)]
 enum Shown {
     Text(u32, Channel, Done),
@@ -162,7 +163,7 @@ struct Promoted {
 }
 
 impl TextCalls {
-    /// None where text calls are off.
+    /// Returns `None` if text calls are off.
     pub(crate) fn new(config: &Config) -> Option<TextCalls> {
         let settings = settings(config.text_calls.as_deref()?)?;
         let tools = config.text_call_tools.as_ref().map(|tools| {
@@ -185,7 +186,7 @@ impl TextCalls {
         })
     }
 
-    /// Some text is held.
+    /// Returns true if any text is held.
     pub(crate) fn holds(&self) -> bool {
         self.choices.iter().any(|choice| !choice.parts.is_empty())
     }
@@ -212,7 +213,7 @@ impl TextCalls {
         (choice, context)
     }
 
-    /// Nothing more comes: what is pending is cut, and all text leaves.
+    /// Ends the stream: refuses pending blocks as truncated and releases all held text.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
         let mut indexes: Vec<i32> = self.choices.iter().map(|choice| choice.index).collect();
         indexes.sort_unstable();
@@ -225,7 +226,7 @@ impl TextCalls {
         }
     }
 
-    /// Puts what became of the parts into the place of what the assembler shows.
+    /// Wraps a sink so that a snapshot shows the replacements of parts instead of the assembler's parts.
     pub(crate) fn shown<'s>(&'s self, sink: &'s mut dyn Sink) -> ShownSink<'s> {
         ShownSink {
             stage: self,
@@ -256,7 +257,7 @@ impl TextCalls {
         }
         let holds = choice.parts.iter().any(|part| part.part == delta.part);
         if !holds && free == choice.scanner.text.len() {
-            // Of what is before it nothing can be held then.
+            // If nothing of this part is held, nothing of earlier parts can be held either.
             choice.release(out, usize::MAX);
             out.emit(event);
             return;
@@ -399,12 +400,12 @@ impl TextCalls {
         });
     }
 
-    /// Whether the limits allow that many more calls.
+    /// Returns true if the limits allow that many more calls.
     fn has_room(&self, out: &Output<'_>, calls: usize) -> bool {
         self.calls + calls <= self.max_calls && out.has_room(2 * calls)
     }
 
-    /// The pending blocks of a choice become calls.
+    /// Turns the pending blocks of a choice into calls.
     fn promote(&mut self, out: &mut Output<'_>, index: i32) {
         let (choice, _) = self.at(index);
         let blocks = mem::take(&mut choice.scanner.pending);
@@ -432,7 +433,8 @@ impl TextCalls {
         self.at(index).0.calls = structured;
     }
 
-    /// Text of a part as a part of its own: from the block before it, if there is one, up to the block after it.
+    /// Emits the text of a part between two blocks as a part of its own. `between` holds the end of the block before
+    /// the text and the start of the block after it, if any.
     fn segment(
         &mut self,
         out: &mut Output<'_>,
@@ -446,7 +448,7 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // A part without a block stands behind one of another part.
+        // A part without a block of its own follows a block of another part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
             (true, None) if was_shown => text,
@@ -502,7 +504,7 @@ impl TextCalls {
         Some(Shown::Text(number, part.channel, done))
     }
 
-    /// Without the white space and the ends of turn that follow a block.
+    /// Strips the white space and end-of-turn literals that follow a block.
     fn without_ends<'t>(&self, text: &'t str) -> &'t str {
         let mut text = text.trim_start_matches(is_blank);
         let ends = &self.settings.end_of_turn;
@@ -573,7 +575,7 @@ impl TextCalls {
         promoted
     }
 
-    /// An id like those of calls that got none, and unlike all others.
+    /// Mints a unique call id in the form used for calls without an id.
     fn mint(&mut self, part: u32) -> String {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();
@@ -586,7 +588,7 @@ impl TextCalls {
     }
 }
 
-/// Reports what was found in a text. What a policy raises is kept until it is asked for.
+/// Reports a diagnostic about a block. A fault that the policy raises is stored until the caller collects it.
 fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, why: &str) {
     let [start, end] = span.characters;
     let gap = if why.is_empty() { "" } else { " " };
@@ -597,7 +599,7 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 }
 
 impl Choice {
-    /// The part whose text comes next.
+    /// Switches to the part that the next text belongs to.
     fn turn_to(&mut self, part: u32, context: &Context<'_>) {
         if self.current != Some(part) {
             self.scanner.advance(context, true);
@@ -607,7 +609,7 @@ impl Choice {
         }
     }
 
-    /// Nothing is held, and this text changes nothing about that.
+    /// Returns true if nothing is held and this text would not cause anything to be held.
     #[inline]
     fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
         self.parts.is_empty() && self.scanner.is_plain(text, extent, settings)
@@ -619,14 +621,15 @@ impl Choice {
         }
     }
 
-    /// Reports what was refused since the last time.
+    /// Reports the blocks that were refused since the last call.
     fn tell(&mut self, out: &mut Output<'_>) {
         for (span, part, why) in mem::take(&mut self.scanner.refused) {
             diagnose(out, Code::TEXT_CALL_REFUSED, &span, Some(part), why.name());
         }
     }
 
-    /// Lets go what is free: of the part at hand the text up to there, of those before it all.
+    /// Releases the text that no longer needs to be held: up to `free` in the current part, everything in earlier
+    /// parts.
     fn release(&mut self, out: &mut Output<'_>, free: usize) {
         let index = self.index;
         let pending = self.scanner.pending.first();
@@ -664,7 +667,7 @@ impl Choice {
 }
 
 impl Part {
-    /// Emits its beginning, if that was held.
+    /// Emits the held start event, if any.
     fn start(&mut self, out: &mut Output<'_>, choice: i32, part: u32) {
         let Some(opened) = self.opened.take() else {
             return;
@@ -700,7 +703,7 @@ impl Part {
         self.solid.is_none_or(|solid| solid >= end)
     }
 
-    /// Emits what is held of a range, each piece by itself, and drops what is before it.
+    /// Emits the held pieces within a range, each as its own delta, and drops the pieces before it.
     fn give(
         &mut self,
         out: &mut Output<'_>,
@@ -790,7 +793,7 @@ impl Promoted {
 }
 
 impl TextCalls {
-    /// More of the text that was read last, in which nothing begins: it is free.
+    /// Accepts a delta for the text that was read last if no block can begin in it. Such a delta needs no holding.
     #[inline]
     fn takes_plain(&mut self, delta: &Delta<'_>) -> bool {
         let choice = self.choices.get_mut(self.last);
@@ -952,10 +955,10 @@ impl EventFilter for TextCalls {
     }
 }
 
-/// How many pieces go one by one after a row that could not pass.
+/// Number of deltas processed one by one after a row could not pass.
 const SINGLES: usize = 16;
 
-/// The snapshot of an answer with what became of its texts: what was added comes after all parts of the assembler.
+/// Shows the snapshot of an answer with its replaced parts. Added parts follow all parts of the assembler.
 pub(crate) struct ShownSink<'s> {
     stage: &'s TextCalls,
     sink: &'s mut dyn Sink,

@@ -1,4 +1,4 @@
-//! Payloads that tell no dialect yet, with their places. Which payload tells which dialect is `dialect::detect`'s business.
+//! Holds payloads until the dialect is detected. `dialect::detect` decides which payload identifies which dialect.
 
 use crate::dialect::Dialect;
 use crate::dialect::detect;
@@ -13,11 +13,11 @@ use crate::model::spec::Code;
 use crate::pipeline::salvage::trim;
 use crate::sse::decode_utf8;
 
-/// Payloads that tell no dialect, before it is given up.
+/// Maximum number of inconclusive payloads before detection fails.
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// A payload that waits, with its place.
+/// A held payload with its place.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPayload {
     event: Vec<u8>,
@@ -38,7 +38,7 @@ impl HeldPayload {
         }
     }
 
-    /// Of one that was read: its place, and as much of it as a fault shows.
+    /// Keeps the place of a payload that was already processed, and as much of its data as a fault shows.
     pub(crate) fn shown(arrival: PlacedPayload<'_>) -> HeldPayload {
         let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
         HeldPayload::of(PlacedPayload { data, ..arrival })
@@ -55,11 +55,11 @@ impl HeldPayload {
     }
 }
 
-/// The payloads so far, as long as none of them told the dialect.
+/// The payloads so far, while none of them identified the dialect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndetectedPayloads {
     pub(crate) held: Vec<HeldPayload>,
-    /// What was there instead of a dialect.
+    /// Names of the members found instead, for the error message.
     names: Vec<String>,
     size: usize,
 }
@@ -71,7 +71,7 @@ impl UndetectedPayloads {
         self.held.is_empty()
     }
 
-    /// The dialect that a payload tells, behind those before it.
+    /// Returns the dialect that a payload identifies, given the held payloads before it.
     pub(crate) fn tells(&self, document: &Document<'_>, event: Option<&str>) -> Option<Dialect> {
         let texts: Vec<_> = self
             .held
@@ -88,7 +88,7 @@ impl UndetectedPayloads {
         detect(document, event, &before.collect::<Vec<_>>())
     }
 
-    /// Keeps a payload that tells none; false where there were too many.
+    /// Holds an inconclusive payload. Returns false if too many are held.
     pub(crate) fn hold(&mut self, arrival: PlacedPayload<'_>, document: &Document<'_>) -> bool {
         let size = self.size + arrival.data.len();
         if self.held.len() == MAX_HELD || size > MAX_HELD_BYTES {
@@ -113,12 +113,12 @@ impl UndetectedPayloads {
     }
 }
 
-/// What the first payloads tell where a dialect was given, in case nothing of them is understood.
+/// Detects the dialect although the caller specified one, for the error message if no payload is understood.
 #[derive(Debug)]
 pub(crate) struct DialectWatch {
     given: Dialect,
     waiting: Option<Box<UndetectedPayloads>>,
-    /// Another dialect than the given one, and what is raised if nothing was understood.
+    /// The detected dialect if it differs from the specified one, and the fault to raise if no payload was understood.
     pub(crate) found: Option<(Dialect, Fault)>,
 }
 
@@ -131,12 +131,12 @@ impl DialectWatch {
         }
     }
 
-    /// The stream has the given dialect: there is nothing more to see.
+    /// Returns true if the stream was detected as the specified dialect, or detection gave up.
     pub(crate) fn is_content(&self) -> bool {
         self.waiting.is_none() && self.found.is_none()
     }
 
-    /// One payload; the first that tells a dialect counts. The name of an event tells none.
+    /// Examines one payload; the first conclusive one decides. Event names are not used.
     pub(crate) fn look(&mut self, arrival: PlacedPayload<'_>, text: &str) {
         let Some(waiting) = &mut self.waiting else {
             return;

@@ -1,4 +1,5 @@
-//! The converter against `tests/vectors/convert`: as given, in one read, byte by byte, and cut in two at every place.
+//! Runs the converter on `tests/vectors/convert`: in the given chunks, in one read, byte by byte, and cut in two at
+//! every position.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use streamweld_core::Dialect;
 use streamweld_core::WriteOptions;
 use streamweld_core::model::delta::InputEnd;
 
-/// Targets that can be written.
+/// Targets that the converter can write.
 const TARGETS: [&str; 6] = [
     "anthropic",
     "chat",
@@ -102,7 +103,7 @@ struct Run {
     error: Option<&'static str>,
 }
 
-/// A body with the file's resource put in.
+/// Returns a body with the file's resource inserted.
 fn filled(body: &Json, resource: &Json) -> Json {
     match body {
         Json::Object(members) => {
@@ -148,7 +149,7 @@ fn expected(test: &Json, resource: &Json) -> String {
     out
 }
 
-/// What of a vector does not come out as it says.
+/// Returns the expectations of a vector that do not hold.
 fn failures(test: &Json, resource: &Json) -> Vec<String> {
     let mut failures = Vec::new();
     let mut check = |holds: bool, what: String| {

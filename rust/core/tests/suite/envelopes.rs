@@ -1,9 +1,10 @@
-//! The template cache changes nothing: every stream gives the same events with it and without it, however it is cut.
+//! Checks that the template cache changes nothing: every stream produces the same events with and without it, however
+//! it is cut.
 //!
-//! Streams: all Chat vectors, and a deterministic mass of streams that repeat one shape with different strings, since
-//! that is where the cache acts; some of their chunks are then damaged.
+//! Streams: all Chat vectors, and many deterministic streams that repeat one shape with different strings, because the
+//! cache acts on those. Some of their chunks are then damaged.
 
-// A test may panic; the lints know it only of functions that are marked as tests.
+// Clippy allows panics only in functions marked as tests, not in their helpers.
 
 use crate::retold;
 
@@ -71,7 +72,7 @@ fn vectors() {
             else {
                 continue;
             };
-            // Twice the stream, so that what was learned is used.
+            // Repeat the stream so that the learned templates are used.
             let body = pieces.concat();
             let twice = body.replace("data: [DONE]\n\n", "").repeat(2) + "data: [DONE]\n\n";
             for config in configs() {
@@ -112,7 +113,7 @@ const NUMBERS: &[&str] = &[
     "9999999999",
     "99999999999999999999",
 ];
-/// `S` is any string, the same `T` the same string within a chunk, `N` any number.
+/// `S` is any string, `T` a string that is the same everywhere in a chunk, `N` any number.
 const SHAPES: &[&str] = &[
     r#"{"id":"x","choices":[{"index":0,"delta":{"content":"S"},"finish_reason":null}],"obfuscation":"S"}"#,
     r#"{"choices":[{"index":0,"delta":{"content":"S"}}],"usage":{"prompt_tokens":N,"completion_tokens":N,"d":{"n":N}}}"#,

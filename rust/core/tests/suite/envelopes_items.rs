@@ -1,10 +1,11 @@
-//! The templates of Responses and Messages streams change nothing: every stream gives the same events with them and without
-//! them, however it is cut.
+//! Checks that the templates of Responses and Messages streams change nothing: every stream produces the same events
+//! with and without them, however it is cut.
 //!
-//! Streams: all vectors, each delta three times, and a deterministic mass of streams that repeat a few shapes with different
-//! strings and numbers, under other names and with damage, between events that change what a delta means.
+//! Streams: all vectors with each delta repeated three times, and many deterministic streams that repeat a few shapes
+//! with different strings and numbers, with other event names and with damage, between events that change the meaning
+//! of a delta.
 
-// A test may panic; the lints know it only of functions that are marked as tests.
+// Clippy allows panics only in functions marked as tests, not in their helpers.
 
 use crate::retold;
 
@@ -115,7 +116,7 @@ const NUMBERS: &[&str] = &[
     "null",
     "\"1\"",
 ];
-/// `S` is any string, `N` any number, `Q` the number of the event, `B` blanks.
+/// `S` is any string, `N` any number, `Q` the sequence number of the event, `B` spaces.
 const MESSAGES: &[&str] = &[
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"S"}B}"#,
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"S"}B}"#,
@@ -204,7 +205,7 @@ fn shapes_that_repeat() {
         } else {
             (Dialect::Responses, RESPONSES)
         };
-        // One shape, or two that take turns, now and then another; or the replay of an event.
+        // One shape or two alternating shapes, occasionally another one, or a replayed event.
         let usual = [rng.pick(shapes), rng.pick(shapes)];
         let (mut body, mut number, mut last) = (Vec::new(), 0, Vec::new());
         for _ in 0..2 + rng.below(24) {
@@ -222,7 +223,7 @@ fn shapes_that_repeat() {
     }
 }
 
-/// Deltas, any other event, and the same deltas again, as often as it takes to know them.
+/// Sends deltas, any other event, and the same deltas again, often enough for templates to be learned.
 #[test]
 fn whatever_comes_between() {
     let mut rng = Rng(0x9E37_79B9_7F4A_7C15);

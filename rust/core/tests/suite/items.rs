@@ -1,4 +1,4 @@
-//! The half of the assembler that knows items: what its wire deltas come to, one line an event.
+//! Tests of the assembler for items: the events that its wire deltas produce, one per line.
 
 use streamweld_core::Config;
 use streamweld_core::assemble::Assembler;
@@ -61,7 +61,7 @@ impl Sink for Lines {
     }
 }
 
-/// What the steps say, and how they end.
+/// Returns the events of the steps and their outcome.
 fn run(steps: impl FnOnce(&mut Assembler, &mut Output<'_>) -> Result<(), Fault>) -> Vec<String> {
     let config = Config {
         policy: Policy::new(Base::Salvage),

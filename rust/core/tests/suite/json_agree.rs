@@ -1,4 +1,4 @@
-//! Automaton, scanner and serde_json say the same of the same text, however it is cut or walked.
+//! Checks that automaton, scanner and serde_json agree on the same text, however it is cut or walked.
 
 use crate::random;
 
@@ -64,7 +64,7 @@ const PIECES: &[&str] = &[
     "\u{feff}",
 ];
 
-/// Pieces without a plan, or a valid text with some bytes changed.
+/// Returns random pieces, or a valid text with some bytes changed.
 fn text(random: &mut Random) -> String {
     if random.below(2) == 0 {
         return (0..random.below(12))
@@ -149,7 +149,7 @@ fn string(random: &mut Random, out: &mut String) {
     out.push('"');
 }
 
-/// The verdict piece by piece, cut at random.
+/// Returns the automaton's verdict for the text, cut at random.
 fn in_pieces(text: &str, random: &mut Random) -> Status {
     let mut automaton = Automaton::new();
     let mut rest = text.as_bytes();
@@ -161,7 +161,7 @@ fn in_pieces(text: &str, random: &mut Random) -> Status {
     automaton.finish()
 }
 
-/// Walks the whole text, each value in one of the ways there are.
+/// Walks the whole text, and reads each value in one of the possible ways.
 fn walk(scanner: &mut Scanner<'_>, random: &mut Random) -> Scan<()> {
     match (scanner.kind()?, random.below(3)) {
         (_, 0) => drop(scanner.skip()?),
@@ -198,7 +198,7 @@ fn scanned(text: &str, mut random: Option<&mut Random>) -> (Scan<()>, bool) {
     )
 }
 
-/// What the scanner should say, from the automaton's verdict.
+/// Converts the automaton's verdict to the scanner's expected result.
 fn as_scan(verdict: Status, length: usize) -> Scan<()> {
     match verdict {
         Status::Complete => Ok(()),
@@ -239,7 +239,7 @@ fn all_say_the_same() {
             valid += 1;
             assert_eq!(wide, automaton.wide_integer(), "round {round}: {text:?}");
         }
-        // Only serde_json refuses surrogates without their pair, and numbers beyond floats that have no point.
+        // Only serde_json rejects unpaired surrogates, and integers beyond the range of floats.
         match serde_json::from_str::<Json>(&text) {
             Ok(_) => assert_eq!(verdict, Status::Complete, "round {round}: {text:?}"),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Automaton and scanner against `tests/vectors/json`: whole, byte by byte, at every cut.
+//! Runs automaton and scanner on `tests/vectors/json`: whole, byte by byte, and at every cut.
 
 use crate::vectors;
 
@@ -77,7 +77,7 @@ fn every_vector_in_every_cut() {
             let (head, tail) = bytes.split_at(cut);
             check(&test, [head, tail], "cut");
         }
-        // The scanner has no say of its own on what JSON is.
+        // The scanner must accept the same texts as the automaton.
         if let Ok(text) = std::str::from_utf8(&bytes) {
             let mut scanner = Scanner::new(text, None);
             let result = scanner.skip().and_then(|_| scanner.finish());

@@ -1,5 +1,5 @@
-//! The repairer against `tests/vectors/repair`: in one read, as given, byte by byte, and cut in two; and what was repaired
-//! needs no repair.
+//! Runs the repairer on `tests/vectors/repair`: in one read, in the given chunks, byte by byte, and cut in two. Also
+//! checks that repaired output needs no repair.
 
 use std::sync::Arc;
 
@@ -78,7 +78,8 @@ impl Setting {
     }
 }
 
-/// The stream as it was sent, or blocks of it by number, those with another name, and frames that are written anew.
+/// Returns the expected output: the stream as sent, or a list of original blocks by number, renamed blocks and
+/// rewritten frames.
 fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
     let mut out = Vec::new();
     let Some(parts) = test["expect"]["out"].as_array() else {

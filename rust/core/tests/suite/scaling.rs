@@ -1,8 +1,8 @@
-//! Work is linear in the input, whatever a stream has many of: every thing of `tests/support/load/scaling.txt` in every order, read,
-//! repaired, and written in every dialect, with limits and without.
+//! Checks that the work is linear in the size of the input: each kind of thing in `tests/support/load/scaling.txt` is
+//! sent many times, in every order, and parsed, repaired, and converted to every dialect, with and without limits.
 //!
-//! `cargo test scaling -- --ignored --nocapture` measures; `STREAMWELD_FULL=1` runs every target, with the default limits too; `SCALING_SIZE=16000` larger streams, `SCALING_ONLY=responses`
-//! some of them.
+//! `cargo test scaling -- --ignored --nocapture` measures. `STREAMWELD_FULL=1` runs every target, also with the default
+//! limits; `SCALING_SIZE=16000` uses larger streams; `SCALING_ONLY=responses` selects some of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,11 +21,11 @@ use streamweld_core::model::event::Event;
 use streamweld_core::model::event::Sink;
 use streamweld_core::model::limits::Limits;
 
-/// How many there are; then four times as many.
+/// Number of things in the smaller stream. The larger one has four times as many.
 const SIZE: usize = 1000;
-/// Four times as many take at most so many times as long: 2.3 for twice as many, and room for a busy machine.
+/// Maximum ratio of the two times: 2.3 per doubling, with a margin for a busy machine.
 const MOST: f64 = 2.3 * 2.3 * 1.25;
-/// What takes less than this is not compared.
+/// Shorter runs are not compared.
 const NOISE: Duration = Duration::from_millis(8);
 const READ: usize = 1 << 14;
 
@@ -38,7 +38,7 @@ const DIALECTS: [&str; 6] = [
     "ai-sdk-ui",
 ];
 
-/// What is done with a stream.
+/// The operation to run on a stream.
 #[derive(Clone, Copy, Debug)]
 enum Job {
     Read,
@@ -54,14 +54,14 @@ impl Sink for Count {
     }
 }
 
-/// A stream of as many of one thing as are asked for.
+/// A stream with a given number of things of one kind.
 struct Stream {
     dialect: String,
     name: String,
     body: Box<dyn Fn(usize) -> Vec<u8>>,
 }
 
-/// One thing that can be many, as the table has it.
+/// One row of the table: a kind of thing that can occur many times.
 #[derive(Clone, Default)]
 struct Row {
     is_list: bool,
@@ -70,7 +70,7 @@ struct Row {
 }
 
 impl Row {
-    /// What the lines of a kind come to.
+    /// Returns the lines of one kind, joined.
     fn text(&self, kind: &str) -> Option<String> {
         let mut lines = self.lines.iter().filter(|(known, _)| known == kind);
         let first = lines.next()?;
@@ -83,7 +83,7 @@ impl Row {
     }
 }
 
-/// The bytes of an event.
+/// Returns the bytes of an event.
 fn wire(line: &str, is_list: bool) -> String {
     match line.split_once('{') {
         _ if is_list || line.is_empty() => line.replace("\\n", "\n"),
@@ -137,8 +137,8 @@ fn streams() -> Vec<Stream> {
     out
 }
 
-/// Which of its events each thing sends, by passes over all of them; `C` closes the last one first.
-/// What the table has under `then` comes behind all of that.
+/// The orders in which the opening, fragment and closing events of the things are sent, one pass per string; `C` closes
+/// the last one first. The lines under `then` in the table follow after all passes.
 const ORDERS: [(&str, &[&str]); 7] = [
     ("one by one", &["ofc"]),
     ("side by side", &["o", "f", "c"]),
@@ -257,7 +257,7 @@ fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration
     started.elapsed()
 }
 
-/// How many times as long four times as many take; the best of several tries.
+/// Returns the ratio of the times for four times as many things. Takes the best of several tries.
 fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, Duration) {
     let four = (stream.body)(4 * size);
     let mut long = run(stream, job, config, &four);
@@ -276,7 +276,7 @@ fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, 
     (long.as_secs_f64() / short.as_secs_f64(), long)
 }
 
-/// Every target takes its turn; all of them, where all is to be run.
+/// Returns the jobs for a dialect: one target at a time in turn, or all targets.
 fn jobs(dialect: &str, number: usize, all: bool) -> Vec<Job> {
     let others = DIALECTS.into_iter().filter(|other| *other != dialect);
     let targets: Vec<Job> = others.map(Job::Write).collect();

@@ -1,4 +1,4 @@
-//! The framer against a plain model of it: payloads, places, caps, leftovers.
+//! Checks the framer against a simple model of it: payloads, offsets, limits, unfinished input.
 
 use crate::model;
 use crate::random;
@@ -199,7 +199,7 @@ fn frame(text: &str) -> (String, bool) {
 
 #[test]
 fn stray_payloads() {
-    // An empty data line, and the payload without its prefix: one payload.
+    // An empty data line and a payload without its prefix are one payload.
     assert_eq!(
         strays("data:\n {\"a\":1}\n\ndata: x\n\n"),
         [stray(" {\"a\":1}"), frame("x")]
@@ -210,17 +210,17 @@ fn stray_payloads() {
     );
     assert_eq!(strays("{}\ndata:\n\ndata:\n\n"), [stray("{}"), frame("")]);
     assert_eq!(strays("data\ndata\n{}\n\n"), [frame("\n"), stray("{}")]);
-    // After data that is not empty.
+    // A stray payload after nonempty data is separate.
     assert_eq!(strays("{\ndata: x\n}\n\n"), [frame("x"), stray("{\n}")]);
     assert_eq!(strays("data: x\n[1]\n\n"), [frame("x"), stray("[1]")]);
-    // One-line documents do not wait.
+    // One-line documents are emitted at once.
     assert_eq!(
         strays("{\"a\":1}\n{\"b\":2}\n[DONE]\n"),
         [stray("{\"a\":1}"), stray("{\"b\":2}"), stray("[DONE]")]
     );
     assert_eq!(strays("data: x\n\n[DONE]\n"), [frame("x"), stray("[DONE]")]);
     assert_eq!(strays("{\"b\":2} \n"), []);
-    // Lines of a longer one do, to the blank line; comments and fields are none of it.
+    // Lines of a longer document are emitted at the blank line, without comments and fields.
     assert_eq!(
         strays("{\n \"a\": 1\n: c\nretry: 5\n}\n\n"),
         [stray("{\n \"a\": 1\n}")]
@@ -289,7 +289,7 @@ fn caps_to_the_byte() {
     ));
     assert_eq!(outcome("id: 12345678901".to_owned()), field_fault);
     assert_eq!(outcome("event: 12345678901\n".to_owned()), field_fault);
-    // What is not kept does not count.
+    // Discarded lines do not count towards the limit.
     for body in [":", "unknown: ", "retry: ", "datax: "] {
         assert!(matches!(
             outcome(body.to_owned() + &"9".repeat(1000)),

@@ -1,4 +1,4 @@
-//! The column that holds the bodies, in any of the Arrow types that engines use for bytes or text.
+//! The body column, in any Arrow type that engines use for bytes or text.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, LargeBinaryArray};
@@ -6,7 +6,7 @@ use arrow_array::{LargeStringArray, StringArray, StringViewArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-/// One body per row; `None` for null.
+/// A column of bodies, one per row. `get` returns `None` for null.
 pub(crate) enum Body<'a> {
     Binary(&'a BinaryArray),
     LargeBinary(&'a LargeBinaryArray),
@@ -25,7 +25,7 @@ pub(crate) enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// `None` if the type does not hold bytes or text.
+    /// Returns `None` if the type does not hold bytes or text.
     pub(crate) fn of(array: &'a dyn Array) -> Option<Body<'a>> {
         Some(match array.data_type() {
             DataType::Binary => Body::Binary(array.as_binary()),
@@ -48,7 +48,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Whether `of` accepts a column of the type.
+    /// Returns true if `of` accepts a column of this type.
     pub(crate) fn accepts(kind: &DataType) -> bool {
         match kind {
             DataType::Dictionary(_, values) => {
@@ -98,7 +98,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Bytes of the body in that row.
+    /// Returns the number of bytes of a row's body.
     pub(crate) fn size(&self, row: usize) -> usize {
         self.get(row).map_or(0, <[u8]>::len)
     }

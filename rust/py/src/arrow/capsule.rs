@@ -19,7 +19,7 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// What a caller passed: one array, or a stream of arrays.
+/// The caller's input: one array, or a stream of arrays.
 pub(crate) enum Input {
     Array(Field, ArrayRef),
     Stream(Stream),
@@ -43,7 +43,7 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
             .pointer_checked(Some(SCHEMA))?
             .cast::<FFI_ArrowSchema>();
         let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-        // SAFETY: the names of the capsules were checked; the schema lives as long as its capsule, which is held here.
+        // SAFETY: the capsule names were checked; the schema lives as long as its capsule, which is held here.
         let field = Field::try_from(unsafe { schema.as_ref() });
         let field = field.map_err(|error| broken(py, &error.to_string()))?;
         // SAFETY: as above; the array is moved out of its capsule, which is left released.
@@ -55,7 +55,7 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
         let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let capsule = capsule.cast_into::<PyCapsule>()?;
         let stream = capsule.pointer_checked(Some(STREAM))?.cast::<RawStream>();
-        // SAFETY: the name of the capsule was checked; the stream is moved out of it and left released.
+        // SAFETY: the capsule name was checked; the stream is moved out of the capsule and left released.
         let raw = unsafe { ptr::replace(stream.as_ptr(), RawStream::RELEASED) };
         return Stream::open(raw)
             .map(Input::Stream)
@@ -76,14 +76,14 @@ fn take(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, String> {
     if array.is_released() {
         return Err("the array was consumed before".to_owned());
     }
-    // SAFETY: the producer vouches for the array and its schema; that is the contract of the C data interface.
+    // SAFETY: the contract of the C data interface obliges the producer to pass an array that fits its schema.
     let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) };
     let mut data = data.map_err(|error| error.to_string())?;
     data.align_buffers();
     Ok(make_array(data))
 }
 
-/// `struct ArrowArrayStream` as a consumer sees it. The one of arrow-array reads streams of record batches only.
+/// `struct ArrowArrayStream` as seen by a consumer. The type in arrow-array reads only streams of record batches.
 #[repr(C)]
 struct RawStream {
     get_schema: Option<unsafe extern "C" fn(*mut RawStream, *mut FFI_ArrowSchema) -> c_int>,
@@ -102,7 +102,7 @@ impl RawStream {
         private_data: ptr::null_mut(),
     };
 
-    /// What the producer reports about the call that just failed.
+    /// Returns the producer's message about the call that just failed.
     fn error(&mut self, code: c_int) -> String {
         // SAFETY: the callback belongs to this stream; its text lives until the next call.
         let text = self.get_last_error.map(|last| unsafe { last(self) });
@@ -131,7 +131,7 @@ pub(crate) struct Stream {
     pub(crate) field: Field,
 }
 
-// SAFETY: the C stream interface lets a stream move between threads, as long as its calls do not overlap.
+// SAFETY: the C stream interface allows moving a stream between threads, as long as its calls do not overlap.
 unsafe impl Send for Stream {}
 
 impl Stream {
@@ -140,7 +140,7 @@ impl Stream {
             return Err("the stream was consumed before".to_owned());
         };
         let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: the callback belongs to this stream and fills the schema that it is given.
+        // SAFETY: the callback belongs to this stream and initializes the schema passed to it.
         let code = unsafe { get_schema(&mut raw, &mut schema) };
         if code != 0 {
             return Err(raw.error(code));
@@ -149,13 +149,13 @@ impl Stream {
         Ok(Stream { raw, field })
     }
 
-    /// The next array; `None` at the end.
+    /// Returns the next array, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<ArrayRef>, String> {
         let Some(get_next) = self.raw.get_next else {
             return Ok(None);
         };
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: the callback belongs to this stream and fills the array that it is given.
+        // SAFETY: the callback belongs to this stream and initializes the array passed to it.
         let code = unsafe { get_next(&mut self.raw, &mut array) };
         if code != 0 {
             return Err(self.raw.error(code));

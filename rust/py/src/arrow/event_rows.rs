@@ -15,7 +15,7 @@ use crate::errors::guarded;
 
 macro_rules! cells {
     (text: $($text:ident)+; int: $($int:ident)+; long: $($long:ident)+; flag: $($flag:ident)+;) => {
-        /// The fields of one event; what an event does not have is null.
+        /// The fields of one event. Fields that an event does not have are null.
         #[derive(Default)]
         struct Cells<'a> {
             $($text: Option<&'a str>,)+
@@ -27,7 +27,7 @@ macro_rules! cells {
             raw: Option<&'a [u8]>,
         }
 
-        /// The builders of the columns. That of `message` is filled after the batch, from `EventRows::messages`.
+        /// The column builders. The column `message` is filled after the batch, from `EventRows::messages`.
         struct Columns {
             $($text: StringBuilder,)+
             $($int: Int32Builder,)+
@@ -85,31 +85,31 @@ cells! {
     flag: provider_executed custom is_error;
 }
 
-/// What stands in the column `message`.
+/// A value of the column `message`.
 pub(crate) enum Message {
-    /// The gateway's own words.
+    /// The message that the gateway sent.
     Sent(String),
-    /// Why the row failed.
+    /// The reason why the row failed.
     Fault(Fault),
 }
 
-/// The columns of the events of some rows.
+/// Column builders for the events of some rows.
 pub(crate) struct EventRows<'a> {
     dialect: Option<Dialect>,
     config: &'a Arc<Config>,
     columns: Columns,
-    /// The number of the next row of the input.
+    /// Number of the next input row.
     row: i64,
     position: i32,
-    /// How many events each row of the input has.
+    /// Number of events of each input row.
     pub(crate) counts: Vec<usize>,
     total: usize,
-    /// The messages, by their place among the events.
+    /// The messages, with the index of their event.
     pub(crate) messages: Vec<(usize, Message)>,
 }
 
 impl<'a> EventRows<'a> {
-    /// `row` is the number of the first row.
+    /// Creates builders. `row` is the number of the first input row.
     pub(crate) fn new(
         dialect: Option<Dialect>,
         config: &'a Arc<Config>,
@@ -127,7 +127,7 @@ impl<'a> EventRows<'a> {
         }
     }
 
-    /// Appends the events of one row; none for null.
+    /// Appends the events of one row, or none for null.
     pub(crate) fn read(&mut self, body: Option<&[u8]>) {
         let before = self.total;
         self.position = 0;
@@ -150,7 +150,7 @@ impl<'a> EventRows<'a> {
         self.row += 1;
     }
 
-    /// A row that failed ends with an event of type `error`, which iterators raise instead.
+    /// Ends a failed row with an event of type `error`. Iterators raise an exception instead.
     fn fail(&mut self, fault: Fault) {
         let cells = Cells {
             r#type: Some("error"),
@@ -172,7 +172,7 @@ impl<'a> EventRows<'a> {
         self.total += 1;
     }
 
-    /// The arrays in the order of the schema; `None` for `message`.
+    /// Returns the arrays in schema order, with `None` for `message`.
     pub(crate) fn finish(self) -> Result<Vec<Option<ArrayRef>>, ArrowError> {
         let mut built = self.columns.finish()?;
         let fields = event_fields();
@@ -207,7 +207,7 @@ fn mark<'a>(kind: &'static str, mark: &Mark<'a>) -> Cells<'a> {
     }
 }
 
-/// The columns of an event, without `message`.
+/// Returns the columns of an event, without `message`.
 fn cells<'a>(event: &Event<'a>) -> Cells<'a> {
     match *event {
         Event::ResponseStarted {

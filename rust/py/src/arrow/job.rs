@@ -1,4 +1,4 @@
-//! One call of `parse` or `events`: what is read of which column, and how a batch is split over threads.
+//! One call of `parse` or `events`: selects columns, and splits batches over threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -22,13 +22,13 @@ use super::schema::{Column, error_fields, event_fields, versioned};
 use super::{Config, Dialect, Fault};
 use crate::errors;
 
-/// Bytes of bodies in one batch of the output: a text may be three times as long as its body (U+FFFD for each byte that is
-/// not UTF-8), an event list has every text twice, and offsets have 31 bits.
+/// Maximum number of body bytes per output batch. A text may be three times as long as its body (U+FFFD for each
+/// invalid byte), an event list holds every text twice, and offsets have 31 bits.
 const MAX_BATCH: usize = 256 << 20;
-/// Pieces of a batch for each thread, so that a piece of long bodies holds up no other thread.
+/// Number of pieces per thread, so that a piece with long bodies does not delay the other threads.
 const PIECES: usize = 8;
 
-/// What is made of each body.
+/// Kind of output rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Output {
     Responses(Vec<Column>),
@@ -46,14 +46,14 @@ pub(crate) struct Job {
     pub(crate) threads: NonZeroUsize,
 }
 
-/// A job for inputs of one type.
+/// A job that was checked against the type of its input.
 #[derive(Debug)]
 pub(crate) struct Plan {
     job: Job,
-    /// The places of the columns; `None` if the input is the column of bodies itself.
+    /// Positions of the columns; `None` if the input is the body column itself.
     places: Option<Places>,
     pub(crate) schema: SchemaRef,
-    /// Rows that were read.
+    /// Number of rows read so far.
     rows: i64,
 }
 
@@ -63,7 +63,7 @@ struct Places {
     keep: Vec<usize>,
 }
 
-/// The columns of a run of rows, and what is added to them while the interpreter lock is held.
+/// Columns of a run of rows, and the values that are added later while the thread is attached to the interpreter.
 struct Piece {
     columns: Vec<Option<ArrayRef>>,
     late: Late,
@@ -165,14 +165,14 @@ impl Output {
     }
 }
 
-/// The columns of an input: its body, and those that are kept.
+/// The columns of an input: the bodies, and the columns to keep.
 struct Columns {
     body: ArrayRef,
     keep: Vec<ArrayRef>,
 }
 
 impl Plan {
-    /// The batches of one array of the input; several only if it holds more than `MAX_BATCH`.
+    /// Returns the output batches for one input array: one, or several if its bodies exceed `MAX_BATCH`.
     pub(crate) fn read(&mut self, py: Python<'_>, input: &ArrayRef) -> PyResult<Vec<RecordBatch>> {
         let columns = self.columns(input).map_err(|error| broken(py, &error))?;
         let Some(body) = Body::of(columns.body.as_ref()) else {
@@ -216,7 +216,7 @@ impl Plan {
         })
     }
 
-    /// Reads rows without the interpreter.
+    /// Reads a range of rows without the interpreter.
     fn read_range(
         &self,
         body: &Body<'_>,
@@ -246,7 +246,7 @@ impl Plan {
         };
         thread::scope(|scope| {
             for _ in 1..threads {
-                // Without a further thread the others do its work.
+                // If no further thread can be started, the existing ones do its work.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -292,7 +292,7 @@ impl Plan {
         }
     }
 
-    /// The batch of a range: the kept columns, the columns that were read, and the sentences of what failed.
+    /// Builds the batch of a range from the kept columns, the columns read, and the messages of failed rows.
     fn finish(
         &self,
         py: Python<'_>,
@@ -332,7 +332,7 @@ fn broken(py: Python<'_>, error: &ArrowError) -> PyErr {
     errors::usage(py, &format!("the Arrow data cannot be read: {error}"))
 }
 
-/// Runs of rows whose bodies take up to so many bytes together; a longer body is alone.
+/// Splits rows into runs whose bodies take at most `bytes` together. A longer body is a run of its own.
 fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>> {
     let (mut start, mut held, mut ranges) = (rows.start, 0_usize, Vec::new());
     for row in rows.clone() {
@@ -347,7 +347,7 @@ fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>>
     ranges
 }
 
-/// A column, null in the rows in which its struct is.
+/// Returns a column with nulls where its struct is null.
 fn under(column: &ArrayRef, rows: &StructArray) -> Result<ArrayRef, ArrowError> {
     if rows.null_count() == 0 || column.data_type() == &DataType::Null {
         return Ok(Arc::clone(column));
@@ -357,7 +357,7 @@ fn under(column: &ArrayRef, rows: &StructArray) -> Result<ArrayRef, ArrowError> 
     Ok(make_array(data))
 }
 
-/// The rows of a column, each as often as it has events.
+/// Repeats each row of a column once per event.
 fn repeated(column: &ArrayRef, start: usize, counts: &[usize]) -> Result<ArrayRef, ArrowError> {
     let data = column.to_data();
     let mut made = MutableArrayData::new(vec![&data], false, counts.iter().sum());
@@ -369,7 +369,7 @@ fn repeated(column: &ArrayRef, start: usize, counts: &[usize]) -> Result<ArrayRe
     Ok(make_array(made.freeze()))
 }
 
-/// The pieces one after the other.
+/// Concatenates the pieces.
 fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowError> {
     let mut late: Option<Late> = None;
     let mut parts: Vec<Vec<Option<ArrayRef>>> = Vec::new();
@@ -400,7 +400,7 @@ fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowErro
         parts.push(piece.columns);
     }
     let width = parts.first().map_or(0, Vec::len);
-    // By column, so that the pieces of one are dropped before the next is joined.
+    // Column by column, so that the pieces of one column are freed before the next is concatenated.
     let columns = (0..width).map(|place| {
         let arrays: Option<Vec<ArrayRef>> = parts
             .iter_mut()
@@ -413,7 +413,7 @@ fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowErro
     Ok((columns, late))
 }
 
-/// Arrays of one type one after the other.
+/// Concatenates arrays of one type.
 fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     if let [only] = arrays {
         return Ok(Arc::clone(only));
@@ -427,7 +427,7 @@ fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     Ok(make_array(made.freeze()))
 }
 
-/// Batches of one schema as one.
+/// Concatenates batches of one schema.
 pub(crate) fn one(
     py: Python<'_>,
     schema: &SchemaRef,
@@ -454,12 +454,12 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// The exception of a fault, which has the sentence.
+/// Returns the exception for a fault, which provides the message.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }
 
-/// The column `error`, with the sentences of `streamweld.errors`.
+/// Builds the column `error`, with messages from `streamweld.errors`.
 fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyResult<ArrayRef> {
     let mut nulls = NullBufferBuilder::new(rows);
     let mut texts: [StringBuilder; 6] = Default::default();
@@ -531,7 +531,7 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
     Ok(Arc::new(errors.map_err(|error| broken(py, &error))?))
 }
 
-/// The column `message` of events.
+/// Builds the column `message` of events.
 fn message_column(
     py: Python<'_>,
     rows: usize,

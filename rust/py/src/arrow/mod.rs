@@ -1,10 +1,10 @@
-//! Arrow in, Arrow out: a column of bodies becomes a table of responses (`parse`) or of events (`events`).
+//! Arrow bindings: convert a column of bodies to a table of responses (`parse`) or of events (`events`).
 //!
-//! `capsule` moves data over the Arrow PyCapsule interface, `body` reads the column, `rows` and `event_rows` fill the
-//! builders, `job` splits a batch over threads, `python` holds the classes. The interpreter lock is released once per
-//! batch. Python is called only for the sentences of rows that failed, after the batch.
+//! `capsule` implements the Arrow PyCapsule interface, `body` reads the column, `rows` and `event_rows` fill the
+//! builders, `job` splits a batch over threads, `python` holds the classes. The interpreter is released once per batch.
+//! Python is called only for the error messages of failed rows, after the batch.
 
-// The only import of the core in this folder: the other modules take these names from here.
+// The only import of the core in this folder: the other modules import these names from here.
 pub(crate) use streamweld_core::model::delta::InputEnd;
 pub(crate) use streamweld_core::model::event::{Delta, Event, Mark, Opened, Silent, Sink, Usage};
 pub(crate) use streamweld_core::model::fault::{Class, Extra, Fault};
@@ -26,14 +26,14 @@ pub(crate) use python::{
     ArrowBatch, ArrowReader, ArrowSchema, ArrowTable, describe_arrow, read_arrow,
 };
 
-/// The fault of a row on which the core panicked.
+/// Returns the fault for a row on which the core panicked.
 pub(crate) fn internal(panic: String) -> Fault {
     let mut fault = Fault::new(Class::Internal, "internal");
     fault.detail = panic;
     fault
 }
 
-/// The fault of a row that does not fit into a column.
+/// Returns the fault for a row that does not fit into a column.
 pub(crate) fn too_large(limit: usize) -> Fault {
     Fault::limit(LimitName::max_text_bytes, limit as u64)
 }

@@ -14,7 +14,7 @@ use super::{Diagnostic, Usage};
 
 pub(crate) type Built = Result<ArrayRef, ArrowError>;
 
-/// The offsets and the validity of a list column.
+/// Offsets and validity of a list column.
 #[derive(Debug)]
 pub(crate) struct Lists {
     offsets: Vec<i32>,
@@ -29,7 +29,7 @@ impl Lists {
         }
     }
 
-    /// Ends a list after so many values of the whole column.
+    /// Ends a list. `values` is the number of values in the whole column so far.
     pub(crate) fn close(&mut self, values: usize, valid: bool) {
         self.offsets.push(i32::try_from(values).unwrap_or(i32::MAX));
         self.nulls.append(valid);
@@ -42,7 +42,7 @@ impl Lists {
     }
 }
 
-/// A column of lists of strings.
+/// Builder of a column of string lists.
 pub(crate) struct Strings {
     lists: Lists,
     values: StringBuilder,
@@ -86,14 +86,14 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// `ToolCall.dispatchable`, of a call that was not answered in its stream.
+    /// Returns what `ToolCall.dispatchable` is for a call without a result in its stream.
     fn runs(&self) -> bool {
         let whole = matches!(self.state, "complete" | "empty");
         whole && !self.name.is_empty() && !self.call_id.is_empty() && !self.provider_executed
     }
 }
 
-/// A column of lists of tool calls.
+/// Builder of a column of tool-call lists.
 pub(crate) struct Calls {
     lists: Lists,
     part: Int32Builder,
@@ -127,7 +127,7 @@ impl Calls {
         }
     }
 
-    /// `answered` holds the ids of the calls that have a result in the same stream.
+    /// Appends a list of calls. `answered` holds the ids of the calls that have a result in the same stream.
     pub(crate) fn append<'a>(
         &mut self,
         calls: impl Iterator<Item = &'a Call>,
@@ -175,7 +175,7 @@ impl Calls {
     }
 }
 
-/// A column of token counts.
+/// Builder of a column of token counts.
 pub(crate) struct Usages {
     nulls: NullBufferBuilder,
     counts: [Int64Builder; 6],
@@ -220,7 +220,7 @@ impl Usages {
     }
 }
 
-/// A column of lists of diagnostics.
+/// Builder of a column of diagnostic lists.
 pub(crate) struct Diagnostics {
     lists: Lists,
     code: StringBuilder,
@@ -273,12 +273,12 @@ impl Diagnostics {
     }
 }
 
-/// A part's number. Spark has no unsigned integers.
+/// Converts a part number. Spark has no unsigned integers.
 pub(crate) fn number(part: u32) -> i32 {
     i32::try_from(part).unwrap_or(i32::MAX)
 }
 
-/// A place in a stream, likewise.
+/// Converts an offset or ordinal. Spark has no unsigned integers.
 pub(crate) fn long(place: u64) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }

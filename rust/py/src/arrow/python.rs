@@ -1,4 +1,4 @@
-//! What `streamweld.arrow` calls, and the objects that hold its results.
+//! Functions that `streamweld.arrow` calls, and the classes of their results.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,18 +14,18 @@ use super::job::{Job, Output, Plan, one};
 use super::schema::{Column, VERSION, ddl, versioned};
 use crate::{config, errors};
 
-/// A record batch. `pyarrow.record_batch`, `polars.DataFrame` and others take it as it is.
+/// A record batch. `pyarrow.record_batch`, `polars.DataFrame` and others accept it directly.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowBatch(RecordBatch);
 
-/// A table that was read. It can be exported any number of times.
+/// A table of output batches. It can be exported any number of times.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowTable {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-/// A stream that is read while it is consumed, once.
+/// A stream of output batches that is read on demand. It can be consumed once.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowReader {
     schema: SchemaRef,
@@ -44,7 +44,7 @@ impl ArrowBatch {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        // The protocol leaves it to the producer whether another schema is honored.
+        // The protocol allows the producer to ignore the requested schema.
         drop(requested_schema);
         capsule::export_array(py, self.0.schema_ref(), &StructArray::from(self.0.clone()))
     }
@@ -153,7 +153,7 @@ fn stream_of<'py>(
     capsule::export_stream(py, Box::new(batches))
 }
 
-/// Reads a stream of batches, each when it is asked for.
+/// Reads a stream of input batches on demand.
 struct Reader {
     stream: Stream,
     plan: Plan,
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// An error whose text goes through the C stream interface.
+/// Returns an error whose text can pass the C stream interface.
 fn failed(text: String) -> ArrowError {
     ArrowError::ExternalError(text.replace('\0', " ").into())
 }
@@ -224,7 +224,8 @@ fn output(py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Output> {
     Ok(Output::Responses(known))
 }
 
-/// Reads the bodies of `data`. `columns`: those of `parse`; `None` for events. `lazy`: a stream is read when consumed.
+/// Reads the bodies of `data`. `columns` are the columns of `parse`, or `None` for events. With `lazy`, a stream is
+/// read while its result is consumed.
 #[pyfunction]
 #[pyo3(signature = (data, /, *, columns, body, keep, dialect, config, threads, lazy))]
 #[allow(clippy::too_many_arguments)]
@@ -277,7 +278,7 @@ pub(crate) fn read_arrow<'py>(
     }
 }
 
-/// The columns that `read_arrow` would return.
+/// Returns the columns of `read_arrow`.
 #[pyfunction]
 #[pyo3(signature = (columns, /))]
 pub(crate) fn describe_arrow(

@@ -1,6 +1,6 @@
-//! `parse`: one body becomes one row.
+//! `parse`: converts one body to one row.
 //!
-//! `Fold` is `streamweld.response.Response` for the fields that are columns: the same parts of the same choice.
+//! `Fold` corresponds to `streamweld.response.Response` for the fields that are columns, and reads the same choice.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::schema::Column;
 use super::{Config, Delta, Dialect, Event, Extra, Fault, InputEnd, Parser, Silent, Sink, Usage};
 use crate::errors::guarded;
 
-/// Bytes that one row may add to a column. Offsets have 31 bits, and a batch holds other rows too.
+/// Maximum number of bytes that one row may add to a column. Offsets have 31 bits, and a batch holds other rows too.
 const LARGEST: usize = 1 << 29;
 
-/// An error that the gateway sent, where the policy reads on after it.
+/// An error that the gateway sent, under a policy that continues after it.
 #[derive(Debug)]
 struct Sent {
     code: Option<String>,
@@ -24,10 +24,10 @@ struct Sent {
     message: String,
 }
 
-/// What one response holds. Buffers are reused from row to row.
+/// Accumulates one response. Buffers are reused from row to row.
 #[derive(Debug, Default)]
 struct Fold {
-    /// The lowest choice that has a part or an end.
+    /// The lowest choice with a part or a finish reason.
     first: Option<i32>,
     choices: Vec<i32>,
     text: String,
@@ -64,7 +64,7 @@ impl Fold {
         self.finish = None;
     }
 
-    /// Whether the choice is the one whose fields are columns.
+    /// Records a choice. Returns true if its fields are the ones shown in columns.
     fn enters(&mut self, choice: i32) -> bool {
         if !self.choices.contains(&choice) {
             self.choices.push(choice);
@@ -78,7 +78,7 @@ impl Fold {
         true
     }
 
-    /// What the columns of strings would take.
+    /// Returns the number of bytes that the string columns need.
     fn size(&self) -> usize {
         let calls = self.calls.iter();
         let calls = calls.map(|call| {
@@ -111,7 +111,7 @@ impl Sink for Fold {
                 metadata,
                 ..
             } => {
-                // A text that was taken back closes with nothing: it is not part of the answer.
+                // A retracted text closes empty and is not part of the answer.
                 let empty = text.is_empty() && annotations.is_none() && metadata.is_none();
                 if !empty && self.enters(choice) {
                     self.text.push_str(text);
@@ -229,7 +229,7 @@ impl Sink for Fold {
     }
 }
 
-/// The builder of one column; that of `error` is filled after the batch, from `Rows::faults`.
+/// Builder of one column. The column `error` is filled after the batch, from `Rows::faults`.
 enum Builder {
     Text(StringBuilder),
     Int(Int32Builder),
@@ -322,7 +322,7 @@ fn text_of<'a>(column: Column, fold: &'a Fold, parser: &Parser) -> Option<&'a st
     }
 }
 
-/// The columns of some rows.
+/// Column builders for some rows.
 pub(crate) struct Rows<'a> {
     dialect: Option<Dialect>,
     config: &'a Arc<Config>,
@@ -330,7 +330,7 @@ pub(crate) struct Rows<'a> {
     builders: Vec<Builder>,
     fold: Fold,
     row: usize,
-    /// Why rows failed, by row.
+    /// Faults of the failed rows, with the row's index.
     pub(crate) faults: Vec<(usize, Fault)>,
 }
 
@@ -386,14 +386,14 @@ impl<'a> Rows<'a> {
         self.faults.extend(fault.map(|fault| (self.row, fault)));
     }
 
-    /// The arrays in the order of the columns; `None` for `error`.
+    /// Returns the arrays in column order, with `None` for `error`.
     pub(crate) fn finish(self) -> Result<Vec<Option<ArrayRef>>, ArrowError> {
         self.builders.into_iter().map(Builder::finish).collect()
     }
 }
 
 impl Sent {
-    /// The fault that another policy would have raised, at its place.
+    /// Returns the fault that another policy would have raised, with its place.
     fn fault(self, parser: &Parser) -> Fault {
         let fault = Fault::upstream(self.code, self.kind, self.message, Vec::new());
         let mut found = parser.diagnostics().iter();
@@ -404,7 +404,7 @@ impl Sent {
     }
 }
 
-/// What the gateway said in a fault, if it sent it.
+/// Returns the error code and type that the gateway sent, if the fault is an upstream error.
 pub(crate) fn sent(fault: &Fault) -> (Option<&str>, Option<&str>) {
     match &fault.extra {
         Extra::Upstream { code, kind, .. } => (code.as_deref(), kind.as_deref()),

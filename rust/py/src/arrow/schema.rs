@@ -1,11 +1,11 @@
-//! The columns of the output. `VERSION` changes when a column changes its name, its type or its meaning.
+//! Columns of the output. `VERSION` changes when a column changes its name, type or meaning.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
-/// The version of the schema, as its metadata holds it under `METADATA`.
+/// Version of the schema, stored in its metadata under `METADATA`.
 pub(crate) const VERSION: &str = "1";
 pub(crate) const METADATA: &str = "streamweld:schema";
 
@@ -59,7 +59,7 @@ fn fields<const N: usize>(rows: [(&str, DataType); N]) -> Fields {
         .collect()
 }
 
-/// The item of a list, named as pyarrow and Spark name it.
+/// Returns the item field of a list, named as in pyarrow and Spark.
 pub(crate) fn list_item(kind: DataType) -> FieldRef {
     Arc::new(Field::new("item", kind, true))
 }
@@ -136,7 +136,7 @@ impl Column {
     }
 }
 
-/// The columns of `events`, which are always all there.
+/// Returns the columns of `events`, which are always all present.
 pub(crate) fn event_fields() -> Fields {
     fields([
         ("row", DataType::Int64),
@@ -183,14 +183,14 @@ pub(crate) fn event_fields() -> Fields {
     ])
 }
 
-/// The schema of an output, with its version.
+/// Returns the schema of an output, with its version.
 pub(crate) fn versioned(fields: impl IntoIterator<Item = FieldRef>) -> Schema {
     let fields: Fields = fields.into_iter().collect();
     let metadata = HashMap::from([(METADATA.to_owned(), VERSION.to_owned())]);
     Schema::new_with_metadata(fields, metadata)
 }
 
-/// The type in the data definition language of Spark SQL; `None` for types that Spark does not have.
+/// Returns the type in the data definition language of Spark SQL, or `None` for types that Spark does not have.
 pub(crate) fn ddl(kind: &DataType) -> Option<String> {
     Some(match kind {
         DataType::Utf8 => "STRING".to_owned(),

@@ -1,12 +1,13 @@
-//! Templates: consecutive chunks of a stream are the same bytes but for a few strings, so those strings are all that
-//! has to be read.
+//! Cache of Chat templates. Consecutive chunks of a stream usually differ only in a few strings, so only those strings
+//! need to be read.
 //!
-//! A template is learned from a chunk that was read in full and did nothing but add one piece of text, of reasoning or
-//! of one tool call. It keeps the bytes around the varying members. A later payload that has the same bytes, with any
-//! valid JSON strings (for an index: any small number) in between, leaves a JSON parser in the same states and the
-//! decoder with the same members, so it means the same with the new strings. Whatever else a chunk could do (new
-//! metadata, a finish reason, usage, a diagnostic) is either in those bytes, and then the chunk was not learned, or
-//! differs from them, and then there is no match. Where chunk-level metadata changes, `clear` forgets everything.
+//! A template is learned from a fully decoded chunk whose only effect was to add one piece of text, of reasoning or of
+//! one tool call. It keeps the bytes around the varying members. A later payload with the same bytes and any valid JSON
+//! strings (for an index: any small number) in between takes a JSON parser through the same states and gives the
+//! decoder the same members, so its meaning is the same except for the new strings. Any other effect of a chunk (new
+//! metadata, a finish reason, usage, a diagnostic) comes either from those bytes, in which case the chunk was not
+//! learned, or from different bytes, in which case the payload does not match. When chunk-level metadata changes,
+//! `clear` removes all templates.
 
 use crate::dialect::decode_context::Ending;
 use crate::fastpath::chat::template::HOLES;
@@ -15,10 +16,10 @@ use crate::fastpath::chat::template::Template;
 use crate::fastpath::chat::template::VaryingMembers;
 use crate::fastpath::chat::template::cut;
 
-/// How many shapes of chunks are kept.
+/// Maximum number of templates.
 const KEPT: usize = 8;
 
-/// After so many templates in a row that never matched, only every so often a new one is learned.
+/// After `FRUITLESS` templates in a row that never matched, learn only from every `PAUSE`-th chunk.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 
@@ -26,7 +27,7 @@ const PAUSE: u32 = 64;
 pub(crate) struct Cache {
     templates: Vec<Template>,
     last: usize,
-    /// Where the next template goes once all places are taken.
+    /// Index of the template to replace next once the cache is full.
     next: usize,
     fruitless: u32,
     off: bool,
@@ -49,14 +50,15 @@ impl Cache {
         self.next = 0;
     }
 
-    /// The last template, if events of it are one plain text each.
+    /// Returns the last template if its events contain only one plain text.
     #[inline]
     pub(crate) fn plain_event(&self) -> Option<&Template> {
         let last = self.templates.get(self.last);
         last.filter(|template| template.plain)
     }
 
-    /// The choice, the text and the length of an input that is one plain text, as the one before it was.
+    /// Returns the choice, the text and the length of an input that matches the last template and contains only one
+    /// plain text.
     #[inline]
     pub(crate) fn plain_text<'p>(
         &mut self,
@@ -69,8 +71,8 @@ impl Cache {
         Some((template.choice, text, length))
     }
 
-    /// The template that the beginning of the input fits, and how long that is with its `ending`; what stands in its holes
-    /// goes to `found`, which is new (ids and names only where they are of use).
+    /// Returns the template that the start of the input matches, and the matched length including its `ending`. Stores
+    /// the contents of the holes in `found`, which must be empty (ids and names only if usable).
     #[inline]
     pub(crate) fn find<'c>(
         &'c mut self,
@@ -105,7 +107,7 @@ impl Cache {
         None
     }
 
-    /// Whether a new template is taken now.
+    /// Returns true if a new template should be learned now.
     pub(crate) fn wants(&mut self) -> bool {
         if self.off {
             return false;
@@ -114,7 +116,7 @@ impl Cache {
         self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
     }
 
-    /// Learns from a payload that was read in full.
+    /// Learns a template from a fully decoded payload.
     pub(crate) fn learn(&mut self, payload: &str, choice: i32, lesson: LearnableChunk<'_>) {
         if lesson.holes.len() > HOLES {
             return;
@@ -128,7 +130,7 @@ impl Cache {
             return;
         }
         if self.templates.len() < KEPT {
-            // Most streams have one or two, and they are large.
+            // Most streams need only one or two templates, and templates are large.
             self.templates.reserve_exact(1);
             self.templates.push(template);
         } else if let Some(place) = self.templates.get_mut(self.next) {

@@ -1,6 +1,6 @@
-//! What can be learned from a chunk that did one thing only.
+//! Decides what can be learned from a chunk that had a single effect.
 //!
-//! Cautious: whatever could make a later chunk mean something else beside its varying members is not learned.
+//! Conservative: a chunk is not learned if anything besides its varying members could change what a later chunk means.
 
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Walk;
@@ -15,7 +15,7 @@ use crate::json::members::Slot;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// How many things a delta did, and what can be learned from the last of them.
+/// Counts the effects of a delta and keeps the learnable form of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaTally<'a> {
     things: usize,
@@ -28,20 +28,20 @@ impl<'a> DeltaTally<'a> {
         self.lesson = lesson;
     }
 
-    /// ChunkKind can be learned, if the delta did one thing.
+    /// Returns the learnable chunk if the delta had exactly one effect.
     pub(crate) fn only(self) -> Option<LearnableChunk<'a>> {
         self.lesson.filter(|_| self.things == 1)
     }
 }
 
-/// Of content: a plain string.
+/// Learns from content that is a plain string.
 pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
     let raw = slot.filter(|raw| raw.kind == Kind::String)?;
     Some(LearnableChunk::new(ChunkKind::Text, raw))
 }
 
-/// Of reasoning: a plain field, alone or with the same text in other places. `said` tells that it was reported before
-/// that texts come twice.
+/// Learns from reasoning in one plain field, possibly with the same text repeated in other members. `said` is true if
+/// the repetition was already reported.
 pub(crate) fn of_thought<'a>(thought: &Thought<'a>, said: bool) -> Option<LearnableChunk<'a>> {
     let text = thought.field.filter(|_| thought.extra.is_empty())?;
     let mut lesson = LearnableChunk::new(ChunkKind::Reasoning, text);
@@ -63,7 +63,7 @@ pub(crate) fn of_thought<'a>(thought: &Thought<'a>, said: bool) -> Option<Learna
     Some(lesson)
 }
 
-/// Of an entry of `tool_calls`.
+/// Learns from one entry of `tool_calls`.
 pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let (function, custom) = match (&call.function, &call.custom) {
         (Some(Walk::Read(function, _)), None) => (function, false),
@@ -87,7 +87,7 @@ pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let is_string = |raw: &Raw<'_>| raw.kind == Kind::String;
     let mut lesson = LearnableChunk::new(what, function.arguments.filter(is_string)?);
     if let Some(raw) = present(call.index) {
-        // Anything but a small number was said to be unusable, or needs more than digits to be read.
+        // Any other index was reported as unusable or needs more than digit parsing.
         lesson
             .holes
             .push((Hole::Index, Some(raw).filter(|raw| is_small(*raw))?));

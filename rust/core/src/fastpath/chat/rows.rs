@@ -1,8 +1,8 @@
-//! Whole events in a row that differ in one short text only: framing, template and text in one go.
+//! Rows of whole Chat events that differ only in one short text: frames, matches and extracts them in one pass.
 //!
-//! From the end of one text to the beginning of the next all bytes are known, so that is one comparison. Texts are put
-//! together a few dozen at a time, looked at once whether they are UTF-8, and given away at once. What is not quite like
-//! that ends the row, and is left to those who know more. It knows the bytes of a template and nothing of what they mean.
+//! All bytes between two texts are known, so one comparison covers them. A few dozen texts are collected, checked for
+//! UTF-8 together and delivered together. The first event that differs in any other way ends the row and takes the
+//! general path. Works on the bytes of a template and does not interpret them.
 
 use crate::fastpath::chat::template::Template;
 use crate::fastpath::utf8_batch::AT_ONCE;
@@ -10,8 +10,8 @@ use crate::fastpath::utf8_batch::Utf8Batch;
 use crate::json::token::string_end;
 use crate::sse::WholeEvents;
 
-/// Gives the texts of the events that `input` begins with, at most so many: several in one, with the end of each. `give`
-/// tells whether they were taken.
+/// Delivers the texts of up to `most` events at the start of `input`, several per call, with the end offset of each.
+/// `give` returns whether it accepted them.
 pub(crate) fn take(
     template: &Template,
     input: &[u8],
@@ -54,7 +54,7 @@ fn gather(template: &Template, input: &[u8], most: usize) -> Utf8Batch {
             continue;
         }
         if behind.starts_with(after) {
-            // The next event is another one, or has not come yet.
+            // The next event differs or has not arrived yet.
             texts.add(text, length);
         }
         break;

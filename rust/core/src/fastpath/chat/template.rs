@@ -1,6 +1,6 @@
-//! The bytes around the varying members of a chunk, and whether a payload has them.
+//! Template of a Chat chunk: the bytes around its varying members, and the check whether a payload matches them.
 //!
-//! An id or name mostly is that of the chunk before: it is compared first, and looked at only where it is another one.
+//! An id or name usually repeats that of the previous chunk. It is compared first and validated only if it differs.
 
 use crate::dialect::chat::calls::not_blank;
 use crate::dialect::chat::calls::usable_id;
@@ -16,12 +16,12 @@ use crate::model::lazy_box::blank;
 /// The line ends between two events.
 const BETWEEN: &[u8] = b"\n\n";
 
-/// Whether a number is what `digits` takes: anything else is part of the template.
+/// Returns true if `digits` accepts the whole number. Any other number becomes part of the template.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     raw.kind == Kind::Number && digits(raw.text.as_bytes()) == raw.text.len()
 }
 
-/// A place in a payload, told by the fixed bytes and the number of holes before it.
+/// A position in a payload, as the number of fixed bytes and of holes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     fixed: usize,
@@ -32,26 +32,26 @@ struct Mark {
 pub(crate) struct Template {
     pub(crate) what: ChunkKind,
     pub(crate) choice: i32,
-    /// Metadata below the chunk level, which every such chunk carries.
+    /// Metadata below the chunk level, present in every chunk of this template.
     pub(crate) metadata: Option<String>,
-    /// The bytes behind each hole, then what stands between two events, then the bytes before the first hole: in this
-    /// order as from the text of one event to the text of the next, which makes it one comparison.
+    /// The bytes after each hole, then the separator between two events, then the bytes before the first hole. In this
+    /// order the bytes from one event's text to the next event's text are contiguous, and one comparison covers them.
     pub(crate) fixed: Box<[u8]>,
-    /// Where the bytes before the first hole begin.
+    /// Offset of the bytes before the first hole.
     head: usize,
-    /// Each hole with the number of bytes behind it.
+    /// Each hole with the number of fixed bytes after it.
     pub(crate) holes: Box<[(Hole, usize)]>,
-    /// Parts with holes in them.
+    /// Positions of the `reasoning_details` and `usage` values, if they contain holes.
     details: Option<Box<[Mark; 2]>>,
     usage: Option<Box<[Mark; 2]>>,
-    /// No line end stands in it, so that it can be known before it is cut out of its line.
+    /// True if the template contains no line end, so that it can match before the input is split into lines.
     one_line: bool,
-    /// It is a text with nothing to it, on one line.
+    /// True for a template on one line whose only varying and relevant member is one text.
     pub(crate) plain: bool,
     memos: LazyBox<Memos>,
 }
 
-/// ChunkKind stood in a hole the last time, and whether it was of use. Without such a hole it never is.
+/// The last value of an id or name hole, and whether it was usable. Never usable if the template has no such hole.
 #[derive(Debug, Default)]
 struct Memo {
     text: String,
@@ -59,7 +59,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// ChunkKind follows the string that begins here, if it is the same.
+    /// Returns the input after the string that begins here, if it equals the remembered one.
     #[inline]
     fn same<'p>(&self, bytes: &'p [u8]) -> Option<&'p [u8]> {
         let after = bytes.strip_prefix(self.text.as_bytes())?;
@@ -80,7 +80,7 @@ impl Memo {
     }
 }
 
-/// Of chunks that carry them.
+/// Remembered values of the id and name holes.
 #[derive(Debug, Default)]
 struct Memos {
     id: Memo,
@@ -89,14 +89,14 @@ struct Memos {
 
 blank!(Memos);
 
-/// Where a part of the payload begins and ends.
+/// Returns the byte range of a member in the payload.
 fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
     let start = (raw.text.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
     let end = start + raw.text.len();
     payload.get(start..end).map(|_| (start, end))
 }
 
-/// Cuts a payload at its holes.
+/// Builds a template by cutting a payload at its holes.
 pub(crate) fn cut(payload: &str, choice: i32, lesson: LearnableChunk<'_>) -> Option<Template> {
     let mut holes = Vec::with_capacity(lesson.holes.len());
     for (hole, raw) in &lesson.holes {
@@ -161,19 +161,19 @@ pub(crate) fn cut(payload: &str, choice: i32, lesson: LearnableChunk<'_>) -> Opt
 }
 
 impl Template {
-    /// The bytes before the first hole.
+    /// Returns the bytes before the first hole.
     #[inline]
     fn head(&self) -> &[u8] {
         self.fixed.get(self.head..).unwrap_or_default()
     }
 
-    /// Of a plain one: a whole event without its text is that long.
+    /// Returns the length of a whole event without its text, for a plain template.
     #[inline]
     pub(crate) fn event_length(&self) -> usize {
         self.fixed.len()
     }
 
-    /// Of a plain one: what stands before the text of an event, and after it.
+    /// Returns the bytes before and after the text of an event, for a plain template.
     pub(crate) fn around(&self) -> (&[u8], &[u8]) {
         let (after, before) = self
             .fixed
@@ -182,7 +182,7 @@ impl Template {
         (before, after)
     }
 
-    /// Remembers the ids and names that were found, and leaves those that are of use.
+    /// Remembers the id and name that were found, and clears those that are not usable.
     #[inline]
     pub(crate) fn recall<'t>(&'t mut self, found: &mut VaryingMembers<'t>) -> &'t Template {
         if found.id.is_some() || found.name.is_some() {
@@ -195,7 +195,7 @@ impl Template {
         self
     }
 
-    /// `fit` where all that varies and matters is one text without escapes, as in most chunks of most streams.
+    /// Fast variant of `fit` for plain templates whose text has no escapes, which covers most chunks.
     #[inline]
     pub(crate) fn fit_plainly<'p>(
         &self,
@@ -215,8 +215,8 @@ impl Template {
         Some((text, input.len() - after.len() + end))
     }
 
-    /// ChunkKind stands in the holes of a payload with these bytes (an id or name only if it is another one than the last), and
-    /// how long it is with its `ending`.
+    /// Matches a payload: fills in the contents of the holes (an id or name only if it differs from the last) and
+    /// returns its length including its `ending`.
     #[inline]
     pub(crate) fn fit<'p>(
         &self,
@@ -282,7 +282,7 @@ impl Template {
         Some(input.len() - rest.len() + end)
     }
 
-    /// Stores the `details` and `usage` of a payload that fits: the spans of the template that contain holes.
+    /// Stores the `details` and `usage` of a matching payload: the template sections that contain holes.
     fn parts<'p>(&self, payload: &'p [u8], found: &mut VaryingMembers<'p>) -> Option<()> {
         let mut lengths = [0; HOLES];
         let mut at = self.head().len();
@@ -308,7 +308,7 @@ impl Template {
     }
 }
 
-/// The string that begins here, whether it holds escapes, and what follows it.
+/// Returns the string that begins here, whether it has escapes, and the bytes after it.
 #[inline(always)]
 fn string(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     let (length, escaped) = string_end(bytes, 0)?;
@@ -316,21 +316,21 @@ fn string(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     Some((value, escaped, after))
 }
 
-/// ChunkKind follows the string that begins here, which is kept. `None` if it holds escapes.
+/// Stores the string that begins here and returns the bytes after it, or `None` if the string has escapes.
 fn plain<'p>(bytes: &'p [u8], kept: &mut Option<&'p str>) -> Option<&'p [u8]> {
     let (value, escaped, after) = string(bytes)?;
     *kept = Some(std::str::from_utf8(value).ok().filter(|_| !escaped)?);
     Some(after)
 }
 
-/// The value of digits; `None` without any.
+/// Returns the value of the digits, or `None` if there are none.
 #[inline]
 fn number(digits: &[u8]) -> Option<u32> {
     let value = |value: u32, digit: &u8| value * 10 + u32::from(digit - b'0');
     (!digits.is_empty()).then(|| digits.iter().fold(0, value))
 }
 
-/// The length of a small number without a sign or a leading zero; 0 where there is none, which no number fits.
+/// Returns the length of a small number without a sign or leading zero, or 0 if there is none.
 fn digits(bytes: &[u8]) -> usize {
     match bytes {
         [b'0', ..] => 1,
@@ -342,38 +342,38 @@ fn digits(bytes: &[u8]) -> usize {
     }
 }
 
-/// ChunkKind varies in one payload: strings as between their quotes, the index as digits, objects as their text.
+/// Varying members of one payload: strings without their quotes, the index as a number, objects as their JSON text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VaryingMembers<'p> {
     pub(crate) text: &'p str,
-    /// Whether `text` holds escapes.
+    /// True if `text` has escapes.
     pub(crate) escaped: bool,
     pub(crate) index: Option<u32>,
     pub(crate) id: Option<&'p str>,
     pub(crate) name: Option<&'p str>,
-    /// The details of the reasoning: the text of an array.
+    /// The reasoning details, as the text of a JSON array.
     pub(crate) details: Option<&'p str>,
-    /// The usage: the text of an object.
+    /// The usage, as the text of a JSON object.
     pub(crate) usage: Option<&'p str>,
 }
-/// The most members that vary within one chunk.
+/// Maximum number of varying members of one chunk.
 pub(crate) const HOLES: usize = 16;
-/// ChunkKind stands in a hole.
+/// Kind of a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hole {
     /// The text, the reasoning or the arguments.
     Text,
-    /// The text again, byte for byte.
+    /// The same text again, byte for byte.
     Same,
     Index,
     Id,
     Name,
-    /// A count: some small number, read with the object it stands in.
+    /// A small number that is read with its enclosing object.
     Count,
-    /// Padding that nobody reads.
+    /// Padding, which is ignored.
     Padding,
 }
-/// A chunk that did one thing only, with the members that vary.
+/// A chunk with a single effect, and its varying members.
 #[derive(Debug)]
 pub(crate) struct LearnableChunk<'a> {
     pub(crate) what: ChunkKind,
@@ -393,14 +393,14 @@ impl<'a> LearnableChunk<'a> {
         }
     }
 
-    /// A string of padding varies too.
+    /// Adds a padding string as a hole.
     pub(crate) fn padding(&mut self, slot: Option<Raw<'a>>) {
         if let Some(raw) = slot.filter(|raw| raw.kind == Kind::String) {
             self.holes.push((Hole::Padding, raw));
         }
     }
 
-    /// The counts of a usage object vary too.
+    /// Adds the counts of a usage object as holes.
     pub(crate) fn counts(&mut self, usage: Raw<'a>) {
         self.usage = Some(usage);
         let mut objects = vec![usage];
@@ -417,7 +417,7 @@ impl<'a> LearnableChunk<'a> {
         }
     }
 }
-/// ChunkKind a matching chunk does.
+/// The effect of a matching chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkKind {
     Text,

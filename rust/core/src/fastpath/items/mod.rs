@@ -1,9 +1,9 @@
-//! Templates of items: consecutive deltas of one item are the same bytes but for their text, so that is all that is read.
+//! Cache of item templates. Consecutive deltas of one item usually differ only in their text, so only the text is read.
 //!
-//! A decoder that read a payload in full, and found nothing in it but one piece of text for one item, lets a template be
-//! learned from it: the bytes around what varies. A later payload with the same bytes, and any valid JSON strings and small
-//! numbers in between, leaves a JSON parser in the same states, so it says the same with another text. What depends on
-//! anything but the payload is the decoder's to ask. Knows no dialect.
+//! When a decoder finds nothing but one piece of text for one item in a fully decoded payload, it learns a template:
+//! the bytes around the varying members. A later payload with the same bytes and any valid JSON strings and small
+//! numbers in between takes a JSON parser through the same states, so its meaning is the same except for the new text.
+//! The decoder itself checks whatever depends on more than the payload. Independent of the dialect.
 
 pub(crate) mod rows;
 pub(crate) mod template;
@@ -20,25 +20,25 @@ use crate::json::Text;
 use crate::model::delta::PartAt;
 use crate::model::event::Delta;
 
-/// How many are kept: as many items as may take turns.
+/// Maximum number of templates, that is, of items that may alternate.
 const KEPT: usize = 4;
 
-/// After so many in a row that never fitted, only every so often another one is learned.
+/// After `FRUITLESS` templates in a row that never matched, learn only from every `PAUSE`-th payload.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 
-/// Those of one stream.
+/// The templates of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Envelopes {
     known: Vec<Envelope>,
     last: usize,
-    /// Where the next one goes once all places are taken.
+    /// Index of the template to replace next once the cache is full.
     next: usize,
     fruitless: u32,
 }
 
 impl Envelopes {
-    /// What a payload brings that is as one before it.
+    /// Returns the varying members of a payload that matches a known template.
     #[inline]
     pub(crate) fn find<'p>(&mut self, incoming: Incoming<'p>) -> Option<TemplateMatch<'p>> {
         let likely = self.known.get(self.last)?.next;
@@ -69,7 +69,7 @@ impl Envelopes {
         Some(found)
     }
 
-    /// Does what the payload says that was found last.
+    /// Applies the payload that `find` matched last.
     #[inline]
     pub(crate) fn act(
         &mut self,
@@ -117,21 +117,21 @@ impl Envelopes {
         Ok(())
     }
 
-    /// Whether another one is learned now.
+    /// Returns true if another template should be learned now.
     #[inline]
     pub(crate) fn wants(&mut self) -> bool {
         self.fruitless = self.fruitless.saturating_add(1);
         self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
     }
 
-    /// What was learned holds no longer.
+    /// Removes all templates because they no longer hold.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.last = 0;
         self.next = 0;
     }
 
-    /// Learns from a payload that was read in full.
+    /// Learns a template from a fully decoded payload.
     pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: LearnableDelta<'_>) {
         let Some(mut envelope) = cut(event, payload, lesson) else {
             return;
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// An event that was read in full comes again as one that fits, or the other way round.
+    /// A repeated event may be decoded in full one time and matched the other time. Its mark must be the same.
     #[test]
     fn whoever_marks_an_event_finds_the_same() {
         let mut marks = std::collections::HashSet::new();

@@ -1,8 +1,8 @@
-//! Rows: whole events one after the other that fit known templates, of one item or of several that take turns.
+//! Rows: consecutive whole events that match known templates, of one item or of several alternating items.
 //!
-//! What they bring is found first, for a few dozen of them, and their texts are looked at together. Then each goes where
-//! the one of its template before it went, as long as it can be nothing but the next piece there. The first that is more
-//! than that ends the row, and is left to those who know more.
+//! First extracts the members of a few dozen events and checks their texts for UTF-8 together. Then routes each text to
+//! the part that received the previous text of its template, as long as it only continues that part. The first event
+//! that does more ends the row and takes the general path.
 
 use crate::assemble::Appended;
 use crate::assemble::PieceRun;
@@ -22,20 +22,21 @@ use crate::sse::WholeEvents;
 /// One event of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brought {
-    /// Of its template.
+    /// Index of its template.
     place: usize,
-    /// Where it ends.
+    /// Offset of its end.
     end: usize,
-    /// How many have a number, up to it.
+    /// How many events up to this one have a number.
     numbered: usize,
 }
 
-/// The marks of those that have one, in order.
+/// Hashes of the numbered events (see `text_mark`), in order.
 type Marks = [u64; AT_ONCE];
 
 impl Envelopes {
-    /// Takes the events that `lines` begins with, at most so many. The first that has a number has that one, and each that
-    /// follows the next; `numbered` is told of those: the first number, and the mark of each.
+    /// Consumes up to `most` events at the start of `lines`. The first numbered event must have the number `number`,
+    /// and each later one the next number. Calls `numbered` with the first number and the marks of the consumed
+    /// numbered events.
     pub(crate) fn row(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -45,7 +46,7 @@ impl Envelopes {
         mut numbered: impl FnMut(u32, &[u64]),
     ) -> WholeEvents {
         let (mut taken, mut number) = (WholeEvents::default(), number);
-        // One or two are not worth the preparations.
+        // Shorter input is not worth the setup.
         let likely = self
             .known
             .get(self.last)
@@ -79,8 +80,8 @@ impl Envelopes {
         }
     }
 
-    /// Gives the pieces of a row where those before them went, and tells them: how many, up to the first that may be more
-    /// than that or is of another kind.
+    /// Appends the texts of a row to the parts that received the previous ones, and emits them. Returns how many, up to
+    /// the first that may do more than continue its part or is of another kind.
     #[inline]
     fn give(
         &mut self,
@@ -136,7 +137,8 @@ impl Envelopes {
         gone
     }
 
-    /// What the events bring that an input begins with, up to the first that is more than a short text where texts go.
+    /// Extracts the members of the events at the start of the input, up to the first that is not a short text for a
+    /// known part.
     #[inline]
     fn gather<'r>(
         &self,
@@ -189,7 +191,7 @@ impl Envelopes {
     }
 }
 
-/// The pieces of a row but the first so many, in runs that are of one place.
+/// Groups the pieces of a row after the `first` ones into runs with the same template.
 #[inline]
 fn runs<'r>(
     row: &'r [Brought],
@@ -211,7 +213,7 @@ fn runs<'r>(
 }
 
 impl Envelope {
-    /// Which events its pieces become, and of which choice.
+    /// Returns the kind and choice of the events that its pieces become.
     #[inline]
     pub(crate) fn lane(&self) -> (DeltaKind, i32) {
         match self.part {
@@ -220,8 +222,8 @@ impl Envelope {
         }
     }
 
-    /// Gives the next pieces where the one before went: how many, up to the first that may be more than that. `bare`: they
-    /// were scanned already, and are nothing but characters of a string.
+    /// Appends the next pieces to the part that received the previous one. Returns how many, up to the first that may
+    /// do more. `bare` means that the pieces were already scanned and contain no escapes or control characters.
     #[inline]
     pub(crate) fn more(
         &mut self,

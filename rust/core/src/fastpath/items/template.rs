@@ -1,4 +1,4 @@
-//! One template: the bytes of a payload around what varies, and whether another payload has them too.
+//! Item template: the bytes of a payload around its varying members, and the check whether a payload matches them.
 
 use crate::assemble::RouteCache;
 use crate::dialect::decode_context::DATA;
@@ -21,56 +21,56 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use std::ops::Range;
 
-/// A number that a hole for one takes; any other is part of the template, or has to be read.
+/// Returns true if a number hole accepts this number. Any other number becomes part of the template or must be parsed.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     let small = number(raw.text.as_bytes()).map(|(_, length)| length);
     raw.kind == Kind::Number && small == Some(raw.text.len())
 }
 
-/// What varies.
+/// Kind of a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hole {
     Text,
-    /// A string that nobody reads.
+    /// A string that is ignored.
     Padding,
-    /// A number that the decoder looks at.
+    /// A number that the decoder checks.
     Number,
-    /// Before the last brace.
+    /// Spaces before the closing brace.
     Blanks,
     /// A small object that the decoder reads.
     Object,
 }
 
-/// What a payload brings that fits.
+/// Varying members of a payload that matches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TemplateMatch<'p> {
-    /// The text, once it is known to be one.
+    /// The text, once checked for UTF-8.
     pub(crate) text: &'p str,
-    /// Its bytes and what follows them, and how many they are, which is not 0.
+    /// The bytes from the text on, and the length of the text, which is never 0.
     pub(crate) bytes: &'p [u8],
     pub(crate) text_length: usize,
     pub(crate) escaped: bool,
     pub(crate) number: Option<u32>,
     pub(crate) object: Option<&'p str>,
-    /// The marks of its template and of its padding, and how many blanks it has.
+    /// Hashes of the fixed bytes and of the padding, and the number of spaces.
     frame: u64,
     padding: u64,
     blanks: usize,
-    /// What of its event stands before its data line.
+    /// Number of bytes of the event before its data line.
     pub(crate) before: usize,
-    /// With its lines, where they came.
+    /// Matched length, including the line prefixes if the input still has them.
     pub(crate) length: usize,
 }
 
 impl TemplateMatch<'_> {
-    /// As `Varying::mark` of the whole payload.
+    /// Returns the same mark as `Varying::mark` of the whole payload.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         let text = mark_of_piece(self.bytes, self.text_length);
         join(join(self.frame ^ self.blanks as u64, text), self.padding)
     }
 
-    /// `None` where the text is no UTF-8.
+    /// Sets `text`. Returns `None` if it is not UTF-8.
     #[inline]
     pub(crate) fn as_text(self) -> Option<Self> {
         let text = self.bytes.get(..self.text_length)?;
@@ -79,10 +79,10 @@ impl TemplateMatch<'_> {
     }
 }
 
-/// From where to where in the bytes of a template.
+/// Start and end offsets in the bytes of a template.
 type Span = (u32, u32);
 
-/// An address, its ids being places in the bytes of the template.
+/// Address of an item. Its ids are spans in the bytes of the template.
 #[derive(Debug)]
 pub(crate) struct Whom {
     item_id: Option<Span>,
@@ -91,14 +91,14 @@ pub(crate) struct Whom {
     pub(crate) sub: Option<i64>,
 }
 
-/// How many holes there can be, each of another kind. No dialect has all of them.
+/// Maximum number of holes. Each is of another kind, and no dialect uses all kinds.
 const HOLES: usize = 4;
 
-/// The longest object that fits a hole for one, and how many levels it may have.
+/// Maximum length of an object in a hole, and its maximum depth.
 const OBJECT: usize = 1024;
 pub(crate) const OBJECT_DEPTH: u64 = 8;
 
-/// A part of an item, but for its address.
+/// A part of an item, without its address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TemplatePart {
     pub(crate) choice: i32,
@@ -109,35 +109,35 @@ pub(crate) struct TemplatePart {
 
 #[derive(Debug)]
 pub(crate) struct Envelope {
-    /// All that is fixed, in one piece: the lines of the event up to the first hole (its name, if it has one, then its
-    /// data), what stands behind each, and ids that stand nowhere in it as they are.
+    /// All fixed bytes in one string: the lines of the event up to the first hole (its name, if any, then its data),
+    /// the bytes after each hole, and ids that do not occur literally in the payload.
     fixed: Box<str>,
-    /// Where the payload begins in it, and where the first hole is.
+    /// Offset of the payload in `fixed`, and offset of the first hole.
     head: u32,
     lead: u32,
-    /// Each hole, and how many bytes stand behind it. An absent one comes last.
+    /// Each hole with the number of fixed bytes after it. Unused entries come last.
     holes: [Option<(Hole, u32)>; HOLES],
-    /// The mark of what is fixed.
+    /// Hash of the fixed bytes (see `text_mark`).
     frame: u64,
-    /// No line end stands in it, so that it can be known before it is cut out of its line.
+    /// True if the template contains no line end, so that it can match before the input is split into lines.
     one_line: bool,
     pub(crate) whom: Whom,
-    /// `None`: a call.
+    /// `None` for a tool call.
     pub(crate) part: Option<TemplatePart>,
-    /// Where its last piece went.
+    /// Cached route of its last piece, to find its part or call again.
     pub(crate) trail: RouteCache,
-    /// What followed it the last time: items that take turns do so in order.
+    /// Index of the template that matched after this one the last time. Alternating items usually keep their order.
     pub(crate) next: usize,
 }
 
-/// Where a piece of a payload stands in it.
+/// Returns the byte range of a piece in its payload.
 fn range(payload: &str, piece: &str) -> Option<Range<usize>> {
     let start = (piece.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
     let range = start..start + piece.len();
     payload.get(range.clone()).map(|_| range)
 }
 
-/// What varies in a payload, in order.
+/// Returns the holes of a payload in order.
 fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)>> {
     let string = |raw: Raw<'_>| {
         let range = range(payload, raw.text).filter(|_| raw.kind == Kind::String)?;
@@ -164,7 +164,7 @@ fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)
     Some(holes)
 }
 
-/// The mark of what is fixed, piece by piece.
+/// Returns the mark of the fixed bytes, combined piece by piece.
 fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
     let (mut frame, mut start) = (0, 0);
     for range in holes.iter().map(|(_, range)| range.clone()) {
@@ -177,8 +177,8 @@ fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
 }
 
 impl Varying<'_> {
-    /// The mark of a payload; equal payloads with the same number have the same, whoever marks them. `None` where it can
-    /// fit no template.
+    /// Returns the mark of a payload, or `None` if it cannot match any template. Payloads that are equal, including
+    /// their number, have equal marks, whichever code path computes them.
     pub(crate) fn mark(self, payload: &str) -> Option<u64> {
         let holes = holes(payload, self)?;
         let mut found = TemplateMatch {
@@ -199,10 +199,10 @@ impl Varying<'_> {
     }
 }
 
-/// The mark of a padding that is not there.
+/// Hash of an absent padding.
 const NO_PADDING: u64 = 0;
 
-/// Cuts a payload at its holes.
+/// Builds a template by cutting a payload at its holes.
 pub(crate) fn cut(
     event: Option<&str>,
     payload: &str,
@@ -211,7 +211,7 @@ pub(crate) fn cut(
     let holes = holes(payload, lesson.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
-    // Too much by what varies; cut to size in the end.
+    // Larger than needed by the size of the holes; shrunk at the end.
     let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);
@@ -247,7 +247,7 @@ pub(crate) fn cut(
             let cut = holes.iter().filter(|(_, hole)| hole.end <= at.start);
             head as usize + at.start - cut.map(|(_, hole)| hole.len()).sum::<usize>()
         });
-        // One that stands there with escapes has a text of its own.
+        // An id that is escaped in the payload is stored unescaped at the end.
         let at = known.unwrap_or_else(|| {
             fixed.push_str(id);
             fixed.len() - id.len()
@@ -276,26 +276,26 @@ pub(crate) fn cut(
 }
 
 impl Envelope {
-    /// The name of the frame.
+    /// Returns the event name of the frame.
     fn event(&self) -> &[u8] {
         let end = (self.head as usize).checked_sub(1 + DATA.len());
         end.and_then(|end| self.fixed.as_bytes().get(EVENT.len()..end))
             .unwrap_or_default()
     }
 
-    /// The same but for whom it is for, and where its last piece went.
+    /// Returns true if the fixed bytes and holes are equal. Ignores the address and the route.
     pub(crate) fn is_same(&self, other: &Envelope) -> bool {
         let key = |of: &Envelope| (of.head, of.lead, of.holes);
         key(self) == key(other) && self.fixed == other.fixed
     }
 
-    /// The least that an event of it has.
+    /// Returns the minimum length of an event.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         self.fixed.len()
     }
 
-    /// Whom it is for.
+    /// Returns the address of the item.
     pub(crate) fn address(&self) -> Address<'_> {
         let id = |span: Option<Span>| {
             let (from, to) = span?;
@@ -310,13 +310,14 @@ impl Envelope {
         }
     }
 
-    /// What the beginning of an input brings, if that is a payload with the same bytes. The text is not known to be UTF-8.
+    /// Matches the start of an input. The text is not checked for UTF-8.
     #[inline(always)]
     pub(crate) fn fit<'p>(&self, incoming: Incoming<'p>) -> Option<TemplateMatch<'p>> {
         self.fit_with(incoming, number)
     }
 
-    /// The same with a number that is read in that way: it and its length. What follows is no digit in any template.
+    /// Variant of `fit` with its own number parser, which returns the number and its length. No template has a digit
+    /// after a number.
     #[inline(always)]
     pub(crate) fn fit_with<'p>(
         &self,
@@ -341,7 +342,7 @@ impl Envelope {
                 ..TemplateMatch::default()
             },
         };
-        // No loop: a processor that has seen one event knows at each of them what the next one has there.
+        // Unrolled, because the branch predictor then learns each hole separately.
         let [first, second, third, fourth] = self.holes;
         reading.pass(first, &number)?;
         reading.pass(second, &number)?;
@@ -367,16 +368,16 @@ impl Envelope {
     }
 }
 
-/// A payload while it is matched with a template.
+/// State of matching a payload against a template.
 struct Reading<'p, 'e> {
     rest: &'p [u8],
-    /// What of the template is to come.
+    /// The fixed bytes still to be matched.
     behind: &'e [u8],
     found: TemplateMatch<'p>,
 }
 
 impl Reading<'_, '_> {
-    /// What stands in a hole, and as many bytes of the template as stand behind it.
+    /// Consumes the content of a hole and the fixed bytes after it.
     #[inline(always)]
     fn pass(
         &mut self,
@@ -415,7 +416,7 @@ impl Reading<'_, '_> {
                 found.object = Some(object);
                 object.len()
             }
-            // Most have none.
+            // Most payloads have no spaces here.
             Hole::Blanks if rest.first() != Some(&b' ') => 0,
             Hole::Blanks => {
                 found.blanks = blanks(rest);
@@ -434,18 +435,18 @@ impl Reading<'_, '_> {
     }
 }
 
-/// The end of a string that is more than plain ASCII.
+/// Returns the end of a padding string that is not plain ASCII.
 #[inline(never)]
 fn padding_end(rest: &[u8]) -> Option<usize> {
     let (end, _) = string_end(rest, 0)?;
     std::str::from_utf8(rest.get(..end)?).ok().map(|_| end)
 }
 
-/// The object that comes first, if it is a small one.
+/// Returns the object at the start if it is small and valid JSON.
 #[inline(never)]
 fn small_object(rest: &[u8]) -> Option<&str> {
     let near = rest.get(..OBJECT).unwrap_or(rest);
-    // Where it may end; whether it is JSON is checked then.
+    // Find the possible end first; the scanner then checks that it is JSON.
     let end = container_end(near, 0)?;
     let text = std::str::from_utf8(near.get(..end)?).ok()?;
     let mut scanner = Scanner::new(text, Some(OBJECT_DEPTH));
@@ -453,7 +454,7 @@ fn small_object(rest: &[u8]) -> Option<&str> {
     (is_object && scanner.finish().is_ok() && !scanner.wide_integer()).then_some(text)
 }
 
-/// How many blanks come first.
+/// Returns the number of leading spaces.
 #[inline]
 fn blanks(bytes: &[u8]) -> usize {
     let mut rest = bytes;
@@ -467,25 +468,25 @@ fn blanks(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().take_while(|byte| **byte == b' ').count()
 }
 
-/// A payload that brought one piece of text and nothing else.
+/// A payload that contains one piece of text and nothing else.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LearnableDelta<'a> {
     pub(crate) target: Target<'a>,
     pub(crate) varying: Varying<'a>,
 }
-/// Whom a text is for.
+/// The part or call that a text belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
     Part(PartAt<'a>),
     Call(Address<'a>),
 }
-/// What of it is not part of the template.
+/// The varying members, which are not part of the template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Varying<'a> {
     pub(crate) text: Raw<'a>,
     pub(crate) padding: Option<Raw<'a>>,
     pub(crate) number: Option<Raw<'a>>,
     pub(crate) object: Option<Raw<'a>>,
-    /// Blanks before the last brace.
+    /// True if there may be spaces before the closing brace.
     pub(crate) blanks: bool,
 }

@@ -1,4 +1,4 @@
-//! A plain model of the framer: it sees the whole body, and keeps what it likes.
+//! A simple model of the framer. It reads the whole body at once and may keep all of it.
 
 use streamweld_core::model::limits::Limits;
 
@@ -24,7 +24,7 @@ pub(crate) enum Seen {
         offset: u64,
         ordinal: u64,
     },
-    /// What `finish` says, where there was no fault.
+    /// The result of `finish`, if there was no fault.
     End {
         open: bool,
         event: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) enum Seen {
     },
 }
 
-/// The rules, one line after the other, on the whole body.
+/// Applies the framing rules line by line to the whole body.
 pub(crate) struct Model {
     max_event: u64,
     max_field: u64,
@@ -49,9 +49,9 @@ pub(crate) struct Model {
     id: Option<Vec<u8>>,
     retry: Option<u64>,
     stray: Option<(Vec<u8>, u64)>,
-    /// The stray lines so far are one, and no data but an empty line came before it.
+    /// True if the stray text so far is one line, with no data before it except an empty line.
     alone: bool,
-    /// There was a stray line in this block.
+    /// True if this block had a stray line.
     strayed: bool,
 }
 
@@ -170,7 +170,7 @@ impl Model {
                     }
                 }
             }
-            // Without its end the line may still become a field.
+            // An unterminated line may still become a field.
             _ if !whole
                 && !line.is_empty()
                 && names.iter().any(|known| known.as_bytes().starts_with(line)) =>

@@ -1,6 +1,6 @@
-//! Numbers for random tests, the same in every run.
+//! Pseudo-random numbers for tests, the same in every run.
 
-/// xorshift64*, which is plenty here.
+/// xorshift64*, which is sufficient for tests.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -8,7 +8,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -1,4 +1,5 @@
-//! What a parser tells of a stream, as text, with its caches and without; and numbers, the same in every run.
+//! Returns everything a parser reports about a stream as text, with or without its caches. Also provides pseudo-random
+//! numbers.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,7 @@ impl Sink for Log {
     }
 }
 
-/// xorshift: the same streams in every run.
+/// xorshift, so that every run tests the same streams.
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
@@ -34,7 +35,7 @@ impl Rng {
     }
 }
 
-/// All that a reader is told: events, faults, the snapshot and how whole it is.
+/// Returns everything a caller sees as text: events, faults, snapshot and completeness.
 pub(crate) fn read(
     dialect: Dialect,
     body: &[u8],

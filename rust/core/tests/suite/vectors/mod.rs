@@ -1,4 +1,4 @@
-//! Reads `tests/vectors` of the project; the format stands in its README.
+//! Reads the project's `tests/vectors`. Their README describes the format.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use streamweld_core::model::policy::Policy;
 use streamweld_core::model::policy::SwitchValue;
 use streamweld_core::model::spec::Code;
 
-/// Every test of every file in that folder.
+/// Returns all tests of all files in a folder.
 pub(crate) fn tests_in(folder: &str) -> Vec<Value> {
     let mut tests = Vec::new();
     for document in files_in(folder) {
@@ -20,7 +20,7 @@ pub(crate) fn tests_in(folder: &str) -> Vec<Value> {
     tests
 }
 
-/// Every file in that folder.
+/// Returns all files in a folder.
 pub(crate) fn files_in(folder: &str) -> Vec<Value> {
     let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../tests/vectors", folder]
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn files_in(folder: &str) -> Vec<Value> {
     files.into_iter().map(read).collect()
 }
 
-/// The bytes of one entry of `chunks`.
+/// Returns the bytes of one entry of `chunks`.
 pub(crate) fn bytes_of(chunk: &Value) -> Vec<u8> {
     if let Some(text) = chunk.as_str() {
         return text.as_bytes().to_vec();
@@ -64,7 +64,7 @@ pub(crate) fn bytes_of(chunk: &Value) -> Vec<u8> {
         .into_bytes()
 }
 
-/// How the input of a vector ends.
+/// Returns how the input of a vector ends.
 pub(crate) fn input_end(test: &Value) -> InputEnd {
     match test["end"].as_str() {
         None => InputEnd::Clean,
@@ -73,7 +73,7 @@ pub(crate) fn input_end(test: &Value) -> InputEnd {
     }
 }
 
-/// The option `policy`: the name of a base, or an object with `base` and `actions`.
+/// Returns the policy of the option `policy`: the name of a base, or an object with `base` and `actions`.
 pub(crate) fn policy_of(value: &Value) -> Policy {
     let named = value.as_str().or_else(|| value["base"].as_str());
     let named = named.unwrap_or_else(|| Base::Standard.name());

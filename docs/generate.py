@@ -340,6 +340,9 @@ def code_page(name: str, code: dict[str, Any]) -> str:
         f'Change the action with `Policy(actions={{"{name}": "raise"}})`; see [Policies](../concepts/policies.md).',
         "",
     ]
+    if "details" in code:
+        rows = [f"| `{value}` | {escaped(meaning)} |" for value, meaning in code["details"].items()]
+        lines += ["## Values of `detail`", "", "| value | meaning |", "|---|---|", *rows, ""]
     if found.vectors:
         example = found.example
         lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import get_args
 
@@ -9,6 +10,8 @@ import pytest
 from streamweld import errors, events
 from streamweld._spec import CODES, DIALECTS, EVENTS, LIMITS, PLAIN_EVENTS
 from streamweld.events import DiagnosticCode
+
+from tests.support.places import REPOSITORY
 
 
 def test_limits() -> None:
@@ -58,3 +61,13 @@ def test_nothing_can_be_changed() -> None:
     assert isinstance(DIALECTS["detect"], tuple)
     with pytest.raises(AttributeError):
         CODES["shape"].text = ""  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("place", ["python/streamweld/_pure", "rust/core/src"])
+def test_every_reason_to_rewrite_is_explained(place: str) -> None:
+    """The reasons that both backends give are the values of `detail` that `rewritten` explains."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / place).rglob("*.[pr][ys]"))
+    reasons = set(re.findall(r'\btouch\("(\w+)"\)|\bdiagnose\(\s*"rewritten",\s*detail="(\w+)"', code))
+    explained = CODES["rewritten"].details
+    assert {one or other for one, other in reasons} <= set(explained)
+    assert [name for name in explained if f'"{name}"' not in code] == []

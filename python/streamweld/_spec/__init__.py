@@ -47,6 +47,7 @@ class Code:
     """One diagnostic code. `raises` names the exception that carries it when a policy says raise.
 
     `mends`: what a repaired stream of the same dialect leaves out or writes anew because of it; None: it passes.
+    `detail` describes the field of that name in a diagnostic, and `details` explains its values if there is a fixed set.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Code:
     actions: Mapping[Base, Action]
     skippable: bool
     detail: str
+    details: Mapping[str, str]
     mends: Mends | None
 
     def action(self, base: Base) -> Action:
@@ -101,6 +103,7 @@ def _code(name: str, raw: dict[str, Any]) -> Code:
         actions=MappingProxyType(raw.get("actions", {})),
         skippable=raw.get("skippable", False),
         detail=raw.get("detail", ""),
+        details=MappingProxyType(raw.get("details", {})),
         mends=raw.get("mends"),
     )
 

@@ -31,6 +31,7 @@ def _about_code(name: str) -> dict[str, Any]:
         "severity": code.severity,
         "message": code.text,
         "detail": code.detail or None,
+        "details": dict(code.details),
         "raises": code.raises,
         "policy": {
             "strict": code.action("strict"),
@@ -71,6 +72,8 @@ def _print(about: dict[str, Any]) -> None:
     click.echo(about["message"])
     if about.get("detail"):
         click.echo(f"detail: {about['detail']}")
+    for value, meaning in about.get("details", {}).items():
+        click.echo(f"  {value}: {meaning}")
     if "policy" in about:
         actions = ", ".join(f"{base}: {action}" for base, action in about["policy"].items())
         click.echo(f"{actions} (`raise` raises {about['raises']})")

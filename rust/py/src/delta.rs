@@ -52,7 +52,7 @@ static CLASSES: [Class; 3] = [
         event: "text_delta",
         fields: [c"part", c"text", c"choice", c"provider_metadata"],
         doc: c"TextDelta(part, text, choice=0, provider_metadata=None)\n--\n\n\
-               A piece of text, as one wire frame brought it.",
+               A piece of text, as received in one wire frame.",
         new: new_text,
         dealloc: dealloc_text,
     },
@@ -61,7 +61,7 @@ static CLASSES: [Class; 3] = [
         event: "reasoning_delta",
         fields: [c"part", c"text", c"choice", c"provider_metadata"],
         doc: c"ReasoningDelta(part, text, choice=0, provider_metadata=None)\n--\n\n\
-               A piece of reasoning, as one wire frame brought it.",
+               A piece of reasoning, as received in one wire frame.",
         new: new_reasoning,
         dealloc: dealloc_reasoning,
     },
@@ -70,7 +70,7 @@ static CLASSES: [Class; 3] = [
         event: "tool_call_delta",
         fields: [c"part", c"arguments", c"choice", c"provider_metadata"],
         doc: c"ToolCallDelta(part, arguments, choice=0, provider_metadata=None)\n--\n\n\
-               A piece of a call's arguments. Those since the last `ToolCallReset` of the part add up to the call's text.",
+               A piece of a call's arguments. The pieces since the part's last `ToolCallReset` add up to the whole text.",
         new: new_arguments,
         dealloc: dealloc_arguments,
     },

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 
 __all__ = ["ProviderMetadata", "read_metadata", "text_signature", "write_metadata"]
 
-# Members of provider metadata that hold a signature.
+# Members of provider metadata that hold a signature; the name depends on the provider.
 _SIGNATURES: Final = ("signature", "thoughtSignature")
 
 

@@ -206,9 +206,7 @@ def _refuse(
 ) -> None:
     """Raise for violations that no edit can repair: too few messages, no user message, a wrong last role, content of
     an unknown kind."""
-    lead = next(
-        (n for n, turn in enumerate(turns) if not turn.top), len(turns)
-    )  # skip a system prompt outside the messages
+    lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # skip the system prompt
     said = turns[lead:]
     last: Collection[str] | None = context.fact("last_role")
     toolless = given is not None and _without_tools(given)

@@ -227,7 +227,7 @@ def _read_part(
 
 
 def _custody(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the item id and the encrypted content, from the first provider that names an item."""
+    """Return the item id and the encrypted content from the metadata of the first provider that has an item id."""
     for _, _, told in _metadata(raw):
         item_id = told.get("itemId")
         if isinstance(item_id, str) and item_id:

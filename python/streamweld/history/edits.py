@@ -139,7 +139,7 @@ class Conversion:
             are the same objects as in the source.
         edits: every change, in the order in which it was made.
         ids: the map of tool call ids.
-        losses: what the target cannot represent.
+        losses: every member or part that the target cannot represent.
     """
 
     payload: Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Gateway profiles: what a gateway accepts in a history, with dates and sources, from `_spec/gateways.json` or a user.
 
-    profiles.load("vercel-ai-gateway")              # the plain name means the newest date
+    profiles.load("vercel-ai-gateway")              # without a date: the newest profile
     profiles.load("vercel-ai-gateway@2026-01-29")
     profiles.resolve({"name": "mine", "like": "anthropic", "constraints": {"first_role": None}}, "anthropic")
 

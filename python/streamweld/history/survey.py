@@ -32,7 +32,7 @@ class Survey:
         approvals: the history has approvals of calls.
         dialects: the dialects that the parts were read from.
         bare: the model represents every member of every message and block.
-        plain: every turn has parts and does not end with reasoning; all of them are reasoning, calls, non-empty texts
+        plain: every turn has parts and does not end with reasoning; all parts are reasoning, calls, non-blank texts
             that are not refusals, or results that consist of such texts or of a non-empty value.
         paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
             nothing else; there are no other results.

@@ -37,8 +37,9 @@ _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", 
 class Tool:
     """One tool of a request.
 
-    `hosted`: streamweld's name for a tool that the provider runs. `carried`: members with an equivalent in other APIs.
-    `extra`: members that only the source's API has. `format`: the grammar of a free-form tool as (syntax, definition).
+    `hosted`: streamweld's name for a tool that the provider runs; `client` for a predefined tool that the client runs.
+    `carried`: members with an equivalent in other APIs. `extra`: members that only the source's API has. `format`: the
+    grammar of a free-form tool as (syntax, definition).
     """
 
     kind: Kind

@@ -133,7 +133,7 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
             report.add("shape", path, "a tool message is a list of results")
         if content is None:
             report.add("shape", path, "a message has a content")
-        if wire != "tool":  # an assistant message holds results of provider-executed calls only
+        if wire != "tool":  # results outside tool messages belong to provider-executed calls
             for block in blocks:
                 block.kind = "other" if block.kind == "result" else block.kind
         messages.append(Message(wire, wire, path, told, blocks, plain))

@@ -29,7 +29,7 @@ _OTHERS: Final = frozenset(
         *("compaction", "fallback", "tool_reference", "tool_addition", "tool_removal", "mcp_tool_listing"),
     }
 )
-# Block types of other APIs. A type in no list is accepted, because the API may have added it later.
+# Block types of other APIs. Types that are not listed anywhere are accepted, because the API may have added them later.
 _FOREIGN: Final = frozenset(
     {
         *("image_url", "input_audio", "file", "video_url", "refusal", "reasoning", "function_call", "output_text"),

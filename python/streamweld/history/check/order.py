@@ -52,7 +52,7 @@ def _system(view: View, spoken: list[Message], report: Report) -> None:
     facts = report.facts("system")
     if facts.get("instructions") is False and view.top:
         report.add("instructions_ignored", view.top_path, "", "system")
-    begun = False  # whether a message with another role than the prompt roles has been seen
+    begun = False  # whether a message other than a system or developer message has been seen
     prompts = 0
     for message in spoken:
         if message.role not in _PROMPTS:

@@ -61,8 +61,10 @@ def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools
 
 
 def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:
-    """Report calls and results that the gateway rejects altogether. Return whether there are any; pairing is then not
-    checked."""
+    """Report all calls or results if the gateway accepts none.
+
+    Return whether it rejects calls or results; pairing is then not checked.
+    """
     refused = False
     for constraint, rule, blocks in (
         ("function_calls", "call_refused", calls),

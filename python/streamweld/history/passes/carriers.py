@@ -166,6 +166,6 @@ class _Copies:
         self._unmatched += wanted
 
     def finish(self) -> None:
-        """Find parts that together repeat the texts of all carriers of the turn."""
+        """Check whether the unmatched parts together repeat the texts of all unmatched carriers of the turn."""
         if self._unmatched and "".join([text for _, text in self._shown]) == self._unmatched:
             self.found |= {place for place, _ in self._shown}

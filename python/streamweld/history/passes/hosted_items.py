@@ -67,9 +67,7 @@ _UNREADABLE: Final = frozenset(
     }
 )
 _SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
-_HEAD: Final = frozenset(
-    {"id", "type", "status", "result", "caller"}
-)  # members that are omitted when an item is written as text
+_HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # members not written as text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -179,7 +177,7 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
     if part.kind in _OUTPUTS and _call_id(part.kind, told):
         context.edit("item_as_call", part.path, f"made a {part.kind} the output of a function call", raw)
         return "tool", _result(part, told)
-    if context.family != _RESPONSES:  # the writer records the loss
+    if context.family != _RESPONSES:  # `passes.content` records the loss
         return None, part
     if part.kind in _UNREADABLE or part.kind in _OUTPUTS:
         context.lose(part.kind, part.path, "the target does not accept such items, and it holds nothing to read", raw)

@@ -50,9 +50,7 @@ class _Waiting:
     """Queues of the calls of one turn that have no result with an equal id, by name and in order."""
 
     def __init__(self) -> None:
-        self._queues: dict[
-            tuple[bool, str | None], deque[Call]
-        ] = {}  # key: (only calls without an id, name or None for all)
+        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # by (without an id, name or None for any)
         self._taken: set[int] = set()
 
     def add(self, call: Call) -> None:

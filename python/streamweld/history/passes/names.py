@@ -18,7 +18,8 @@ __all__ = ["run"]
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with names that the target accepts.
 
-    A missing name is taken from the call's result or, if the request has only one tool, from that tool.
+    A missing name is taken from the call's result or, if the request has only one tool, from that tool; otherwise it is
+    `unknown`.
     """
     fact = context.fact("tool_name")
     form = form_of(fact) if fact is not None else IdForm()

@@ -147,9 +147,7 @@ class _Keeper:
         if part_ is None:
             return None
         part_ = self._with_a_sound_id(part_)
-        signed = bool(
-            part_.encrypted or (part_.signature and self.accept != "items")
-        )  # Responses items have no signature
+        signed = bool(part_.encrypted or (part_.signature and self.accept != "items"))  # items have no signature
         own = part_.origin is not None and part_.origin.dialect == self.context.family
         if part_.kind == "redacted" and not own and self.context.fact("bytes") and not decoded(part_.encrypted or ""):
             return self._gone(part_, "its content is not base64")
@@ -171,7 +169,7 @@ class _Keeper:
         return part_
 
     def _with_a_sound_id(self, part: Reasoning) -> Reasoning:
-        """Return the part; if the target rejects its item id, without the id, which also makes it unsigned."""
+        """Return the part, without its item id if the target rejects that id."""
         rule: Mapping[str, Any] = self.context.facts("item_id")
         if self.accept != "items" or not part.item_id or not rule or rule.get("send") is False:
             return part

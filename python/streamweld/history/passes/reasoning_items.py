@@ -48,7 +48,7 @@ def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
     """Keep one item per id, and move all summaries with that id to it.
 
-    The first item that is followed by another part is kept; if there is none, the first item.
+    The first item that is followed by a part it can lead to is kept; if there is none, the first item.
     """
     places: dict[str, list[tuple[int, int, Reasoning]]] = {}
     for n, turn in enumerate(turns):

@@ -21,7 +21,7 @@ _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dia
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with a signature on the first call of each step.
+    """Return the turns with a signature on the first call of each step, a placeholder if it has none.
 
     Every step gets one, not only the steps of the current turn, because otherwise a later turn would change messages
     that were sent before.

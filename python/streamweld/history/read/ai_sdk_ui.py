@@ -67,7 +67,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     raws = message.get("parts")
-    if raws is None:  # the only member of a UIMessage that holds content
+    if raws is None:  # no other member of a UIMessage holds content
         raise HistoryError("unreadable", pointer((*path, "parts")))
     raws = as_list(raws, (*path, "parts"))
     steps: list[list[tuple[int, Json]]] = [[]]

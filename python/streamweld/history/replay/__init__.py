@@ -35,8 +35,8 @@ _WAYS: Final[Mapping[str, Callable[[Response], Replay]]] = {
 def replay(response: Response, family: str) -> tuple[str, Replay] | None:
     """Return the message dialect of a response, and its messages; None if its dialect is unknown.
 
-    `family`: the dialect of the surrounding messages. If that is the Responses API too, results of calls that the
-    client ran are written as items of the matching type.
+    `family`: the dialect of the surrounding messages. If that is the Responses API too, calls of built-in tools that
+    the client runs keep their item type, because their results are items of a matching type.
     """
     dialect = None if response.dialect is None else _DIALECTS.get(response.dialect)
     if dialect is None:

@@ -145,9 +145,8 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
     own = writer.reusable_block(part)
     carried: Mapping[str, Any] = _carried_signature(part, writer) if part.signature and own is None else {}
     placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
-    if (
-        part.signature and not placed and not (writer.own(part) and writer.context.fact("members"))
-    ):  # otherwise recorded as an edit
+    # For calls of this dialect, `passes.items` records the removal of members that the target lacks.
+    if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):
         why = "the target has no place for the signature of a call"
         writer.context.lose("signature", part.path, why, part.signature)
     if own is not None:

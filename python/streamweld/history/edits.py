@@ -17,7 +17,7 @@ class Edit:
 
     Attributes:
         rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
-        path: JSON pointer into the source; an insertion points to the place it belongs to.
+        path: JSON pointer into the source; for an insertion, the position of the new part or message.
         what: what was done, in one short sentence.
         why: the rule's text and its source.
         removed: the source object or text that was removed; None if nothing was removed.

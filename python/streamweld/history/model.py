@@ -84,7 +84,11 @@ class Inner(str):
 
 @dataclass(slots=True, eq=False)
 class Origin:
-    """One message (or item) of the source. `count`: how many parts were read from it. `extra`: its other members."""
+    """One message (or item) of the source.
+
+    `count`: number of parts that were read from it. `extra`: members that the model does not represent. `stale`: `raw`
+    must not be written back unchanged.
+    """
 
     dialect: str
     path: Path

@@ -56,7 +56,7 @@ def check(
     """List the rules of an API that a request history breaks, in the order of the history.
 
     Args:
-        messages: the history in the target's own wire shape: the list of messages (items, contents), or the payload
+        messages: the history in the target's own format: the list of messages (items, contents), or the payload
             that holds it. A payload's system prompt, `store: false`, `previous_response_id` (results may answer calls
             that the server stores), `thinking` and tools are taken into account.
         target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,

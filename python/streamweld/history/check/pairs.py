@@ -1,6 +1,7 @@
 """Check that each tool call has exactly one result, in the position that the target requires.
 
-Each defect is reported once: if a result comes too late, only the result is reported, not its call as unanswered.
+Each violation is reported once: if a result comes too late, the result is reported, and its call is not reported as
+unanswered.
 Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
 `call_reference`, `server_calls`, `tools_required`.
 """

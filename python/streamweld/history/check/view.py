@@ -1,6 +1,6 @@
 """The checker's view of a history: messages made of blocks, with their paths.
 
-Each target's reader builds it from the wire shape and reports what does not match that shape.
+Each target's reader builds it from the wire format and reports values that do not match that format.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Block:
     signature: str | None = None
     encrypted: str | None = None
     inner: list[Block] = field(default_factory=list["Block"])
-    settled: bool = False  # a call that needs no result: it waits for approval, or its server ran it
+    settled: bool = False  # a call that needs no result, because it awaits approval or the server ran it
 
     @property
     def json(self) -> Json:

@@ -75,7 +75,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the arguments of calls from the target's own dialect in its form: a string or an object."""
+    """Return the turns; in calls read from the target's own dialect, arguments have its form: a string or an object."""
     text = bool(context.fact("arguments_text"))
     if not any(_is_misspelled(call, text, context) for call in context.survey(turns).calls):
         return turns

@@ -136,7 +136,7 @@ def _squeezed(text: str) -> str:
 
 
 class _Copies:
-    """Plain reasoning parts of a turn that repeat the text of a carrier: the part of it that the client displayed.
+    """Finds plain reasoning parts of a turn that repeat the text of a carrier: copies for display.
 
     Attributes:
         found: the indexes of these parts.

@@ -59,7 +59,7 @@ _OUTPUTS: Final = frozenset(
         "tool_search_output",
     }
 )
-# Items without content that a model could read, and items that only the server that stored them can resolve.
+# Items without content for a model to read, and items that can be resolved only by the server that stored them.
 _UNREADABLE: Final = frozenset(
     {
         *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
@@ -98,7 +98,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with calls that the server ran as opaque items, which only their own dialect can represent."""
+    """Return the turns with calls that the server ran replaced by opaque items."""
     if context.family == _RESPONSES and not context.fact("server_calls"):
         return turns
     found = context.survey(turns)

@@ -242,7 +242,7 @@ class _Cleaner:
         return {name for name in found if name in extra or name in skipped or not told[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
-        """Return members that the target's schema lacks, of those that carry a call's signature or name a result."""
+        """Return members that carry a call's signature or name a result, if the target's schema lacks them."""
         known = self.members.get("call" if kind == "function_call" else kind)
         if known is None:
             return set()

@@ -24,7 +24,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns; if one side of a pair has an id, both sides have it."""
+    """Return the turns with an id on both sides of each pair that has an id on one side."""
     found = context.survey(turns)
     if found.paired or (all(call.call_id for call in found.calls) and all(result.call_id for result in found.results)):
         return turns

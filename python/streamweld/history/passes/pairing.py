@@ -215,7 +215,7 @@ def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
 
 
 def _named(result: Result, call: Call, context: Context) -> Result:
-    """Return the result; if it has no id, with the name of its call, because the target pairs it by name."""
+    """Return the result. Without an id, it is paired by name, so it gets the tool name of its call."""
     if result.call_id or result.name == call.name:
         return result
     context.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")

@@ -135,8 +135,8 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
 def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
     """Keep only the first `most` reasoning items.
 
-    The first ones are kept because then a later turn does not change what was sent before. Calls after dropped items
-    keep their call ids and lose the server's item ids.
+    The first ones are kept so that a later turn does not change messages that were sent before. Calls after dropped
+    items keep their call ids and lose the server's item ids.
     """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
     surplus = found[most:]

@@ -48,7 +48,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _all_sound(turns: list[Turn]) -> bool:
-    """Return whether all texts and arguments can be encoded. Encoding all of them in one call is much faster."""
+    """Return whether all texts and arguments can be encoded. One call for all is much faster than one per part."""
     told: list[Any] = []
     for turn in turns:
         for part in turn.parts:

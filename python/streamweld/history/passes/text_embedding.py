@@ -77,7 +77,7 @@ def _leave_members(turn: Turn, context: Context) -> None:
 
 
 def _filled(form: str, said: dict[str, str]) -> str:
-    """Return the form with each `{name}` replaced by its value. Braces in the values are not replaced."""
+    """Return the template with each `{name}` replaced by its value. Braces in the values are not replaced."""
     pieces = form.split("{")
     out = [pieces[0]]
     for piece in pieces[1:]:

@@ -1,4 +1,7 @@
-"""Rebuild a Responses response as its output items, which are valid input. Parts of one item become one item."""
+"""Rebuild a response of the Responses API as its output items, which are valid input.
+
+The parts of one item are joined into one item again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approvals of tool calls in AI SDK messages: member names and texts that readers and writers share."""
+"""Member names and texts for tool approvals in AI SDK messages, shared by readers and writers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DENIED", "DENIED_OUTPUT", "REQUEST_DETAILS", "request_details"]
 
-# The members of a request that UIMessages (`approval`) and ModelMessages (`tool-approval-request`) name alike.
+# Members of an approval request that have the same name in UIMessages (`approval`) and in ModelMessages
+# (`tool-approval-request`).
 REQUEST_DETAILS: Final = ("isAutomatic", "signature", "inputSchemaInput")
-# The texts of a denied call without a reason: of the result `execution-denied`, and of the state `output-denied`.
+# Default texts for a denied call without a reason: for the result `execution-denied`, and for the state
+# `output-denied`.
 DENIED: Final = "Tool execution denied."
 DENIED_OUTPUT: Final = "Tool call execution denied."
 
 
 def request_details(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details of an approval request."""
+    """Return the members of `raw` that are listed in `REQUEST_DETAILS`."""
     return {name: raw[name] for name in REQUEST_DETAILS if name in raw}

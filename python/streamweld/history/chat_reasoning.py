@@ -1,7 +1,7 @@
 """Read and write signed reasoning on Chat Completions messages.
 
 LiteLLM carries Anthropic's blocks in `thinking_blocks` (https://docs.litellm.ai/docs/reasoning_content). OpenRouter and
-MiniMax list text, summaries, signatures and ciphers in `reasoning_details`
+MiniMax list text, summaries, signatures and encrypted reasoning in `reasoning_details`
 (https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of an entry names the vendor that issued it.
 Google's endpoint puts the signature of a call into its `extra_content`
 (https://ai.google.dev/gemini-api/docs/thought-signatures).
@@ -52,19 +52,19 @@ _FRAGMENTS: Final = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 def call_signature(entry: Json) -> str | None:
-    """Return the signature that Google's endpoint puts on a call."""
+    """Return the signature that Google's endpoint adds to a call; None if there is none."""
     found = members_of(members_of(entry.get(EXTRA_CONTENT)).get("google")).get("thought_signature")
     return found if isinstance(found, str) and found else None
 
 
 def is_only_signature(entry: Json) -> bool:
-    """Return whether the `extra_content` of a call holds its signature and nothing else."""
+    """Return whether the `extra_content` of a call contains only its signature."""
     signature = call_signature(entry)
     return signature is not None and entry[EXTRA_CONTENT] == {"google": {"thought_signature": signature}}
 
 
 def whole_entries(entries: Sequence[Json]) -> list[tuple[int, Json]]:
-    """Return the entries with the number of each, and the fragments of a stream joined to the entry they belong to."""
+    """Join the fragments of a streamed entry; return each whole entry with the index of its first fragment."""
     made: list[tuple[int, Json]] = []
     texts: list[str] = []
     for n, entry in enumerate(entries):
@@ -88,7 +88,7 @@ def _continues(entry: Json, last: Json) -> bool:
 
 
 def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
-    """Append the texts of fragments to the text of their entry."""
+    """Append the collected fragment texts to the last entry, and clear them."""
     if texts:
         n, entry = made[-1]
         name = _FRAGMENTS[str(entry.get("type"))]

@@ -1,4 +1,4 @@
-"""`Context`: the target's constraints, the policy, and the edits, losses and ids recorded during one conversion."""
+"""`Context`: constraints of the target, policy, and the edits, losses and ids recorded during one conversion."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Context"]
 
-_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # as members: nobody misses them
+_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # member values whose loss is not reported
 
 
 @dataclass(slots=True, eq=False)
 class Context:
     """One conversion in progress.
 
-    `pending`: the input was an answer, not a request; its calls may stay unanswered. `chained`: the server stores
-    earlier turns (`previous_response_id`), so results may answer calls that are not here.
+    `pending`: the input is a single response, so its calls may stay unanswered. `chained`: the server stores earlier
+    turns (`previous_response_id`), so results may answer calls that the history does not contain.
     """
 
     target: str
@@ -44,7 +44,7 @@ class Context:
     _survey: Survey | None = field(default=None, init=False)
 
     def fresh(self) -> Context:
-        """Return a context with the same target, facts and options and no records, for a part of the history."""
+        """Return a context with the same target, constraints and options but no records, for a part of the history."""
         return Context(
             *(self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools),
             pending=self.pending,
@@ -52,13 +52,13 @@ class Context:
         )
 
     def survey(self, turns: list[Turn]) -> Survey:
-        """Return what these turns contain. A list that no pass has changed is examined only once."""
+        """Return a survey of these turns. The survey is reused as long as no pass returns a new list."""
         if self._survey is None or self._survey.turns is not turns:
             self._survey = Survey(turns)
         return self._survey
 
     def edit(self, rule: str, path: Path, what: str, removed: Any = None) -> None:
-        """Record a change under a rule of the table."""
+        """Record a change. `rule`: a key of the edits in `_spec/history_rules.json`."""
         self.edits.append(Edit(rule, pointer(path), what, edit_rules()[rule].why, removed))
 
     def lose(self, feature: str, path: Path, why: str, removed: Any = None) -> None:
@@ -73,13 +73,13 @@ class Context:
                 self.lose(steps[-1], (*path, *steps), why, value)
 
     def fact(self, name: str, member: str | None = None) -> Any:
-        """Return a constraint of the target, or a member of one; None if there is none."""
+        """Return a constraint of the target, or one of its members; None if it does not exist."""
         found = self.constraints.get(name)
         if member is None or found is None:
             return found
         return found.get(member)
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """Return a constraint that has members; an empty mapping if there is none."""
+        """Return a constraint that is a mapping; an empty mapping if the target does not have it."""
         found: Any = self.constraints.get(name)
         return EMPTY if found is None else found

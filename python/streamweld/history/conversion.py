@@ -1,7 +1,7 @@
-"""`convert`: read a history, run the passes, write it for the target."""
+"""`convert`: read a request history, run the passes on it, and write it for the target."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def convert(
 
     Args:
         messages: the messages or items; or the request that holds them; or a `Response`, which becomes the assistant's
-            next turn. A list may mix messages and Responses, and objects of the vendors' packages. It is not modified.
-            Of a request's other members, those that the target has with the same meaning are kept; each other one is a
-            loss. `streamweld.requests.convert` converts them too.
+            next turn. A list may mix messages, Responses, and objects of the vendors' packages. It is not modified.
+            Other members of a request are kept if the target has a member with the same name and meaning; otherwise
+            they are recorded as losses. `streamweld.requests.convert` converts them too.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
-        target: one of the same, of type `history.Target`; `chat` and `ai-sdk-parts` are aliases of `openai-chat` and
-            `ai-sdk-model`.
+        target: one of the same dialects, of type `history.Target`; `chat` and `ai-sdk-parts` are aliases of
+            `openai-chat` and `ai-sdk-model`.
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
         provider: the vendor or gateway that issued the signatures in the assistant's turns, if the turns do not name
@@ -67,19 +67,20 @@ def convert(
         policy: how broken histories are repaired.
         tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
         store: whether the target stores items between requests (Responses).
-        previous: the conversion of an earlier beginning of these very messages, under the same options. What it made is
-            reused if possible, and only the end is converted. The payload is the same as without it; the edits of the
-            reused part come first. Messages are compared by identity, so a message modified in place goes unnoticed.
+        previous: an earlier conversion of the first messages of this list, with the same options. Its output is reused
+            if possible, and only the new messages are converted. The payload is the same as without it; the edits of
+            the reused part come first. Messages are compared by identity, so a message modified in place goes
+            unnoticed.
 
     Returns:
-        The payload, the edits, the map of ids and the losses. What needed no change is the same object as in the
-        source.
+        The payload, the edits, the map of ids and the losses. Parts of the payload that needed no change are the same
+        objects as in the source.
 
     Raises:
         UsageError: if the source, target, gateway or provider does not exist.
         HistoryError: if a message is not valid in its dialect (`unreadable`, `unknown_role`); or, under
             `on_unfixable="raise"`, if a violation cannot be repaired: `too_few`, `user_missing`, `last_role`,
-            `tools_missing`, or an error that `check` finds in blocks that only their own dialect has (`content_kind`).
+            `tools_missing`, or an error that `check` finds in dialect-specific blocks (`content_kind`).
     """
     if target not in FAMILIES:
         raise UsageError(choice_message("target", target, tuple(FAMILIES)))
@@ -92,7 +93,8 @@ def convert(
     try:
         return _converted(told, options, pending=lone)
     except HistoryError as error:
-        # A reader rejects objects of vendors' packages, which are no mappings: plain data is never searched for them.
+        # Readers reject objects of vendors' packages, because these are not mappings. They are converted only after
+        # such an error, so that plain data need not be searched for them.
         made = plain_items(told) if error.rule == "unreadable" else told
         if made is told:
             raise
@@ -134,7 +136,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
     chained = stored and family == "responses" and constraints.get("stored_responses") is not False
     policy = options.policy
     if stored and not chained and policy.orphan_result == "synthesise":
-        policy = replace(policy, orphan_result="text")  # the calls are at the source's server
+        policy = replace(policy, orphan_result="text")  # the calls exist on the source's server only
     context = Context(
         target=options.target,
         family=family,
@@ -174,7 +176,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
 
 
 def _model(given: Mapping[str, Any] | None) -> str | None:
-    """Return the model that the request names."""
+    """Return the model named in the request; None if there is none."""
     for name in ("model", "modelId"):
         found = None if given is None else given.get(name)
         if isinstance(found, str):
@@ -185,7 +187,10 @@ def _model(given: Mapping[str, Any] | None) -> str | None:
 def _snapshot(
     items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
 ) -> Snapshot | None:
-    """Return what a later call must compare; None if the form of a turn depends on other turns."""
+    """Return the state that a later call with `previous` compares; None if the conversion cannot be continued.
+
+    It cannot be continued if the form of a turn depends on other turns.
+    """
     counted = context.facts("reasoning").get("max_replayed") is not None
     if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
         return None
@@ -199,8 +204,9 @@ def _snapshot(
 def _refuse(
     turns: list[Turn], payload: Mapping[str, Any], given: Mapping[str, Any] | None, profile: Profile, context: Context
 ) -> None:
-    """Raise for what no edit can repair: an empty history, no user message, a wrong last role, unknown content."""
-    lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # behind what stands outside
+    """Raise for violations that no edit can repair: too few messages, no user message, a wrong last role, content of
+    an unknown kind."""
+    lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # skip the system prompt
     said = turns[lead:]
     last: Collection[str] | None = context.fact("last_role")
     toolless = given is not None and _without_tools(given)
@@ -218,8 +224,8 @@ def _refuse(
 
     tools: list[Any] | None = [] if toolless else None
     found = check(payload, target=cast("Target", profile.target), gateway=profile, tools=tools)
-    if not rule:  # what only its own dialect can say is handed back, but not what that does not have either; calls
-        # of tools that the request says not to have stay calls
+    if not rule:  # dialect-specific blocks are passed on unchanged, but must exist in that dialect; calls stay calls
+        # even if the request declares no tools
         found = [one for one in found if one.severity == "error"]
         if not found:
             return
@@ -228,7 +234,7 @@ def _refuse(
 
 
 def _without_tools(given: Mapping[str, Any]) -> bool:
-    """Whether the request has an empty list of tools."""
+    """Return whether the request has an empty list of tools."""
     return [] in (given.get("tools"), members_of(given.get("toolConfig")).get("tools"))
 
 
@@ -237,7 +243,7 @@ def _is_several(value: object) -> TypeGuard[Iterable[Any]]:
 
 
 def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
-    """Return the issuer that `provider` names: a name of the table, or an issuer of the profile itself."""
+    """Return the issuer for the `provider` argument: a name in the `providers` table, or an issuer of the profile."""
     if word is None or word in (members_of(constraints.get("reasoning")).get("issuers") or ()):
         return word
     return profiles.provider(word)

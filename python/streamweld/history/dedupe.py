@@ -1,10 +1,10 @@
-"""`dedupe_reasoning`: remove what a resumed stream repeated, so that no item id appears twice in a history.
+"""`dedupe_reasoning`: remove items that a resumed stream repeated, so that no item id appears twice in a history.
 
 A replayed stream leaves whole messages with empty reasoning that carries the `rs_` ids of earlier messages; the
 Responses API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK messages, and
-over Responses items, where each item counts as a message: within a message, a part that repeats id and text is removed;
-in a later message, a part that adds nothing to a known id is removed. Another text under the same id is a further
-summary and stays. This module knows no target and no gateway.
+over Responses items, where each item counts as a message. The first removes parts that repeat the id and text of
+another part of the same message; the second removes parts of later messages that add no text to an earlier id. A
+different text under the same id is another summary and is kept. The result does not depend on a target or gateway.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _ITEM_KINDS: Final[Mapping[str, _Kind]] = {
     "custom_tool_call": "fc",
 }
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
-# Whose metadata names an item of the Responses API.
+# Providers whose metadata can hold an item id of the Responses API.
 _PROVIDERS: Final = ("openai", "azure")
 _CIPHER: Final = "reasoningEncryptedContent"
 
 
 @dataclass(slots=True, eq=False)
 class _Occurrence:
-    """One part (or item) with an id. `text` decides whether it equals another one; `drop`: the rule that removes it."""
+    """One part (or item) with an id. `text`: its content, for comparison. `drop`: the rule that removes it, if any."""
 
     at: int
     part: int | None
@@ -52,7 +52,7 @@ class _Occurrence:
     raw: Mapping[str, Any]
     cipher: str | None
     call_id: str | None
-    owned: bool  # of the assistant: only its messages lose parts to other messages
+    owned: bool  # is in an assistant message; other messages keep parts that repeat another message
     drop: str | None = None
 
     @property
@@ -72,21 +72,22 @@ def dedupe_reasoning(
 ) -> _T:
     """Return the history without reasoning that repeats an earlier item.
 
-    Parts without an item id are never changed. A message is dropped only if nothing but step marks is left of it. The
-    first part with the text of an id stays, with a non-empty encrypted content even if only the repetition had one.
+    Parts without an item id are never changed. A message is dropped only if nothing except step markers is left of it.
+    Of several parts with the same id and text, the first is kept; if only a removed one had encrypted content, that
+    content moves to the one that is kept.
 
     Args:
         messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload mapping that holds them
             (`messages` or `input`).
-        items: which items: `rs` reasoning, `fc` calls (a repeated call loses its repeated result too), `msg` texts.
+        items: the kinds of item to remove: `rs` reasoning, `fc` calls (with their repeated results), `msg` texts.
         on_edit: called with each Edit, in the order of the history.
 
     Returns:
-        The same object if nothing was said twice; else a new one of the same type, in which what did not change is the
-        same object as before. The input is never changed.
+        The same object if nothing is repeated; otherwise a new one of the same type, which shares all unchanged
+        messages with the input. The input is never changed.
 
     Raises:
-        UsageError: `items` names something else.
+        UsageError: if `items` contains an unknown kind.
 
     >>> said = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
     >>> answer = {"type": "message", "role": "assistant", "content": "Yes."}
@@ -214,7 +215,7 @@ def _read_part(
         results.append(_Result(at, n, str(raw.get("toolCallId"))))
         return
     elif "toolCallId" in raw:
-        # In a UIMessage the result stands in the call's own part: another result makes it another part.
+        # In a UIMessage the call's part also holds the result, so parts with different results are different.
         found, call_id = "fc", str(raw["toolCallId"])
         members = ("toolCallId", "type", "toolName", "input", "output", "errorText")
         text = json_text([raw.get(name) for name in members], (at, "parts", n))
@@ -226,7 +227,7 @@ def _read_part(
 
 
 def _custody(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the item id and the encrypted content, from the first provider that names an item."""
+    """Return the item id and the encrypted content from the metadata of the first provider that has an item id."""
     for _, _, told in _metadata(raw):
         item_id = told.get("itemId")
         if isinstance(item_id, str) and item_id:
@@ -244,11 +245,11 @@ def _metadata(raw: Mapping[str, Any]) -> Iterable[tuple[str, str, Mapping[str, A
                     yield member, provider, cast("Mapping[str, Any]", inner)
 
 
-# Judging
+# Deciding
 
 
 def _within(said: list[_Occurrence]) -> None:
-    """Find parts that repeat id and text of an earlier part of their message."""
+    """Mark parts that repeat the id and text of an earlier part of the same message."""
     seen: set[tuple[int, str, str, str]] = set()
     for one in said:
         if one.part is None:
@@ -260,7 +261,7 @@ def _within(said: list[_Occurrence]) -> None:
 
 
 def _across(said: list[_Occurrence]) -> None:
-    """Find parts of later messages whose known id comes back empty or with a text that it already had."""
+    """Mark parts that repeat an id of an earlier message with no text, or with a text seen before under that id."""
     known: dict[tuple[str, str], set[str]] = {}
     here: list[_Occurrence] = []
     for one in said:
@@ -275,7 +276,7 @@ def _across(said: list[_Occurrence]) -> None:
 
 
 def _blank_first(said: list[_Occurrence]) -> None:
-    """Find empty parts whose text comes only in a later message."""
+    """Mark empty parts whose id has a text only in a later message."""
     spoken: dict[tuple[str, str], int] = {}  # the first message that has text under the id
     for one in said:
         if not one.blank and one.drop is None:
@@ -286,7 +287,7 @@ def _blank_first(said: list[_Occurrence]) -> None:
 
 
 def _repeated_results(said: list[_Occurrence], results: list[_Result]) -> list[_Result]:
-    """Find results of dropped calls whose remaining call already has an earlier result."""
+    """Return results of dropped calls if the call that is kept already has an earlier result."""
     waiting: Counter[str] = Counter()
     answered: set[str] = set()
     calls = [one for one in said if one.drop is not None and one.call_id is not None]
@@ -304,7 +305,7 @@ def _repeated_results(said: list[_Occurrence], results: list[_Result]) -> list[_
 
 
 def _ciphers(said: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
-    """Return which remaining part receives encrypted content that only a dropped part had."""
+    """Return the encrypted content that moves from dropped parts to parts that are kept, by message and part."""
     kept: dict[str, _Occurrence] = {}
     full: set[str] = set()
     for one in said:

@@ -1,4 +1,4 @@
-"""The message dialects: their names, and where a request of each keeps its history."""
+"""Names of the message dialects, and the request members that hold the history in each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["CONTAINERS", "FAMILIES", "Container"]
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Where a request of a dialect keeps its history: the members for the messages and for the system prompt."""
+    """Names of the request members that hold the messages and the system prompt."""
 
     messages: str
     system: str | None = None
 
 
-# Every name of a source or target -> the dialect in whose words it speaks.
+# Maps each source or target name to its dialect.
 FAMILIES: Final[Mapping[str, str]] = {
     "openai-chat": "openai-chat",
     "chat": "openai-chat",

@@ -17,10 +17,10 @@ class Edit:
 
     Attributes:
         rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
-        path: JSON pointer into the source; an insertion points to the place it belongs to.
+        path: JSON pointer into the source; for an insertion, the position of the new part or message.
         what: what was done, in one short sentence.
         why: the rule's text and its source.
-        removed: the source object or text that the target does not receive; None if nothing was removed.
+        removed: the source object or text that was removed; None if nothing was removed.
     """
 
     rule: str
@@ -30,7 +30,7 @@ class Edit:
     removed: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the edit as data for `json.dumps`, provided that the source was such data."""
+        """Return the edit as a dictionary. `json.dumps` accepts it if it accepts the source."""
         return {name: getattr(self, name) for name in ("rule", "path", "what", "why", "removed")}
 
 
@@ -44,12 +44,12 @@ class Loss:
     removed: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the loss as data for `json.dumps`, provided that the source was such data."""
+        """Return the loss as a dictionary. `json.dumps` accepts it if it accepts the source."""
         return {name: getattr(self, name) for name in ("feature", "path", "why", "removed")}
 
 
 class _Ways:
-    """The calls of a map, by source id and by target id, and the renamed ones."""
+    """Lookup tables of an `IdMap`: target ids by source id, source ids by target id, and the renamed calls."""
 
     __slots__ = ("back", "forth", "pairs")
 
@@ -62,17 +62,17 @@ class _Ways:
 
 
 class IdMap:
-    """Tool call ids in both directions. It lists only ids that changed; any other id maps to itself.
+    """Maps tool call ids from source to target and back. An id that was not renamed maps to itself.
 
-    `to_target(id, n)` is the payload's id of the n-th call with that source id; `to_source(id)` is the source's id of a
-    call in the payload. `pairs` holds every renamed call as (source id, target id), in order.
+    `to_target(id, n)` returns the payload's id of the n-th call with that source id; `to_source(id)` returns the
+    source's id of a call in the payload. `pairs` holds every renamed call as (source id, target id), in order.
     """
 
     __slots__ = ("_calls", "_ways")
 
     def __init__(self) -> None:
         self._calls: list[tuple[str, str]] = []
-        self._ways: _Ways | None = None  # made when somebody asks
+        self._ways: _Ways | None = None  # built at the first lookup
 
     @classmethod
     def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
@@ -106,7 +106,7 @@ class IdMap:
         return self._both().pairs
 
     def to_target(self, source_id: str, occurrence: int = 0) -> str:
-        """Return the payload's id of the call with that source id; if the id recurs, of the n-th such call."""
+        """Return the payload's id of a call. `occurrence`: which call, counted from 0, if the source id recurs."""
         found = self._both().forth.get(source_id)
         return source_id if not found else found[min(occurrence, len(found) - 1)]
 
@@ -135,11 +135,11 @@ class Conversion:
     """A history converted to a target.
 
     Attributes:
-        payload: the request fields of the target, such as `{"system": …, "messages": […]}`. What needed no change is
-            the same object as in the source.
+        payload: the request fields of the target, such as `{"system": …, "messages": […]}`. Parts that needed no change
+            are the same objects as in the source.
         edits: every change, in the order in which it was made.
         ids: the map of tool call ids.
-        losses: what the target cannot represent.
+        losses: every member or part that the target cannot represent.
     """
 
     payload: Mapping[str, Any]

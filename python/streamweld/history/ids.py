@@ -1,4 +1,7 @@
-"""Generate tool call ids that a target accepts: deterministic, injective, and unchanged by a second conversion."""
+"""Generate tool call ids that a target accepts.
+
+Ids are deterministic, different source ids get different ids, and a second conversion leaves them unchanged.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,11 @@ _TAIL: Final = 10  # characters of the hash at the end of a changed id: 59 bits
 
 @dataclass(frozen=True, slots=True)
 class IdForm:
-    """The form of an id. `chars`: the allowed characters, as in a regular expression's class; None for any."""
+    """The form of an id.
+
+    `chars`: the allowed characters, written as in a regular expression's character class; None for any. `low`, `high`:
+    the allowed lengths. `carriers`: substrings of ids that carry provider data. `banned`: ids that are not allowed.
+    """
 
     chars: str | None = None
     low: int = 1
@@ -32,23 +39,26 @@ class IdForm:
         object.__setattr__(self, "_whole", _of_length(self.chars, self.low, self.high))
 
     def fits(self, text: str) -> bool:
-        """Whether an id may stay unchanged. An id that carries other data always may."""
+        """Return whether an id may stay unchanged. Unless banned, an id that carries provider data may."""
         if text in self.banned:
             return False
         return self._whole.fullmatch(text) is not None or self.carries(text)
 
     def fit(self, texts: Sequence[str]) -> bool:
-        """Whether all of these ids may stay unchanged."""
+        """Return whether all of these ids may stay unchanged."""
         whole, banned = self._whole.fullmatch, self.banned
         odd = [text for text in texts if whole(text) is None or text in banned]
         return all(map(self.fits, odd))
 
     def carries(self, text: str) -> bool:
-        """Whether the id carries data that its provider needs back byte for byte."""
+        """Return whether the id carries data that its provider must get back unchanged."""
         return any(mark in text for mark in self.carriers)
 
     def made(self, text: str, salt: int = 0, whole: str | None = None) -> str:
-        """Return an id of this form for that text: its usable characters and a hash of the whole."""
+        """Return an id of this form: the allowed characters of the text and a hash.
+
+        The hash is of `whole` if given, otherwise of `text`; another `salt` gives another id.
+        """
         digest = int.from_bytes(sha256(f"{whole or text}\0{salt}".encode("utf-8", "surrogatepass")).digest(), "big")
         high = self.high or max(len(text) + 1 + _TAIL, self.low)
         size = min(max(_TAIL, self.low), high)
@@ -82,7 +92,7 @@ def _others(chars: str) -> re.Pattern[str]:
 
 
 def form_of(fact: Mapping[str, Any]) -> IdForm:
-    """Return the form that the constraint `tool_id` or `tool_name` of a profile requires."""
+    """Return the form that a profile's constraint `tool_id` or `tool_name` requires."""
     get = fact.get
     return _form(get("chars"), get("min", 1), get("max"), tuple(get("carriers", ())), tuple(get("not", ())))
 
@@ -116,7 +126,7 @@ class Minter:
         return self._made(plain)
 
     def nameless(self, said: str) -> str:
-        """Return an id for a call without one, derived from its content and not from its position."""
+        """Return an id for a call without one, derived from the call's content, not from its position."""
         return self._made("call", said)
 
     def _made(self, text: str, whole: str | None = None) -> str:

@@ -1,7 +1,7 @@
 """The neutral history model: turns that hold parts.
 
-Readers create it, passes change it, writers turn it into a target's messages. Each part keeps its source object (`raw`)
-and its message (`origin`), so a part that no pass changed is written back as the very object that was read.
+Readers create it, passes change it, and writers turn it into a target's messages. Each part keeps its source object
+(`raw`) and its message (`origin`), so a part that no pass changed is written as the same object that was read.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Missing:
 
 
 class _Nothing(dict[str, Any]):
-    """The empty mapping as the default of a field: a hashable default needs no factory, which would be called for
-    every part."""
+    """Hashable empty mapping, for use as a field default. An unhashable default would need a factory, which would be
+    called for every part."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 
@@ -77,14 +77,18 @@ EMPTY: Final[Mapping[str, Any]] = _Nothing()
 
 
 class Inner(str):
-    """The path, with slashes, of a member nested in a block. Such a member cannot be written back alone."""
+    """Slash-separated path of a member nested in a block. Such a member cannot be written back on its own."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True, eq=False)
 class Origin:
-    """One message (or item) of the source. `count`: how many parts were read from it. `extra`: its other members."""
+    """One message (or item) of the source.
+
+    `count`: number of parts that were read from it. `extra`: members that the model does not represent. `stale`: `raw`
+    must not be written back unchanged.
+    """
 
     dialect: str
     path: Path
@@ -107,17 +111,21 @@ class Origin:
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def _part(cls: type[_T]) -> type[_T]:
-    """Make a slotted dataclass that is frozen for type checkers only: at run time, freezing would make creating a part
-    three times as slow. For the same reason, readers pass fields by position in hot places."""
+    """Make a slotted dataclass that only type checkers treat as frozen.
+
+    At run time, freezing would make the creation of a part three times as slow. For the same reason, readers pass
+    fields by position in hot paths.
+    """
     return dataclass(slots=True, eq=False)(cls)
 
 
 @_part
 class _Part:
-    """`at`: which part of its origin. `raw`: the source's own object. `touched`: a pass changed it, `raw` is stale.
+    """Fields that all parts have.
 
-    `extra`: members of `raw` that the model has no word for. They go back to the same dialect, and are lost elsewhere;
-    those of objects inside of it, under an `Inner` name, are lost wherever the block is written anew.
+    `at`: index of the part in its origin. `raw`: the source object. `touched`: a pass changed the part, so `raw` is
+    stale. `extra`: members of `raw` that the model does not represent. They are written back to the same dialect and
+    lost in others. Members of nested objects have an `Inner` name and are lost whenever the block is rewritten.
     """
 
     origin: Origin | None = None
@@ -130,7 +138,7 @@ class _Part:
 
 @_part
 class Text(_Part):
-    """Text, or a refusal. `signature`: Gemini's, which it may put on any part."""
+    """Text, or a refusal. `signature`: a Gemini thought signature, which can be on any part."""
 
     text: str = ""
     refusal: bool = False
@@ -152,10 +160,11 @@ class Media(_Part):
 
 @_part
 class Reasoning(_Part):
-    """The reasoning of a model. `segments`: its texts, one per summary. `issuer`: who can read its signature or cipher.
+    """The reasoning of a model.
 
-    `assumed`: the issuer is that of the dialect, because the message does not name one. `member`: the member of a Chat
-    message that held it; None for a part of the content.
+    `segments`: its texts, one per summary. `issuer`: the vendor that can verify its signature or decrypt it.
+    `assumed`: the message does not name an issuer, so the dialect's default was used. `member`: the member of a Chat
+    message that held the reasoning; None for a part of the content.
     """
 
     segments: tuple[str, ...] = ()
@@ -206,7 +215,7 @@ class Result(_Part):
 
 @_part
 class ApprovalRequest(_Part):
-    """The request to approve a call, in AI SDK messages only. `details`: members that the dialect adds, by name."""
+    """A request to approve a call (AI SDK messages only). `details`: its `REQUEST_DETAILS` members, by name."""
 
     approval_id: str = ""
     call_id: str = ""
@@ -238,9 +247,10 @@ _P = TypeVar("_P", bound=_Part)
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """What one side said. `top`: it is outside the messages (a system prompt). `origin`: set if there are no parts.
+    """One turn: consecutive parts with the same role.
 
-    `marks`: members that the message must have in the target regardless of its source (`prefix`).
+    `top`: the turn is outside the messages (a system prompt). `origin`: the source message, if the turn has no parts.
+    `marks`: members that the written message must have regardless of its source (`prefix`).
     """
 
     role: Role
@@ -268,7 +278,7 @@ def with_parts(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 
 
 def copied(part: _P, **fields: Any) -> _P:
-    """Return a copy of the part with another origin; `raw` stays valid."""
+    """Return a copy of the part with other fields but the same content; `raw` stays valid."""
     made = _twin(part)
     for name, value in fields.items():
         setattr(made, name, value)
@@ -309,7 +319,7 @@ def json_text(value: Any, path: Path) -> str:
     """Return a JSON value as compact text; integers beyond 64 bits stay exact.
 
     Raises:
-        HistoryError: the value is not JSON: it contains itself, or is nested too deeply.
+        HistoryError: if the value contains itself or is nested too deeply.
     """
     try:
         return orjson.dumps(value).decode()
@@ -335,7 +345,7 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
     if value is MISSING:
         value = call.parsed
         if value is MISSING:
-            known: Any = call  # frozen for type checkers alone
+            known: Any = call  # only type checkers treat it as frozen
             value = known.parsed = _read(call.arguments or "")
     elif value is None:
         return {}
@@ -352,7 +362,7 @@ def _read(text: str) -> Any:
 
 
 def custom_input(call: Call) -> str:
-    """Return the input of a free-form tool, which is text and not JSON."""
+    """Return the input of a call of a free-form tool. It is plain text, not JSON."""
     given = arguments_object(call) or {}
     text = given.get("input", "")
     return text if isinstance(text, str) else json_text(text, call.path)
@@ -382,7 +392,7 @@ def members_of(value: Any) -> Mapping[str, Any]:
 
 
 def removed_value(part: Part) -> Any:
-    """Return what an edit reports as removed: the source object, or its text if it was a text there."""
+    """Return the value that an edit reports as removed: the source object or, without one, the part's text."""
     if part.raw is not None:
         return part.raw
     if isinstance(part, Text | Reasoning):

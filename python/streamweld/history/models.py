@@ -1,4 +1,4 @@
-"""What the name of a model says about it."""
+"""Parse the version from a model name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CLAUDE: Final = re.compile(r"claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def claude_version(model: str | None) -> tuple[int, int] | None:
-    """Return the version of a Claude model from 4 on; None for any other model, and for older names.
+    """Return the version of a Claude model, version 4 or later; None for older and for other models.
 
     >>> claude_version("us.anthropic.claude-opus-4-6-v1"), claude_version("claude-sonnet-4-20250514")
     ((4, 6), (4, 0))

@@ -1,4 +1,4 @@
-"""`OpenCalls`: pair each result with its call, by id and, without an id, by name and order."""
+"""`OpenCalls`: pair tool results with calls by id or, without an id, by name and order."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ _T = TypeVar("_T")
 
 
 class OpenCalls(Generic[_T]):
-    """Calls that wait for a result. A result without an id gets a call without one: of its name, else the next one."""
+    """Calls that wait for a result.
+
+    A result without an id answers a call without an id: the first one with the same name, otherwise the first one.
+    """
 
     def __init__(self) -> None:
-        # Of each id, the turns that call it, each with its calls that wait.
+        # For each call id: the turns with waiting calls, and the name and value of each such call.
         self._waiting: dict[str, list[tuple[int, list[tuple[str, _T]]]]] = {}
 
     def add(self, turn: int, call_id: str, name: str, what: _T) -> None:
-        """Add a call of the turn."""
+        """Add a call of a turn. `what`: the value that `take` returns for it."""
         turns = self._waiting.get(call_id)
         if turns is None:
             self._waiting[call_id] = [(turn, [(name, what)])]
@@ -27,7 +30,7 @@ class OpenCalls(Generic[_T]):
             turns.append((turn, [(name, what)]))
 
     def take(self, call_id: str, name: str | None) -> _T | None:
-        """Return the call that this result answers; None if no call is waiting."""
+        """Remove and return the call that this result answers; None if no such call is waiting."""
         turns = self._waiting.get(call_id)
         if not turns:
             return None

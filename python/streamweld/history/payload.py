@@ -1,7 +1,7 @@
-"""Find the history in the argument of `convert`, and decide about the other members of the request."""
+"""Find the history in the argument of `convert`, and build the payload with the request members that are kept."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member
 _NO_THINKING: Final = (
     "the tool turn in progress has no thinking of this provider, and with it enabled the API requires it"
 )
-STORED: Final = ("previous_response_id", "conversation")  # members that name turns which the server stores
+STORED: Final = ("previous_response_id", "conversation")  # members that refer to turns stored by the server
 _NOT_CONVERTED: Final = "history.convert converts messages alone; streamweld.requests.convert converts whole requests"
 
 
 def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
-    """Return the messages, and their place in the argument.
+    """Return the messages, and their path in the argument.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if the argument has no messages.
     """
     if isinstance(messages, Response):
         return messages, ()
@@ -56,7 +56,7 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
 
 
 def plain_items(messages: Any) -> Any:
-    """Return the argument with SDK objects as plain data; the same object if it has none.
+    """Return the argument with SDK objects converted to plain data; the same object if it contains none.
 
     A value that contains itself or is nested too deeply is returned unchanged.
     """
@@ -80,7 +80,7 @@ def _plain(messages: Any) -> Any:
 def _plain_list(items: Any) -> Any:
     made: list[Any] = []
     for item in items:
-        if item.__class__ is dict:  # never a whole answer
+        if item.__class__ is dict:  # a dict is a message, never a whole response
             made.append(plain(item))
         else:
             made += [item] if isinstance(item, Response) else plain_messages([item])
@@ -99,9 +99,9 @@ def payload_of(
     written: dict[str, Any],
     context: Context,
 ) -> Mapping[str, Any]:
-    """Return the payload: the written messages, and the members of the request that the target shares.
+    """Return the payload: the written messages, and the request members that mean the same to the target.
 
-    Every omitted member is recorded as a loss. If nothing changed, the request itself is returned.
+    Every omitted member is recorded as a loss. If nothing changed, the request object itself is returned.
     """
     before, after = CONTAINERS[source_family], CONTAINERS[context.family]
     new, same_family = written[after.messages], source_family == context.family
@@ -119,15 +119,16 @@ def payload_of(
     )
     if unchanged and all(name in written for name in own if name in given):
         return given
-    if same_family:  # in the order in which it was given
+    if same_family:  # keep the order of the members
         return {name: written.get(name, given[name]) for name in given if name in kept or name in written} | written
     return {**kept, **written}
 
 
 def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
-    """Whether thinking is enabled with a budget, and the tool turn in progress does not begin with a thinking block.
+    """Return whether thinking is enabled, but the unfinished tool turn does not begin with a thinking block.
 
-    The API rejects that: "a final assistant message must start with a thinking block". Adaptive thinking may be absent.
+    The API rejects such requests: "a final assistant message must start with a thinking block". With adaptive thinking,
+    the block is optional.
     """
     if members_of(thinking).get("type") != "enabled" or context.facts("reasoning").get("signed") != "required":
         return False
@@ -144,7 +145,7 @@ def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) ->
 
 
 def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Context) -> dict[str, Any]:
-    """Return the members that mean the same to the target; the others are losses."""
+    """Return the members that mean the same to the target, and record the others as losses."""
     if not rest:
         return {}
     target = target_name(context.target)
@@ -168,14 +169,14 @@ def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Con
 
 @cache
 def _foreign(source: str, target: str) -> frozenset[str]:
-    """Return the members that the source's API has and the target's lacks, if both use one dialect."""
+    """Return the members that the source API has and the target API lacks, for APIs that share a dialect."""
     known = load_requests()["known"]
     return frozenset(known[source]) - frozenset(known[target]) if source != target else frozenset()
 
 
 @cache
 def _common(source: str, target: str) -> frozenset[str]:
-    """Return the members with the same name and meaning in both APIs, by the table of options."""
+    """Return the members with the same name and meaning in both APIs, from `options` in `_spec/requests.json`."""
     tables = load_requests()
     found: set[str] = set()
     for word, option in tables["options"].items():
@@ -186,5 +187,5 @@ def _common(source: str, target: str) -> frozenset[str]:
 
 
 def _same(old: Any, new: Sequence[Any]) -> bool:
-    """Whether both lists hold the same items, so that the old one can be returned."""
+    """Return whether both lists hold the same items, so that the old list can be returned."""
     return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]

@@ -1,4 +1,4 @@
-"""`HistoryPolicy`: what `convert` does with a broken history."""
+"""`HistoryPolicy`: how `convert` repairs a broken history."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ class HistoryPolicy:
     Attributes:
         orphan_call: a call without a result gets an error result (`error_result`) or is dropped (`drop`).
         orphan_result: a result without a call gets a call (`synthesise`: name from `tools`, else `unknown`; arguments
-            `{}`), becomes text of the user (`text`), or is dropped (`drop`).
-        duplicate_result: which of several results for one call is kept, `first` or `last`. It takes the place of the
-            first one.
-        reasoning: `auto` keeps what the target accepts by its profile and drops the rest; `keep` keeps everything that
-            the target can represent; `drop` drops all; `text` turns what is not kept into text of the assistant.
+            `{}`), becomes user text (`text`), or is dropped (`drop`).
+        duplicate_result: which of several results for one call is kept, `first` or `last`. It is placed where the
+            first one was.
+        reasoning: `auto` keeps the reasoning that the target's profile accepts and drops the rest; `keep` keeps all
+            reasoning that the target can represent; `drop` drops all; `text` is like `auto`, but turns the rest into
+            assistant text.
         truncated_arguments: arguments that are not a JSON object are wrapped as `{"_raw": "…"}` (`wrap`), dropped with
             their call and its result (`drop`), or replaced by `{}` (`empty`).
-        on_unfixable: `raise` raises HistoryError for what cannot be repaired; `keep` leaves it unchanged.
+        on_unfixable: `raise` raises HistoryError if a violation cannot be repaired; `keep` leaves it unchanged.
 
     Raises:
-        UsageError: if a value is not one of these.
+        UsageError: if a value is not listed above.
     """
 
     orphan_call: Literal["error_result", "drop"] = "error_result"

@@ -1,10 +1,10 @@
-"""What a gateway accepts in a history: named and dated facts with sources, from `_spec/gateways.json` or a user.
+"""Gateway profiles: what a gateway accepts in a history, with dates and sources, from `_spec/gateways.json` or a user.
 
-    profiles.load("vercel-ai-gateway")              # the plain name means the newest date
+    profiles.load("vercel-ai-gateway")              # without a date: the newest profile
     profiles.load("vercel-ai-gateway@2026-01-29")
     profiles.resolve({"name": "mine", "like": "anthropic", "constraints": {"first_role": None}}, "anthropic")
 
-An absent constraint does not apply. What a constraint means is defined by the code that reads it, not here.
+A constraint that is absent does not apply. The code that reads a constraint defines its meaning.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["STALE_DAYS", "TARGETS", "Profile", "default", "load", "names", "provider", "resolve", "target_name"]
 
 TARGETS: Final[tuple[str, ...]] = tuple(load_history("gateways")["defaults"])
-STALE_DAYS: Final = 60  # gateways change: facts older than that want a second look
-# Words of streamweld's dialects that mean one of the targets.
+STALE_DAYS: Final = 60  # profiles older than this should be reviewed, because gateways change
+# Dialect names that are accepted for a target.
 _ALIASES: Final = {"chat": "openai-chat", "ai-sdk-parts": "ai-sdk-model"}
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _USER_KEYS: Final = frozenset({"name", "date", "like", "with", "targets", "constraints", "sources"})
@@ -35,16 +35,16 @@ _USER_KEYS: Final = frozenset({"name", "date", "like", "with", "targets", "const
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The facts about one gateway, for one of its targets.
+    """The constraints of one gateway, for one of its targets.
 
     Attributes:
         name: such as `anthropic`, without the date.
-        date: ISO date of the facts; `""` for a user's profile without one.
-        evidence: `tested` (the vendor's own validator or SDK judges it in the tests), `documented` (by the vendor),
-            `reported` (in issues of clients); a user's profile inherits it from its `like`, or has `""`.
+        date: ISO date at which the constraints were looked up; `""` for a user's profile without one.
+        evidence: `tested` (the tests run the vendor's own validator or SDK), `documented` (by the vendor), `reported`
+            (in issues of clients); a user's profile inherits it from its `like`, or has `""`.
         target: the target that the constraints are for.
         targets: every target that the gateway offers.
-        constraints: name -> value. A name that is absent means that there is no such constraint.
+        constraints: name -> value. A constraint that is absent does not apply.
         sources: name of a constraint -> its source: a document and section, or an issue that quotes the server.
         options: option -> value -> the constraints that then apply; `with_options` applies them.
     """
@@ -59,7 +59,7 @@ class Profile:
     evidence: str = ""
 
     def age(self, today: dt.date | None = None) -> int | None:
-        """Return how many days ago the facts were looked up; None without a date."""
+        """Return the age of the profile in days; None if it has no date."""
         return (
             ((today or dt.datetime.now(tz=dt.UTC).date()) - dt.date.fromisoformat(self.date)).days
             if self.date
@@ -67,10 +67,12 @@ class Profile:
         )
 
     def with_options(self, **chosen: str | bool | None) -> Profile:
-        """Return the profile under some of its options. None means the default and changes nothing.
+        """Return the profile with some of its options set.
+
+        None means the default and changes nothing. Options that the profile does not have are ignored.
 
         Raises:
-            UsageError: a value that the option does not have. An option that the profile does not have is ignored.
+            UsageError: if an option does not have the value.
 
         >>> load("openai-responses").with_options(store=False).constraints["reasoning"]["needs_encrypted"]
         True
@@ -121,7 +123,7 @@ def provider(word: str) -> str:
     """Return the name that `reasoning.issuers` uses for a provider or gateway. Case does not matter.
 
     Raises:
-        UsageError: the name is unknown. `providers` in `_spec/gateways.json` lists the known ones.
+        UsageError: if the name is unknown. `providers` in `_spec/gateways.json` lists the known names.
 
     >>> provider("Azure-OpenAI")
     'azure'
@@ -138,10 +140,10 @@ def names() -> tuple[str, ...]:
 
 
 def target_name(target: str) -> str:
-    """Return the target for a name: one of TARGETS, or an alias of one of them.
+    """Return the target that a name or alias refers to, one of `TARGETS`.
 
     Raises:
-        UsageError: there is no such target.
+        UsageError: if there is no such target.
     """
     known = _ALIASES.get(target, target)
     if known not in TARGETS:
@@ -162,7 +164,7 @@ def load(name: str, target: str | None = None) -> Profile:
         target: one of the targets that the gateway offers; None for its first one.
 
     Raises:
-        UsageError: there is no such profile, or it does not offer that target.
+        UsageError: if there is no such profile, or it does not offer that target.
 
     >>> load("vercel-ai-gateway").date
     '2026-01-31'
@@ -191,10 +193,10 @@ def load(name: str, target: str | None = None) -> Profile:
 
 
 def default(target: str) -> Profile:
-    """Return the profile of a target for which no gateway is named.
+    """Return the default profile of a target, for use without a gateway.
 
     Raises:
-        UsageError: there is no such target.
+        UsageError: if there is no such target.
     """
     known = target_name(target)
     return load(load_history("gateways")["defaults"][known], known)
@@ -205,12 +207,12 @@ def resolve(gateway: str | Profile | Mapping[str, Any] | None, target: str) -> P
 
     Args:
         gateway: None for the target's default; a name; a Profile; or a mapping with any of `name`, `date`, `like` (the
-            profile to start from, the target's default without it; None for none), `with` (its options), `constraints`
-            (name -> value, None removes one) and `sources`.
+            profile to start from; if absent, the target's default; None starts without constraints), `with` (its
+            options), `constraints` (name -> value, None removes one) and `sources`.
         target: the API that the payload is for.
 
     Raises:
-        UsageError: the name is unknown, the gateway does not offer the target, or the mapping has other keys.
+        UsageError: if the name is unknown, the gateway does not offer the target, or the mapping has other keys.
 
     >>> resolve({"like": "bedrock-converse", "with": {"family": "qwen"}}, "bedrock-converse").constraints["first_role"]
     Traceback (most recent call last):

@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple, cast
 
 __all__ = ["ProviderMetadata", "read_metadata", "text_signature", "write_metadata"]
 
-# The members of provider metadata that are custody, not mere options, by provider.
+# Members of provider metadata that hold a signature; the name depends on the provider.
 _SIGNATURES: Final = ("signature", "thoughtSignature")
 
 
 class ProviderMetadata(NamedTuple):
-    """The issuer of reasoning, with item id, signature and encrypted content."""
+    """The issuer of a part, with item id, signature and encrypted content."""
 
     issuer: str | None
     item_id: str | None
@@ -21,9 +21,10 @@ class ProviderMetadata(NamedTuple):
 
 
 def read_metadata(told: Any) -> ProviderMetadata:
-    """`{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`, `{"anthropic": {"signature": …}}` and the like.
+    """Return the item id, signature and encrypted content of the first provider that has any of them.
 
-    The first provider with a value counts.
+    Examples of metadata: `{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`,
+    `{"anthropic": {"signature": …}}`.
     """
     if isinstance(told, Mapping):
         for issuer, raw in cast("Mapping[str, Any]", told).items():
@@ -39,7 +40,7 @@ def read_metadata(told: Any) -> ProviderMetadata:
 
 
 def text_signature(told: Any) -> tuple[str | None, bool]:
-    """Return the signature that Google put on a text, and whether the metadata holds nothing else."""
+    """Return Google's signature of a text, and whether the metadata contains only that signature."""
     found = read_metadata(told)
     signed = found.issuer in ("google", "vertex") and found.signature is not None
     return (found.signature, told == {found.issuer: {"thoughtSignature": found.signature}}) if signed else (None, False)
@@ -53,7 +54,7 @@ def _word(said: Mapping[str, Any], name: str) -> str | None:
 def write_metadata(
     issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None
 ) -> dict[str, Any]:
-    """Return the same as provider metadata; empty if there is nothing to write."""
+    """Return provider metadata with these values; empty if there are none."""
     said: dict[str, Any] = {}
     if item_id:
         said["itemId"] = item_id

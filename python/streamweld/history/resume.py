@@ -1,8 +1,8 @@
-"""Convert a history that grew by a turn: reuse the earlier conversion of its beginning, convert only the end.
+"""Convert a history that grew by a turn: reuse the earlier conversion of its beginning, and convert only its end.
 
-The end starts where the user last spoke after an answer. It is converted alone twice, as it was and as it is now. If
-the former equals the end of the earlier payload and shares no id with what precedes it, the beginning is reused;
-otherwise the whole history is converted again.
+The end starts at the last user message that follows an answer in the earlier history. The earlier and the new end are
+each converted alone. If the earlier end gives the same messages as the end of the earlier payload, and no call has an
+id of the beginning, the beginning is reused; otherwise the whole history is converted again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "boundary", "resume"]
 
-# Edits through which one turn can depend on another. If one occurs, no part of the history can be converted alone.
+# Edits that can make one turn depend on another. If one occurs, no part of the history can be converted alone.
 _ENTANGLED: Final = frozenset(
     {"tool_name", "name_empty", "server_result_unasked", "result_unasked", "result_repeated", "first_role"}
 )
@@ -36,17 +36,18 @@ _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The input of a conversion: its options, its messages, and their place in the request."""
+    """The input of a conversion: options, messages, and their path in the request. `member`: the payload member that
+    holds the messages."""
 
     options: tuple[Any, ...]
     items: tuple[Any, ...]
     base: Path
     member: str
-    losses: tuple[Loss, ...] = ()  # of the messages alone
+    losses: tuple[Loss, ...] = ()  # losses in the messages, without those in other members
 
 
 def _speaks(item: Any) -> bool:
-    """Whether this is a turn of the user without tool results."""
+    """Return whether this is a user message without tool results."""
     message = members_of(item)
     if message.get("role") != "user":
         return False
@@ -68,7 +69,7 @@ def _answers(item: Any) -> bool:
 
 
 def boundary(items: Sequence[Any]) -> int | None:
-    """Return the index of the last user turn after an answer; None if there is none."""
+    """Return the index of the last user message that follows an answer; None if there is none."""
     for at in range(len(items) - 1, 0, -1):
         if _speaks(items[at]) and _answers(items[at - 1]):
             return at
@@ -78,9 +79,9 @@ def boundary(items: Sequence[Any]) -> int | None:
 def resume(
     previous: Conversion, now: Snapshot, convert: Callable[[Sequence[Any], int], Conversion]
 ) -> Conversion | None:
-    """Return the conversion of `now`, reusing the beginning from `previous`; None if the two cannot be separated.
+    """Return the conversion of `now` with the beginning of `previous`; None if the beginning cannot be reused.
 
-    `convert` converts a part of the messages; its second argument is the index of the first one.
+    `convert` converts a part of the messages; its second argument is the index of the first message.
     """
     seen = previous._seen  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if not isinstance(seen, Snapshot) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):
@@ -93,13 +94,13 @@ def resume(
     was, new = convert(seen.items[cut:], cut), convert(now.items[cut:], cut)
     before: list[Any] = previous.payload[now.member]
     end: list[Any] = was.payload[now.member]
-    # Where what the user said there came to nothing, the answers on both sides of it are neighbours.
+    # If the user message at the cut was dropped, the answers before and after it are adjacent and may be merged.
     if not (_asks(end) and _asks(new.payload[now.member])):
         return None
     kept = len(before) - len(end)
     if kept <= 0 or before[kept:] != end:
         return None
-    # Not one edit of the beginning may be for the end's sake, nor the other way round.
+    # No edit of the beginning may be caused by the end, and no edit of the end by the beginning.
     first, inner = len(previous.edits) - len(was.edits), {edit.path for edit in was.edits}
     edits = [edit for edit in previous.edits if not _within(edit.path, cut, now.base)]
     losses = [loss for loss in seen.losses if not _within(loss.path, cut, now.base)]
@@ -124,7 +125,7 @@ def _asks(messages: Sequence[Any]) -> bool:
 
 
 def _within(path: str, cut: int, base: Path) -> bool:
-    """Whether a JSON pointer points past the cut."""
+    """Return whether a JSON pointer refers to a message at or after the cut."""
     steps = path.split("/")[1:]
     at = len(base)
     return len(steps) > at and steps[at].isdigit() and int(steps[at]) >= cut
@@ -135,7 +136,7 @@ def _item_ids(messages: Sequence[Any]) -> set[Any]:
 
 
 def _joined(previous: IdMap, was: IdMap, new: IdMap) -> IdMap | None:
-    """Return the ids of the beginning and of the new end together; None if they share one."""
+    """Return the map of the ids of the beginning and the new end; None if they have an id in common."""
     earlier = previous.calls()
     kept = earlier[: len(earlier) - len(was.calls())]
     fresh = new.calls()

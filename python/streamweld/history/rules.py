@@ -1,4 +1,4 @@
-"""The rules that edits and violations cite, loaded from `_spec/history_rules.json`: code, text, source, severity."""
+"""Rules cited by edits and violations, loaded from `_spec/history_rules.json`: code, text, source, severity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Rule", "checks", "edits"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `source`: the document and section, or the issue with the server's own words. `why`: both."""
+    """One rule. `source`: a document and section, or an issue that quotes the server. `why`: text and source."""
 
     code: str
     text: str
@@ -37,11 +37,11 @@ def _rules(section: Literal["edits", "checks"]) -> Mapping[str, Rule]:
 
 @cache
 def edits() -> Mapping[str, Rule]:
-    """The rules that an `Edit` cites."""
+    """Return the rules of edits, by code."""
     return _rules("edits")
 
 
 @cache
 def checks() -> Mapping[str, Rule]:
-    """The rules that a violation cites."""
+    """Return the rules of violations, by code."""
     return _rules("checks")

@@ -1,7 +1,7 @@
-"""`Survey`: what a history contains, found in one walk, so that a pass with nothing to do skips its own.
+"""`Survey`: properties of a history, collected in one walk, so that passes with nothing to do can return at once.
 
-`plain`, `paired`, `trailing` and `ascii` are true only if that is certain; anything unusual makes them false, and the
-pass then checks for itself.
+`plain`, `paired`, `trailing` and `ascii` are true only if that is certain. Unusual content makes them false, and the
+passes then check the history themselves.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _SIDES: Final = frozenset({"user", "assistant", "tool"})
 
 
 class Survey:
-    """The findings.
+    """Properties of a list of turns.
 
     Attributes:
         turns: the list that was examined.
         calls: every call, in order.
         results: every result, in order.
-        instructed: there is a system or developer turn.
+        instructed: the history has a system or developer turn.
         joined: two consecutive turns have the same role.
-        reasoned: there is reasoning.
-        opaque: there is content that only one dialect can represent, including in results.
-        approvals: there are approvals of calls.
-        dialects: the dialects that were read.
+        reasoned: the history has reasoning.
+        opaque: the history has content that only one dialect can represent, including in results.
+        approvals: the history has approvals of calls.
+        dialects: the dialects that the parts were read from.
         bare: the model represents every member of every message and block.
-        plain: every turn has parts and does not end with reasoning; all of them are reasoning, calls, non-empty texts
+        plain: every turn has parts and does not end with reasoning; all parts are reasoning, calls, non-blank texts
             that are not refusals, or results that consist of such texts or of a non-empty value.
         paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
             nothing else; there are no other results.
@@ -65,14 +65,14 @@ class Survey:
         instructed = joined = reasoned = opaque = approvals = False
         bare = plain = paired = trailing = ascii_only = True
         dialects: set[str] = set()
-        seen: Origin | None = None  # the last one looked at
-        dialect = ""  # what it was written in
-        before = ""  # the role of the turn before
-        asked: list[str] | None = None  # the ids of the calls in it
+        seen: Origin | None = None  # origin of the previous part
+        dialect = ""  # dialect of that origin
+        before = ""  # role of the previous turn
+        asked: list[str] | None = None  # ids of the calls in the previous turn
         for turn in turns:
             role, parts = turn.role, turn.parts
-            asks: list[str] | None = None  # the ids of the calls in this one
-            answers: list[str] | None = None  # and those of its results
+            asks: list[str] | None = None  # ids of the calls in this turn
+            answers: list[str] | None = None  # ids of the results in this turn
             if role == before:
                 joined = True
             elif role not in _SIDES:
@@ -158,7 +158,7 @@ class Survey:
         self.bare, self.plain, self.trailing, self.ascii = bare, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
-        """Take over the findings for another list for which they hold too, given its calls."""
+        """Use these properties for another list that has the same ones. `calls`: its calls, if they differ."""
         self.turns = turns
         if calls is not None:
             self.calls = calls

@@ -5,9 +5,9 @@
     for loss in conversion.losses:
         print(loss.path, loss.why)
 
-The messages are converted by `streamweld.history.convert`; everything else by the tables of `_spec/requests.json`. What
-the target cannot express is reported as a loss and left out, never passed on. `check` lists the rules of a target that
-a request breaks.
+The messages are converted by `streamweld.history.convert`; everything else by the tables of `_spec/requests.json`.
+Options that the target does not support are left out and reported as losses. `check` lists the rules of a target that a
+request breaks.
 """
 
 from streamweld.requests.checker import check

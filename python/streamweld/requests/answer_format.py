@@ -1,4 +1,4 @@
-"""The format of the answer (`response_format`, `text.format`, `responseSchema`) of one API in words of another."""
+"""Convert the answer format (`response_format`, `text.format`, `responseSchema`) between APIs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLACES = {
 }
 
 
-# Members of a format that the target has no place for. What is left out of Anthropic's and Gemini's is always strict.
+# Members of a format that the target does not have. `strict` is not listed: Anthropic and Gemini are always strict.
 _UNNAMED = {
     "anthropic": ("name", "description"),
     "gemini": ("name", "description"),
@@ -41,7 +41,7 @@ _UNNAMED = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """The format that an answer must have."""
+    """The format that the request asks for."""
 
     kind: Kind
     path: str
@@ -53,7 +53,7 @@ class AnswerFormat:
 
 
 def read(work: Work) -> AnswerFormat | None:
-    """The format that the request states; None if it states none. Its members count as used."""
+    """Return the format that the request asks for, and mark its members as used; None if there is none."""
     places = _PLACES.get(work.source, ())
     work.used.update(steps(path) for path in places)
     path = next((path for path in places if at(work.request, path) is not None), None)
@@ -103,7 +103,7 @@ def _of_schema(path: str, raw: Any, inner: Mapping[str, Any], schema: Any) -> An
 
 
 def _is_schema(schema: Any) -> bool:
-    """Whether it is an object that JSON can hold."""
+    """Return whether the schema is a non-empty object that can be written as JSON."""
     try:
         return bool(object_of(schema)) and bool(json.dumps(schema))
     except (TypeError, ValueError):
@@ -120,7 +120,7 @@ def _parsed(schema: Any) -> Any:
 
 
 def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> None:
-    """Writes the format into the request for the target."""
+    """Write the format into `made`, the request for the target."""
     if found is None:
         return
     path = steps(found.path)
@@ -144,7 +144,7 @@ def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> N
 
 
 def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:
-    """Where to write what; None if the target has no such format."""
+    """Return the members to write, by dotted path; None if the target does not have this format."""
     plain = found.kind == "json_object"
     if not plain and not _is_schema(found.schema):
         return None

@@ -1,10 +1,10 @@
-"""`check`: list the rules of a target's requests that a request breaks.
+"""`check`: list the rules of a target API that a request breaks.
 
-It reads the request on its own, by the same tables, and shares no code with what converts.
+The checker uses the same tables as `convert`, but shares no code with it.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def check(
     target: Target,
     gateway: str | Profile | Mapping[str, Any] | None = None,
 ) -> list[HistoryViolation]:
-    """List what a request does against the rules of the API that it is for.
+    """List the rules of an API that a request breaks.
 
     Args:
-        request: the request in the target's own shape.
+        request: the request in the form of the target's API.
         target: the API: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
             `ai-sdk-ui` or `ai-sdk-model`.
         gateway: the profile whose constraints apply; None for the target's own API.
 
     Returns:
-        The violations of the messages, as `history.check` lists them, then those of the options and tools. Rules of
-        options are those of `_spec/requests.json`.
+        The violations in the messages, as `history.check` lists them, then those in the options and tools. The rules of
+        options and tools are in `_spec/requests.json`.
 
     Raises:
         UsageError: if the target or gateway does not exist, or the request has no messages.
@@ -85,7 +85,7 @@ def check(
 
 
 class _Checker:
-    """One request being checked."""
+    """Checks one request, and collects violations."""
 
     def __init__(self, request: Json, profile: Profile) -> None:
         self.request = request
@@ -101,7 +101,7 @@ class _Checker:
         self.violations.append(HistoryViolation(rule, pointer(path), message, source, severity or row["severity"]))
 
     def members(self) -> None:
-        """Members that the target's requests do not have. A newer API may have them, so they are warnings."""
+        """Report unknown members. A newer version of the API may have them, so they are warnings."""
         known = {*spec("known")[self.target], *spec("history")[self.target], *self.facts.get("adds", {}).values()}
         thinking = self.facts.get("thinking", {})
         known |= {thinking.get("member"), thinking.get("effort")}
@@ -116,7 +116,7 @@ class _Checker:
                         self.add("option_unknown", (name, member), member, "warning")
 
     def plain_options(self) -> None:
-        """Types, bounds, and what the gateway does not accept."""
+        """Check the types and bounds of options, and report missing options and those that the gateway rejects."""
         lacks = self.facts.get("lacks", ())
         for option in options():
             paths = option.paths.get(self.target, ())
@@ -133,7 +133,7 @@ class _Checker:
                 self.add("option_required", steps(paths[0]), paths[0])
 
     def efforts(self) -> None:
-        """The words of the gateway for how much the model reasons."""
+        """Check that the gateway accepts the reasoning effort."""
         known = self.facts.get("efforts")
         path = "reasoning.effort" if self.target == "responses" else "reasoning_effort"
         word = at(self.request, path)
@@ -151,7 +151,7 @@ class _Checker:
             self.add("option_bounds", steps(path), f"{len(value)} elements of {option.word}, at most {most}")
 
     def tools(self) -> None:
-        """Definitions, names, and the choice among them."""
+        """Check tool definitions, tool names, and the tool choice."""
         names: dict[str, tuple[str | int, ...]] = {}
         count = 0
         for path, kind, name, schema in self._definitions():
@@ -179,7 +179,7 @@ class _Checker:
         return form_of(fact).fits(name) and starts
 
     def _definitions(self) -> list[tuple[tuple[str | int, ...], str, Any, Any]]:
-        """(path, kind, name, schema) of each tool."""
+        """Return (path, kind, name, schema) of each tool."""
         config = object_of(self.request.get("toolConfig"))
         bedrock = self.target == "bedrock-converse"
         given = config.get("tools") if bedrock else self.request.get("tools")
@@ -252,7 +252,7 @@ class _Checker:
             self.add("option_unsupported", (member,), str(choice))
 
     def anthropic(self) -> None:
-        """Thinking, and what excludes it."""
+        """Check Anthropic's options for thinking, and options that cannot be combined with it."""
         request = self.request
         facts = model_facts("anthropic", request.get("model"))
         config = object_of(request.get("thinking"))
@@ -296,7 +296,7 @@ class _Checker:
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last turn of the assistant")
 
     def responses(self) -> None:
-        """What a request that is not stored has to ask for."""
+        """Check that a request with `store: false` asks for encrypted reasoning."""
         request = self.request
         include = request.get("include")
         asks = is_list(include) and "reasoning.encrypted_content" in cast("Sequence[Any]", include)
@@ -316,7 +316,7 @@ def _is_kind(option: Option, value: Any) -> bool:
 
 
 def _chosen(choice: Any) -> list[Any]:
-    """The names of tools that a choice states."""
+    """Return the tool names in a tool choice."""
     told = object_of(choice)
     for path in ("name", "toolName", "function.name", "custom.name", "toolChoice.tool.name"):
         name = at(told, path)

@@ -1,6 +1,6 @@
-"""What the options of one request must be to each other: required members, conflicts, what a stateless request needs.
+"""Enforce constraints between options: required members, conflicts, members that a stateless request needs.
 
-Applied to every request for a target, whatever its source: a request of the target's own API is repaired too.
+The constraints apply to every request, so a request of the target's own API is repaired too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
 
 
 def apply(work: Work, made: dict[str, Any]) -> None:
-    """Repairs `made`, which is a request for the target."""
+    """Repair `made`, the request for the target."""
     require(work, made)
     match work.target:
         case "anthropic":
@@ -47,7 +47,7 @@ def apply(work: Work, made: dict[str, Any]) -> None:
 
 
 def require(work: Work, made: dict[str, Any]) -> None:
-    """Puts in what the target cannot do without."""
+    """Add options that the target requires, with their default values."""
     for option in options():
         default = option.required.get(work.target)
         place = option.place(work.target, work.facts)
@@ -92,7 +92,7 @@ def _anthropic(work: Work, made: dict[str, Any]) -> None:
 
 
 def _always_thinking(work: Work, made: dict[str, Any]) -> None:
-    """Leave out what a model that always thinks rejects: thinking that is off, and forced calls."""
+    """Remove options that a model that always thinks rejects: disabled thinking, and forced tool calls."""
     config, choice = object_of(made.get("thinking")), object_of(made.get("tool_choice"))
     if config.get("type") == "disabled":
         work.lose("thinking", _origin(work, "thinking"), "the model always thinks", made.pop("thinking"))
@@ -114,7 +114,7 @@ def _drop(work: Work, made: dict[str, Any], name: str, why: str, implied: Any = 
 
 
 def _origin(work: Work, word: str) -> tuple[str, ...]:
-    """Where an option of this name is in the source."""
+    """Return the path of the option in the source request; its name if the request does not have it."""
     for option in options():
         if option.word == word:
             for path in option.paths.get(work.source, ()):
@@ -176,7 +176,10 @@ def _without_thinking(made: dict[str, Any], facts: Any) -> None:
 
 
 def begins_with_thinking(request: Any) -> bool:
-    """Whether the turn of an unfinished tool loop begins with its thinking, as manual thinking requires."""
+    """Return whether the last assistant message begins with thinking, or has no tool calls.
+
+    With thinking of type `enabled`, the API rejects an unfinished tool turn that does not begin with thinking.
+    """
     messages = [object_of(message) for message in cast("Sequence[Any]", object_of(request).get("messages") or ())]
     last = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].get("role") == "assistant"), None)
     if last is None:
@@ -212,7 +215,7 @@ def _include(work: Work, made: dict[str, Any]) -> None:
 
 
 def include(work: Work, made: dict[str, Any]) -> None:
-    """Translates `include`, and the log probabilities that it asks for. Comes before the plain options."""
+    """Translate `include`, and log probabilities requested through it. Call this before the plain options."""
     if work.same:
         work.used.add(("include",))
         return

@@ -1,4 +1,4 @@
-"""`convert`: translate a whole request."""
+"""`convert`: translate a whole request to another API."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class Conversion(history.Conversion):
     """A whole request for the target.
 
     Attributes:
-        payload: the request. What needed no change is the same object as in the source.
-        edits: every change that goes beyond translating.
+        payload: the request. Parts that needed no change are the same objects as in the source.
+        edits: every change that goes beyond translation.
         ids: the map of tool call ids.
-        losses: what the target cannot express.
-        tool_names: source name -> name in the payload, of the tools whose names the target does not accept.
+        losses: members and options that the target cannot represent.
+        tool_names: source name -> name in the payload, for tools that were renamed because the target does not accept
+            their names.
     """
 
     tool_names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -54,23 +55,22 @@ def convert(
     """Convert a whole request to another API: messages, tools and options.
 
     Args:
-        request: the members of the request by name, as the source's API takes them. Objects of the vendors' packages
-            (pydantic models, dataclasses; whole answers among the messages) are accepted anywhere in it. It is not
-            modified.
+        request: the request for the source API, as a mapping or an SDK object. It may contain objects of the vendors'
+            packages (pydantic models, dataclasses, and whole responses among the messages). It is not modified.
         source: `openai-chat` (or `chat`), `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`,
             `ai-sdk-model`, `ai-sdk-ui`, or `auto`.
-        target: one of the same.
+        target: one of the same names, except `auto`.
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
         provider: the vendor or gateway that issued the signatures in the assistant's turns, if the turns do not name
             it.
-        policy: what happens to what the target cannot express; a `HistoryPolicy` stands for
-            `RequestPolicy(history=…)`.
+        policy: how options that the target does not support are handled, and how broken histories are repaired. A
+            `HistoryPolicy` is short for `RequestPolicy(history=…)`.
 
     Returns:
-        The request for the target, every edit, every loss, and the maps of ids and tool names. Members of the source
-        that the target's API does not have are losses. A request of the target's own API keeps members that are
-        unknown here.
+        The request for the target, every edit, every loss, and the maps of ids and tool names. Members that the
+        target's API does not have are losses. If source and target are the same API, members that streamweld does not
+        know are kept.
 
     Raises:
         UsageError: if the source, target, gateway or provider does not exist, or the request has no messages.
@@ -120,19 +120,19 @@ def _plain(request: Any) -> Json:
 
 
 def _history(work: Work, provider: str | None) -> history.Conversion:
-    """The messages for the target, with the members that hold them there."""
+    """Convert the messages and the other members that belong to the history."""
     given = work.request
     own = spec("history")[work.source]
     work.used.update((name,) for name in own)
     part = {name: given[name] for name in own if given.get(name) is not None}
-    if work.same:  # what becomes of thinking is decided with the other options
+    if work.same:  # thinking is handled with the other options
         part = {name: value for name, value in given.items() if name != "thinking"}
     elif "model" in given:
         part["model"] = given["model"]
     policy = work.policy.history
     stateful = given.get("previous_response_id") is not None or given.get("conversation") is not None
     if stateful and not work.same and policy.orphan_result == "synthesise":
-        policy = replace(policy, orphan_result="text")  # the calls are at the server: they are not to be invented
+        policy = replace(policy, orphan_result="text")  # the server stores the calls, so none must be synthesized
     store = given.get("store")
     if not isinstance(store, bool):
         store = None if work.same or work.target != "responses" else False
@@ -170,7 +170,7 @@ def _translated(work: Work, payload: Json, names: Names) -> dict[str, Any]:
     constraints.include(work, made)
     options.translate(work, made, tools=bool(kept))
     answer_format.translate(answer_format.read(work), work, made)
-    constraints.require(work, made)  # max_tokens bounds the budget of the thinking
+    constraints.require(work, made)  # before thinking, because max_tokens limits its budget
     thinking.translate(thinking.read(work), work, made)
     work.unused()
     return made

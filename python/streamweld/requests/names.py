@@ -1,4 +1,4 @@
-"""Names of tools as the target accepts them, the same that `history.convert` gives to their calls."""
+"""Rename tools whose names the target rejects. `history.convert` gives their calls the same names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Names"]
 
 
 class Names:
-    """The names of one request's tools. `renamed`: source name -> name for the target, of those that changed."""
+    """Tool names of one request. `renamed`: source name -> target name, for the names that changed."""
 
     __slots__ = ("_form", "_start", "_work", "renamed")
 
@@ -28,13 +28,13 @@ class Names:
         self.renamed: dict[str, str] = {}
 
     def fits(self, name: str) -> bool:
-        """Whether the target accepts the name."""
+        """Return whether the target accepts the name."""
         if self._form is None:
             return True
         return self._form.fits(name) and (self._start is None or self._start.match(name) is not None)
 
     def fit(self, name: str, path: Sequence[str | int]) -> str:
-        """The name for the target: deterministic, and the same for a tool and for its calls."""
+        """Return the name for the target. It is deterministic, and the same for a tool and its calls."""
         if self._form is None or self.fits(name):
             return name
         made = self._form.made(name)

@@ -1,7 +1,7 @@
-"""Translate the plain options of a request (limits, sampling, stop, metadata, …) by the tables."""
+"""Translate the plain options of a request (limits, sampling, stop, metadata, …) using `_spec/requests.json`."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["translate", "unfit"]
 
 
 def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
-    """Writes every plain option of the request into `made`. `tools`: whether the request for the target has tools."""
+    """Write every plain option of the request into `made`. `tools`: whether the request for the target has tools."""
     for option in options():
         found = _found(option, work)
         if found is None or option.word in work.done:
@@ -44,7 +44,10 @@ def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
 
 
 def _place(option: Option, work: Work, path: str) -> str | None:
-    """Where the option is written; another spelling of the target's own API stays."""
+    """Return the path at which the option is written.
+
+    If source and target are the same API, an alternative name of the option is kept.
+    """
     place = option.place(work.target, work.facts)
     if work.same and place is not None and path in option.paths.get(work.target, ()):
         return place if option.word in work.facts.get("renamed", ()) else path
@@ -52,7 +55,10 @@ def _place(option: Option, work: Work, path: str) -> str | None:
 
 
 def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
-    """Anthropic takes no word on parallel calls beside `tool_choice: none`."""
+    """Return whether the option conflicts with the tool choice: Anthropic rejects parallel calls with `none`.
+
+    If there is no tool choice, add `auto`, which then holds the option.
+    """
     if option.word != "parallel" or work.target != "anthropic" or work.same:
         return False
     choice = object_of(made.get("tool_choice"))
@@ -62,7 +68,7 @@ def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
 
 
 def unfit(option: Option, value: Any) -> bool:
-    """Whether the value is of another type than the option has."""
+    """Return whether the value has the wrong type for the option."""
     match option.kind:
         case "integer":
             return isinstance(value, bool) or not (isinstance(value, int) or _is_whole(value))
@@ -86,7 +92,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def _found(option: Option, work: Work) -> tuple[str, Any] | None:
-    """Where the option is in the request, and its value. Of several spellings the first holds."""
+    """Return the path and value of the option in the request; None if it is absent.
+
+    If the option is given under several names, the first is used.
+    """
     places = [path for path in option.paths.get(work.source, ()) if at(work.request, path) is not None]
     if work.same and (own := option.place(work.target, work.facts)) and at(work.request, own) is not None:
         places = [own, *[path for path in places if path != own]]
@@ -117,7 +126,7 @@ def _left_out(option: Option, work: Work, path: str, value: Any, spoken: Any) ->
 
 
 def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
-    """The value in the target's words; None where it has none for it."""
+    """Return the target's word for the value; None if the target has no such value."""
     if option.kind == "texts" and isinstance(value, str):
         if work.same:
             return value
@@ -132,7 +141,7 @@ def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
-    """The value within the bounds of the target; None where nothing of it is left."""
+    """Return the value, reduced to the bounds of the target; None if nothing is left of it."""
     if option.kind in ("integer", "number") and value is not None:
         return _bounded(option, work, path, value)
     most = option.max_items.get(work.target)
@@ -163,7 +172,7 @@ def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Anthropic rejects stop sequences of white space alone."""
+    """Return the stop sequences without blank ones, which Anthropic rejects; None if none are left."""
     kept = [text for text in value if text.strip()]
     if len(kept) == len(value):
         return value
@@ -173,7 +182,7 @@ def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Metadata whose values are texts."""
+    """Return the metadata with string values only; None if none are left."""
     kept = {name: text for name, text in object_of(value).items() if isinstance(text, str)}
     if len(kept) == len(value) or work.target == "mistral":
         return value
@@ -183,7 +192,7 @@ def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _remove(work: Work, made: dict[str, Any], path: str, keep: str | None = None) -> None:
-    """Takes an option of the same API out of what is made, where it has another place or none."""
+    """Remove an option from `made` unless its path is `keep`. Applies only if source and target are the same API."""
     if not work.same or path == keep:
         return
     *above, last = path.split(".")

@@ -1,4 +1,4 @@
-"""`RequestPolicy`: what `convert` does with what the target cannot express."""
+"""`RequestPolicy`: how `convert` handles options that the target does not support."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class RequestPolicy:
 
     Attributes:
         history: how broken histories are repaired.
-        vital: what happens to an option whose absence changes what is answered (`stop`, `n`, a tool, an answer format,
-            `previous_response_id`): `report` leaves it out and reports a loss; `raise` raises HistoryError with the
+        vital: how to handle unsupported options that affect the answer (`stop`, `n`, a tool, an answer format,
+            `previous_response_id`): `report` leaves them out and reports a loss; `raise` raises HistoryError with the
             rule `unsupported_option` and the path of the option.
 
     Raises:
-        UsageError: if a value is not one of these.
+        UsageError: if a value is not listed above.
     """
 
     history: HistoryPolicy = field(default_factory=HistoryPolicy)

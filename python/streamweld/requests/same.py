@@ -1,6 +1,6 @@
-"""A request of the target's own API: only what the gateway does not accept is changed.
+"""Convert a request whose source and target are the same API: change only what the gateway does not accept.
 
-What is unknown here passes through; nothing is written anew without a reason.
+Members that streamweld does not know are kept, and objects that need no change are reused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["translate"]
 
 
 def translate(work: Work, made: dict[str, Any], names: Names) -> dict[str, Any]:
-    """The request with what the gateway refuses left out or replaced."""
+    """Return the request, with members that the gateway rejects left out or replaced."""
     had = _has_tools(made)
     _tools(work, made, names)
     left = _has_tools(made)
@@ -71,7 +71,7 @@ def _choice(work: Work, made: dict[str, Any], names: Names) -> None:
 
 
 def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
-    """Leaves out tools of kinds that the gateway does not accept, and renames those whose calls were renamed."""
+    """Drop tools of kinds that the gateway does not accept, and rename tools whose names the target rejects."""
     found = tooling.read(work)
     dropped: set[tuple[str | int, ...]] = set()
     replaced: dict[tuple[str | int, ...], Any] = {}
@@ -106,7 +106,7 @@ def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
 
 
 def _renamed(raw: Any, old: str, new: str) -> Any:
-    """The definition with another name, wherever in it the name is."""
+    """Return the tool definition with the name replaced, also in nested `function`, `custom` or `toolSpec` objects."""
     if not hasattr(raw, "items"):
         return raw
     return {

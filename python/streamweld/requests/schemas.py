@@ -1,7 +1,7 @@
-"""JSON Schema and Gemini's `Schema`: the schema of a tool or of an answer format, in the words of either."""
+"""Convert the schema of a tool or answer format from Gemini's `Schema` to JSON Schema."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DROPPED: Final = ("propertyOrdering", "property_ordering", "nullable")
 
 
 def from_gemini(schema: Any) -> Any:
-    """A `Schema` of the Gemini API (types in capitals, `nullable`, counts as text) as JSON Schema.
+    """Convert a Gemini `Schema` (upper-case types, `nullable`, counts as strings) to JSON Schema.
 
     >>> from_gemini({"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}})
     {'type': 'object', 'properties': {'a': {'type': ['string', 'null']}}}
@@ -50,7 +50,7 @@ def from_gemini(schema: Any) -> Any:
 
 
 def of_object(schema: Any) -> Mapping[str, Any] | None:
-    """The schema, which is that of an object: `type` is added where it is left out. None if it is not an object's."""
+    """Return the schema of an object, with `type` added if it is missing; None if the schema has another type."""
     if schema is None:
         return EMPTY
     if not isinstance(schema, Mapping):
@@ -63,7 +63,7 @@ def of_object(schema: Any) -> Mapping[str, Any] | None:
 
 
 def is_empty(schema: Any) -> bool:
-    """Whether an object of this schema has no members."""
+    """Return whether the schema is empty: it defines no properties and no other constraints."""
     given = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
     return not (
         {name for name, value in given.items() if value not in ({}, [], None, False)} - {"type", "$schema", "title"}

@@ -1,4 +1,4 @@
-"""Which API a request is for, and its members in the spelling that the tables have."""
+"""Detect which API a request is for, and rename members that SDKs spell differently from the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["detect", "normal"]
 
 _CONTAINERS: Final = {"input": "responses", "contents": "gemini"}
-# Members of Gemini's requests as its Python package spells them.
+# Names of Gemini's request members in its Python package -> their names in the API.
 _SNAKE: Final = {
     "system_instruction": "systemInstruction",
     "generation_config": "generationConfig",
@@ -26,9 +26,10 @@ _OF_CONFIG: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings
 
 
 def detect(request: Json, target: str) -> str:
-    """The API that the request is for: told by where its messages are, by the messages, by its other members.
+    """Return the API that the request is for.
 
-    What nothing tells is taken for the target's own API where that could be, else for Chat Completions.
+    It is detected from the member that holds the messages, then from the messages, then from the other members. If
+    these are inconclusive, it is the target's own API if that is possible, otherwise Chat Completions.
     """
     for member, name in _CONTAINERS.items():
         if member in request:
@@ -59,7 +60,7 @@ def _has(value: Any, path: str) -> bool:
 
 
 def normal(request: Json, source: str, target: str) -> Json:
-    """The request with the spellings of packages put into that of the API. The same object if there are none."""
+    """Return the request with SDK member names replaced by those of the API; the same object if there are none."""
     if source == target:
         return request
     if source == "gemini":
@@ -70,7 +71,7 @@ def normal(request: Json, source: str, target: str) -> Json:
 
 
 def _gemini(request: Json) -> Json:
-    """`config` of the Python package taken apart, and its snake case as the API has it."""
+    """Replace the Python package's `config` with the API's members, and snake case with camel case."""
     made: dict[str, Any] = {}
     for name, value in request.items():
         if name == "config" and isinstance(value, Mapping):
@@ -106,7 +107,7 @@ def _camel_keys(value: Any, *, deep: bool) -> Any:
 
 
 def _ai_sdk(request: Json) -> Json:
-    """`system` and `prompt` of `generateText` as messages."""
+    """Convert the `system` and `prompt` options of `generateText` to messages."""
     system, prompt = request.get("system"), request.get("prompt")
     if not isinstance(system, str) and not isinstance(prompt, str):
         return request

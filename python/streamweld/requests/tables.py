@@ -1,4 +1,4 @@
-"""The tables of `_spec/requests.json` as types, and the small functions over JSON that every module here uses."""
+"""Typed access to the tables in `_spec/requests.json`, and helpers for JSON values."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _NOTHING: Final[Json] = {}
 
 
 def spec(name: str) -> Any:
-    """A section of the tables."""
+    """Return a section of `_spec/requests.json`."""
     return load_requests()[name]
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One row of `options`; see `about` in the tables."""
+    """One row of `options` in `_spec/requests.json`; the member `about` of that file describes the fields."""
 
     word: str
     paths: Mapping[str, Sequence[str]]
@@ -56,7 +56,10 @@ class Option:
     why: str
 
     def place(self, target: str, facts: Json) -> str | None:
-        """Where it is written in a request for the target; None where the target or the gateway has no such option."""
+        """Return the path of the option in a request for the target.
+
+        None if the target or the gateway does not have the option. `facts`: the gateway's differences.
+        """
         if self.word in facts.get("lacks", ()):
             return None
         own = facts.get("renamed", _NOTHING).get(self.word) or facts.get("adds", _NOTHING).get(self.word)
@@ -66,7 +69,7 @@ class Option:
         return paths[0] if paths else None
 
     def limits(self, target: str, facts: Json) -> tuple[float | None, float | None]:
-        """The smallest and the largest value that the target, or the gateway, accepts."""
+        """Return the smallest and the largest value that the gateway or, by default, the target accepts."""
         low, high = (
             facts.get("bounds", _NOTHING).get(self.word)
             or self.bounds.get(target)
@@ -78,7 +81,7 @@ class Option:
 
 @cache
 def options() -> tuple[Option, ...]:
-    """Every option, in the order in which they are written."""
+    """Return every option, in the order in which options are written."""
     return tuple(
         Option(
             word=word,
@@ -98,14 +101,14 @@ def options() -> tuple[Option, ...]:
 
 
 def gateway_facts(gateway: str, target: str) -> Json:
-    """Where a gateway's API differs from the target's own."""
+    """Return the differences between a gateway's API and the target's own API."""
     facts: Json = spec("gateways").get(gateway, _NOTHING)
     found: Json = facts.get(target, _NOTHING) if gateway != "about" else _NOTHING
     return found
 
 
 def model_facts(family: str, model: object) -> Json:
-    """What depends on the version of the model. Its name may have a vendor's prefix and a date."""
+    """Return the table row for the version of a model. The name may include a vendor prefix and a date."""
     table = spec("models")[family]
     found = _pattern(family).search(model) if isinstance(model, str) else None
     if found is None:
@@ -121,7 +124,7 @@ def _pattern(family: str) -> re.Pattern[str]:
 
 
 def reasons_by_default(model: object) -> bool:
-    """Whether this model of the Responses API reasons if the request does not mention it."""
+    """Return whether this model of the Responses API reasons if the request does not mention reasoning."""
     return isinstance(model, str) and _by_default().search(model) is not None
 
 
@@ -131,34 +134,34 @@ def _by_default() -> re.Pattern[str]:
 
 
 def _thawed(value: Any) -> Any:
-    """A frozen value of the tables as JSON has it."""
+    """Return a frozen table value as plain dictionaries and lists."""
     if isinstance(value, Mapping):
         return {name: _thawed(member) for name, member in cast("Json", value).items()}
     return [_thawed(item) for item in cast("Sequence[Any]", value)] if isinstance(value, tuple) else value
 
 
 def object_of(value: object) -> Json:
-    """The mapping; an empty one in the place of anything else."""
+    """Return the value if it is a mapping, otherwise an empty mapping."""
     return cast("Json", value) if isinstance(value, Mapping) else _NOTHING
 
 
 def is_list(value: object) -> bool:
-    """Whether JSON would write it as an array."""
+    """Return whether JSON would write the value as an array."""
     return isinstance(value, list | tuple)
 
 
 def listed(value: object) -> Sequence[Any]:
-    """The list; an empty one in the place of anything else."""
+    """Return the value if it is a list, otherwise an empty one."""
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
 
 
 def steps(path: str) -> tuple[str, ...]:
-    """The steps of a dotted path."""
+    """Return the steps of a dotted path."""
     return tuple(path.split("."))
 
 
 def at(request: Json, path: str) -> Any:
-    """The value at a dotted path; None where there is none."""
+    """Return the value at a dotted path; None if there is none."""
     value: Any = request
     for name in path.split("."):
         value = object_of(value).get(name)
@@ -166,7 +169,7 @@ def at(request: Json, path: str) -> Any:
 
 
 def put(made: dict[str, Any], path: str, value: Any) -> None:
-    """Sets the value at a dotted path. Objects on the way are copied, so that nothing given is modified."""
+    """Set the value at a dotted path. Nested objects are copied, so that the caller's objects are not modified."""
     *above, last = path.split(".")
     for name in above:
         inner = dict(object_of(made.get(name)))
@@ -176,5 +179,5 @@ def put(made: dict[str, Any], path: str, value: Any) -> None:
 
 
 def pointer(path: Sequence[str | int]) -> str:
-    """The path as a JSON pointer."""
+    """Return the path as a JSON pointer."""
     return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])

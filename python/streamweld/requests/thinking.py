@@ -1,4 +1,4 @@
-"""Reasoning: effort, token budget and visible summary of one API in the words of another."""
+"""Convert reasoning options between APIs: effort, token budget, and visibility of the reasoning text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _PLACES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """How the model is to reason. `on`: None if the request does not say. `shown`: whether its text is wanted."""
+    """The reasoning options of a request.
+
+    `on`: None if the request does not specify it. `shown`: whether the reasoning text is requested.
+    """
 
     path: tuple[str, ...]
     raw: Any
@@ -44,7 +47,7 @@ class Thinking:
 
 
 def read(work: Work) -> Thinking | None:
-    """What the request says about reasoning; None if it says nothing. Its members count as used."""
+    """Return the reasoning options of the request, and mark their members as used; None if there are none."""
     places = _PLACES.get(work.source, ())
     found = {path: value for path in places if (value := at(work.request, path)) is not None}
     work.used.update(steps(path) for path in places)
@@ -82,7 +85,7 @@ def read(work: Work) -> Thinking | None:
 
 
 def _effort(word: object) -> str | None:
-    """One of our words, in lower case; None for anything else (`default`, `provider-default`)."""
+    """Return an effort in lower case; None for values that are not an effort (`default`, `provider-default`)."""
     known = spec("thinking")["efforts"]
     return word.lower() if isinstance(word, str) and word.lower() in known else None
 
@@ -103,7 +106,7 @@ def _shown(told: Mapping[str, Any]) -> bool | None:
 
 
 def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
-    """Writes it into the request for the target. It comes after `max_tokens`, which bounds a budget."""
+    """Write the reasoning options into `made`. Call this after `max_tokens` is set, because that limits the budget."""
     if found is None:
         return
     gateway = work.facts.get("thinking")
@@ -114,7 +117,7 @@ def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
 
 
 def _strength(found: Thinking) -> str | None:
-    """The effort; where only a budget is stated, the word that stands for so much."""
+    """Return the effort; if the request has only a budget, the nearest effort; None if it has neither."""
     if found.on is False:
         return "none"
     if found.effort is not None or found.budget is None:
@@ -124,7 +127,10 @@ def _strength(found: Thinking) -> str | None:
 
 
 def _word(found: Thinking, work: Work, words: Mapping[str, str]) -> str | None:
-    """The target's word; what is only near to it, and a budget that it cannot hold, are recorded."""
+    """Return the target's word for the effort; None if there is none.
+
+    Approximations are recorded as edits, and a budget that the target does not accept as a loss.
+    """
     strength = _strength(found)
     if strength is None:
         return None
@@ -145,13 +151,13 @@ def _default_on(found: Thinking, work: Work) -> None:
 
 
 def _hidden(found: Thinking, work: Work) -> None:
-    """The target has no switch for the text of the reasoning."""
+    """Record a request for the reasoning text as a loss, for targets without such an option."""
     if found.shown:
         work.lose("summary", found.path, f"{work.target} cannot be asked for the text of its reasoning", True)
 
 
 def _words(work: Work) -> Mapping[str, str]:
-    """Our words for an effort, and those of the gateway, or of the target's own API."""
+    """Return the gateway's words for efforts, or by default the target's, by streamweld's name of the effort."""
     own: Mapping[str, str] | None = work.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][work.target] if own is None else own
     return sent
@@ -199,7 +205,7 @@ def _to_anthropic(found: Thinking, work: Work, made: dict[str, Any]) -> None:
 
 
 def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) -> dict[str, Any] | None:
-    """`thinking` for a Claude model; None where it is to be left out."""
+    """Return the member `thinking` for a Claude model; None if it must be left out."""
     kinds = facts["thinking"]
     if found.on is False:
         if facts.get("always_thinks"):
@@ -300,7 +306,7 @@ def _to_nobody(found: Thinking, work: Work, _made: dict[str, Any]) -> None:
 
 
 def _to_gateway(found: Thinking, work: Work, how: Mapping[str, Any], made: dict[str, Any]) -> None:
-    """As this gateway is told: by an object with a type, or by OpenRouter's `reasoning`."""
+    """Write reasoning options as the gateway expects them: an object with a type, or OpenRouter's `reasoning`."""
     _hidden(found, work)
     if how.get("object"):
         if found.on is False:

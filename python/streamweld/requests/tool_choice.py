@@ -1,7 +1,7 @@
-"""Which tool is to be called: `tool_choice` of one API in the words of another."""
+"""Convert the tool choice (`tool_choice`, `toolChoice`, `functionCallingConfig`) between APIs."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice among tools. `names`: the tool of `named`, those of `allowed`. `must`: one of the allowed is called."""
+    """A tool choice.
+
+    `names`: the tool of mode `named`, or the tools of mode `allowed`. `must`: one of the allowed tools must be called.
+    """
 
     mode: Mode
     path: str
@@ -44,12 +47,12 @@ class Choice:
 
 
 def forced(choice: Choice | None) -> bool:
-    """Whether the model must call a tool."""
+    """Return whether the model must call a tool."""
     return choice is not None and (choice.mode in ("required", "named") or choice.must)
 
 
 def read(work: Work) -> Choice | None:
-    """The choice that the request states; None if it states none. Its member counts as used."""
+    """Return the tool choice of the request, and mark its member as used; None if there is none."""
     path = _PLACES.get(work.source)
     if path is None:
         return None
@@ -123,7 +126,10 @@ def _name_of(tool: Any) -> Any:
 def translate(
     choice: Choice | None, tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]
 ) -> Choice | None:
-    """Writes the choice into the request for the target. Returns what was written; None if nothing was."""
+    """Write the tool choice into `made`, the request for the target.
+
+    Returns the choice that was written; None if nothing was written.
+    """
     if choice is None:
         return None
     path = steps(choice.path)

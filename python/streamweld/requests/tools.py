@@ -1,6 +1,6 @@
-"""The tools of a request, from one API's definitions to another's: functions, free-form tools, hosted tools, MCP.
+"""Convert tool definitions between APIs: functions, free-form tools, hosted tools, MCP.
 
-A tool that the provider runs has a counterpart in few APIs; one that the client runs becomes a function.
+Few APIs have an equivalent for a tool that the provider runs. A tool that the client runs becomes a function.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", 
 class Tool:
     """One tool of a request.
 
-    `hosted`: our word for what a provider runs. `extra`: members that only the source's API has. `format`: the grammar
-    of a free-form tool as (syntax, definition).
+    `hosted`: streamweld's name for a tool that the provider runs; `client` for a predefined tool that the client runs.
+    `carried`: members with an equivalent in other APIs. `extra`: members that only the source's API has. `format`: the
+    grammar of a free-form tool as (syntax, definition).
     """
 
     kind: Kind
@@ -55,7 +56,7 @@ class Tool:
 
 
 def read(work: Work) -> list[Tool]:
-    """The tools of the request, in order. Their members count as used."""
+    """Return the tools of the request in order, and mark their members as used."""
     request = work.request
     found: list[Tool] = []
     match work.source:
@@ -91,7 +92,10 @@ def read(work: Work) -> list[Tool]:
 
 
 def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
-    """The tools that the target and its gateway can be given, some of them as a function; the rest are losses."""
+    """Return the tools that the target and its gateway accept, and record the rest as losses.
+
+    Some tools are converted to functions.
+    """
     kept: list[Tool] = []
     names: set[str] = set()
     for tool in tools:
@@ -108,7 +112,7 @@ def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
 
 
 def takes(tool: Tool, work: Work) -> bool:
-    """Whether a gateway of the request's own API accepts the tool as it is."""
+    """Return whether the gateway accepts the tool unchanged, in a request of the same API."""
     kinds = work.facts.get("tools")
     if tool.kind == "custom" and not _free_form(work):
         return False
@@ -127,7 +131,7 @@ def takes(tool: Tool, work: Work) -> bool:
 
 
 def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any]) -> None:
-    """Writes the accepted tools into the request for the target."""
+    """Write the accepted tools into `made`, the request for the target."""
     named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]
     match work.target:
         case "gemini":
@@ -158,7 +162,7 @@ def write(tools: Sequence[Tool], work: Work, names: Names, made: dict[str, Any])
         made["tools"] = entries
 
 
-# --- what a source's definition says
+# --- reading the definitions of each source
 
 
 def _listed(work: Work, member: str) -> list[tuple[int, Any]]:
@@ -262,7 +266,10 @@ def _of_anthropic(work: Work) -> list[Tool]:
 
 
 def _of_client(raw: Any, path: Path) -> Tool | None:
-    """Anthropic's own tools that the client runs: their calls are `tool_use` blocks, as those of functions are."""
+    """Return an Anthropic tool that the client runs, such as the text editor; None for other tools.
+
+    It is read as a function, because its calls are `tool_use` blocks too.
+    """
     told = object_of(raw)
     kind, name = told.get("type"), told.get("name")
     for prefix, row in spec("client_tools")["each"].items():
@@ -299,7 +306,7 @@ def _of_bedrock(raw: Any, path: Path) -> Tool:
 
 
 def _of_ai_sdk(work: Work) -> list[Tool]:
-    """A list of definitions; or, as `generateText` takes them, an object by name."""
+    """Read AI SDK tools: a list of definitions or, as in `generateText`, an object that maps names to definitions."""
     value = work.request.get("tools")
     work.used.add(("tools",))
     found: list[Tool] = []
@@ -320,7 +327,7 @@ def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
 
 
 def _of_provider(raw: Any, path: Path, source: str) -> Tool:
-    """A tool that the provider runs, if another API has such a tool."""
+    """Return a tool that the provider runs; with kind `other` if no other API has an equivalent."""
     told = object_of(raw)
     for word, apis in spec("hosted")["each"].items():
         row = apis.get(source)
@@ -346,11 +353,11 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
     return Tool("other", path, raw)
 
 
-# --- what the target can be given
+# --- adapting tools to the target
 
 
 def _fit(tool: Tool, work: Work) -> Tool | None:
-    """The tool as the target has it: perhaps as a function. None: it is a loss."""
+    """Return the tool in a form that the target accepts; None if it was recorded as a loss."""
     kinds = work.facts.get("tools")
     target = work.target
     if tool.kind == "function":
@@ -396,12 +403,12 @@ def _fit_mcp(tool: Tool, work: Work) -> Tool | None:
 
 
 def _free_form(work: Work) -> bool:
-    """Whether the gateway has tools without a schema; the calls of the history follow the same constraint."""
+    """Return whether the gateway accepts free-form tools. The same constraint applies to calls in the history."""
     return work.profile.constraints.get("free_form_tools") is not False
 
 
 def _lost(tool: Tool, work: Work, why: str) -> Tool | None:
-    """Records the loss of a tool; None, which stands for it."""
+    """Record the loss of a tool, and return None."""
     work.lose("tools", tool.path, why, tool.raw, vital=True)
     return None
 
@@ -411,7 +418,7 @@ def _whom(work: Work) -> str:
 
 
 def _runs_tools(work: Work) -> bool:
-    """Whether it is the vendor's own server, which runs tools."""
+    """Return whether the target is the vendor's own server, which can run hosted tools."""
     return work.profile.name in spec("hosted")["own"].get(work.target, ())
 
 
@@ -420,7 +427,7 @@ def _hosted(tool: Tool, target: str) -> Any:
 
 
 def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[str, Any]:
-    """Puts in what means the same under both names; the rest is lost."""
+    """Add the members that have an equivalent in the target, and record the rest as losses."""
     places = spec("hosted")["carried"].get(tool.hosted, {})
     for name, value in tool.carried.items():
         place = places.get(name, {}).get(target)
@@ -438,7 +445,7 @@ def _lose_extra(tool: Tool, work: Work, *kept: str) -> None:
             work.lose(name, (*tool.path, name), f"{work.target} has no such member of a tool", value)
 
 
-# --- in the target's words
+# --- writing the definitions of each target
 
 
 def _common(tool: Tool) -> dict[str, Any]:
@@ -453,7 +460,7 @@ def _schema(tool: Tool, work: Work) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A frozen schema of the tables as JSON has it; anything else as it is."""
+    """Return a frozen schema from the tables as plain dictionaries and lists; other values unchanged."""
     if isinstance(value, dict | list):
         return value  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, Mapping):
@@ -487,7 +494,7 @@ def _to_responses(tool: Tool, work: Work) -> dict[str, Any]:
         if tool.format is not None:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
-    # Without `strict` the Responses API validates strictly, and no other API does.
+    # Unlike other APIs, the Responses API is strict by default, so `strict` is always written.
     return {"type": "function", **_common(tool), "parameters": _schema(tool, work), "strict": tool.strict or False}
 
 
@@ -517,7 +524,7 @@ def _to_gemini(tool: Tool, work: Work) -> dict[str, Any]:
 
 
 def _to_bedrock(tool: Tool, work: Work) -> list[dict[str, Any]]:
-    """The definition, and the mark after it if the tools up to here are to be cached."""
+    """Return the definition, followed by a cache point if the source tool has `cache_control`."""
     _lose_extra(tool, work, "cache_control")
     made = {**_common(tool), "inputSchema": {"json": _schema(tool, work)}}
     entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if tool.strict else made}]
@@ -528,7 +535,7 @@ def _to_bedrock(tool: Tool, work: Work) -> list[dict[str, Any]]:
 
 
 def _cache_control(mark: Json) -> dict[str, Any]:
-    """Bedrock's mark after a tool as Anthropic's on the tool."""
+    """Convert a Bedrock cache point to Anthropic's `cache_control`."""
     return {"type": "ephemeral"} if mark.get("ttl") is None else {"type": "ephemeral", "ttl": mark["ttl"]}
 
 
@@ -553,7 +560,7 @@ def _mcp_to_responses(tool: Tool, work: Work) -> dict[str, Any]:
 
 
 def _enabled(toolset: Json, server: Json) -> list[str] | None:
-    """The tools of a server that may be called; None for all."""
+    """Return the names of an MCP server's tools that may be called; None for all."""
     configured = object_of(server.get("tool_configuration")).get("allowed_tools")
     if is_list(configured):
         return list(cast("Sequence[str]", configured))

@@ -1,4 +1,4 @@
-"""`Work`: one conversion in progress, with its source, its target, and the record of edits and losses."""
+"""`Work`: one request conversion in progress, with its source, its target, and the recorded edits and losses."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["Work"]
 class Work:
     """One conversion in progress.
 
-    `source` and `target` are names of targets. `used`: the paths of the request that have been dealt with; `unused`
-    turns what is left into losses. `done`: options that were translated with another one.
+    `source` and `target` are names of targets. `used`: paths of the request that have been handled; `unused()` records
+    all others as losses. `done`: options that were translated together with another option.
     """
 
     request: Json
@@ -43,33 +43,33 @@ class Work:
 
     @property
     def same(self) -> bool:
-        """Whether source and target are one API: what is unknown then passes through."""
+        """Whether source and target are the same API. Unknown members are then kept."""
         return self.source == self.target
 
     @property
     def facts(self) -> Json:
-        """Where the gateway's API differs from the target's own."""
+        """Differences between the gateway's API and the target's own API."""
         return gateway_facts(self.profile.name, self.target)
 
     def edit(self, rule: str, path: Sequence[str | int], what: str, removed: Any = None) -> None:
-        """Records a change under a rule of the tables."""
+        """Record a change. `rule`: a key of `rules` in `_spec/requests.json`."""
         row = spec("rules")[rule]
         self.edits.append(Edit(rule, pointer(path), what, f"{row['text']} ({row['source']})", removed))
 
     def lose(
         self, feature: str, path: Sequence[str | int], why: str, removed: Any = None, *, vital: bool = False
     ) -> None:
-        """Records something that the target cannot express.
+        """Record something that the target cannot represent. `vital`: its loss changes the answer.
 
         Raises:
-            HistoryError: if it is vital, and the policy says so.
+            HistoryError: if it is vital and the policy has `vital="raise"`.
         """
         if vital and self.policy.vital == "raise":
             raise HistoryError("unsupported_option", pointer(path))
         self.losses.append(Loss(feature, pointer(path), why, removed))
 
     def unused(self) -> None:
-        """Records every member of the request that nothing has dealt with."""
+        """Record every member of the request that has not been handled as a loss."""
         for name, value in self.request.items():
             self._unused((name,), value)
 

@@ -3,8 +3,8 @@
     for violation in check(messages, target="anthropic"):
         print(violation.path, violation.rule, violation.source)
 
-The rules come from the vendors' documentation, the gateway's facts from its profile. The checker changes nothing and
-shares no code with `convert`, so each tests the other.
+The rules come from the vendors' documentation, and the gateway's constraints from its profile. The checker changes
+nothing and shares no code with `convert`, so each can be used to test the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryViolation", "check"]
 
-# Target -> the member of its payload that holds the messages, and who reads them.
+# For each target: the payload member that holds the messages, and the function that reads them.
 _READERS: Final[Mapping[str, tuple[str, Callable[[Sequence[Any], Path, Json, Report], View]]]] = {
     "openai-chat": ("messages", chat.read),
     "mistral": ("messages", chat.read),
@@ -56,7 +56,7 @@ def check(
     """List the rules of an API that a request history breaks, in the order of the history.
 
     Args:
-        messages: the history in the target's own wire shape: the list of messages (items, contents), or the payload
+        messages: the history in the target's own format: the list of messages (items, contents), or the payload
             that holds it. A payload's system prompt, `store: false`, `previous_response_id` (results may answer calls
             that the server stores), `thinking` and tools are taken into account.
         target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
@@ -65,8 +65,8 @@ def check(
         tools: the tools of the request, if they are known and not in the payload.
 
     Returns:
-        A violation for each broken rule and place; an empty list if there are none. Some facts are not visible in a
-        request: which provider issued the reasoning, and whether anything was left out.
+        One violation for each broken rule and place; an empty list if there are none. Some errors cannot be detected
+        from a request: reasoning that another provider issued, and content that was left out.
 
     Raises:
         UsageError: if the target or gateway is unknown, or the payload has no messages.
@@ -99,7 +99,7 @@ def check(
 
 
 def _tools(tools: Iterable[Any] | None, payload: Json) -> list[Any] | None:
-    """The tools of the request; None where nobody said."""
+    """Return the tools of the request; None if neither the argument nor the payload gives them."""
     if tools is not None:
         return list(tools)
     config = as_json(payload.get("toolConfig"))

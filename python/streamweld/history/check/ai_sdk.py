@@ -20,7 +20,7 @@ __all__ = ["read_model", "read_ui"]
 _SHOWN_ONLY: Final = ("step-start", "source-url", "source-document", "reasoning-file", "custom")
 _ANSWERED: Final = ("output-available", "output-error", "output-denied")
 _STATES: Final = (*_ANSWERED, "input-streaming", "input-available", "approval-requested", "approval-responded")
-# What `approved` must be in a state that has an approval.
+# Valid values of `approved` in each state that can have an approval.
 _APPROVED: Final[Mapping[str, tuple[Any, ...]]] = {
     "approval-requested": (None,),
     "approval-responded": (True, False),
@@ -28,7 +28,7 @@ _APPROVED: Final[Mapping[str, tuple[Any, ...]]] = {
     "output-error": (True,),
     "output-denied": (False,),
 }
-_ALWAYS: Final = ("approval-requested", "approval-responded", "output-denied")  # states that must have one
+_ALWAYS: Final = ("approval-requested", "approval-responded", "output-denied")  # states that must have an approval
 
 
 def _media(media_type: Any) -> Kind:
@@ -52,7 +52,8 @@ def _messages(items: Sequence[Any], base: Path, report: Report) -> list[tuple[Js
 
 
 def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """UIMessages; what is none is said. A tool part is a call, and its result if it has one."""
+    """Read UIMessages, and report items that are not messages. A tool part is read as a call and, if present, its
+    result."""
     messages: list[Message] = []
     rows = _messages(items, base, report)
     last_user = max((n for n, (_, _, wire) in enumerate(rows) if wire == "user"), default=-1)
@@ -73,7 +74,10 @@ def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> 
 
 
 def _ui_part(raw: Json, path: Path, last: bool, superseded: bool, report: Report) -> list[Block]:
-    """Return the blocks of a part. `last`: of the last message; `superseded`: the user spoke after it."""
+    """Return the blocks of a part.
+
+    `last`: the part is in the last message. `superseded`: a later user message exists.
+    """
     kind = str(raw.get("type"))
     if kind in ("text", "reasoning"):
         if not isinstance(raw.get("text"), str):
@@ -89,7 +93,8 @@ def _ui_part(raw: Json, path: Path, last: bool, superseded: bool, report: Report
         facts, approval = report.facts("results"), as_json(raw.get("approval"))
         approved = None if approval is None else approval.get("approved")
         call = Block("call", path, raw, kind, id=call_id, name=_name(name))
-        # A part that is still streaming is not sent. A call that awaits approval or execution needs no result.
+        # The AI SDK does not send a part that is still streaming, and a call that awaits approval or execution needs
+        # no result.
         call.settled = state == "input-streaming"
         if facts.get("awaits_approval") and state in ("approval-requested", "approval-responded"):
             open_request = state == "approval-requested" and bool(facts.get("supersedes_requests")) and superseded
@@ -113,7 +118,7 @@ def _fits(state: str, approval: Json | None) -> bool:
 
 
 def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """ModelMessages; what is none is said."""
+    """Read ModelMessages, and report items that are not messages."""
     messages: list[Message] = []
 
     def part(raw: Json, at: Path) -> Block:
@@ -128,7 +133,7 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
             report.add("shape", path, "a tool message is a list of results")
         if content is None:
             report.add("shape", path, "a message has a content")
-        if wire != "tool":  # beside its call stands what the provider ran itself
+        if wire != "tool":  # results outside tool messages belong to provider-executed calls
             for block in blocks:
                 block.kind = "other" if block.kind == "result" else block.kind
         messages.append(Message(wire, wire, path, told, blocks, plain))
@@ -137,7 +142,10 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
 
 
 def _approvals(messages: list[Message], report: Report) -> None:
-    """Each approval has its request, each request its call; a call at the end may wait for its approval."""
+    """Check that each approval response has a request and each request a call.
+
+    A call at the end of the history may still wait for its approval.
+    """
     calls: dict[str, Block] = {}
     requests: set[str] = set()
     asking = max((n for n, message in enumerate(messages) if message.role != "tool"), default=-1)

@@ -29,7 +29,7 @@ _OTHERS: Final = frozenset(
         *("compaction", "fallback", "tool_reference", "tool_addition", "tool_removal", "mcp_tool_listing"),
     }
 )
-# Blocks of other APIs. A type that no API is known to have is a block that the API added since.
+# Block types of other APIs. Types that are not listed anywhere are accepted, because the API may have added them later.
 _FOREIGN: Final = frozenset(
     {
         *("image_url", "input_audio", "file", "video_url", "refusal", "reasoning", "function_call", "output_text"),
@@ -41,7 +41,7 @@ _SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 
 
 def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """The messages; what is none is said."""
+    """Read Anthropic messages, and report items that are not messages."""
     messages: list[Message] = []
     for n, raw in enumerate(items):
         told = as_json(raw)
@@ -88,9 +88,9 @@ def _block(raw: Json, path: Path, report: Report) -> Block:
 
 
 def _server_pairs(messages: list[Message], report: Report) -> None:
-    """`web_search_tool_result` and its kind come after the `server_tool_use` that they answer.
+    """Check that server tool results, such as `web_search_tool_result`, follow the `server_tool_use` they answer.
 
-    The result of code that called a tool of the client comes in a later message: the call's own result is between them.
+    If server-run code called a client tool, the code's result comes in a later message, after the client tool's result.
     """
     asked: set[str] = set()
     for message in messages:

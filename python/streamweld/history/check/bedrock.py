@@ -19,7 +19,7 @@ _OTHERS: Final = ("cachePoint", "guardContent", "citationsContent", "json", "sea
 
 
 def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """The messages; what is none is said."""
+    """Read Bedrock Converse messages, and report items that are not messages."""
     messages: list[Message] = []
 
     def block(piece: Json, at: Path) -> Block:

@@ -33,7 +33,7 @@ _FIELDS: Final = ("reasoning_content", "reasoning")
 
 
 def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """The messages; what is none is said."""
+    """Read Chat Completions messages, and report items that are not messages."""
     messages: list[Message] = []
     for n, raw in enumerate(items):
         told = as_json(raw)
@@ -50,7 +50,7 @@ def _message(raw: Json, path: Path, report: Report) -> Message:
     inner, plain = blocks_of(raw.get("content"), (*path, "content"), report, _block)
     if role == "tool":
         call_id = raw.get("tool_call_id")
-        # A result for the retired `function_call` has no id, and answers nothing that could be looked up.
+        # A result of the deprecated `function_call` has no id, so it cannot be matched to its call.
         kind: Kind = "other" if wire == "function" else "result"
         result = Block(kind, path, raw, "tool", id=call_id if isinstance(call_id, str) else None, inner=inner)
         return Message(role, wire, path, raw, [result], plain)
@@ -59,7 +59,7 @@ def _message(raw: Json, path: Path, report: Report) -> Message:
         thought = raw.get(name)
         if isinstance(thought, str):
             blocks.append(Block("reasoning", (*path, name), raw, name, thought))
-    # An empty text beside calls is how many servers write "no content".
+    # Many servers write an empty text next to tool calls when there is no content.
     blocks += [] if plain and inner[0].text == "" and raw.get("tool_calls") else inner
     refusal = raw.get("refusal")
     if isinstance(refusal, str) and refusal:

@@ -1,8 +1,8 @@
 """Check the content of messages.
 
 Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
-`not_null`, `members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and those on empty text,
-messages, results and documents.
+`not_null`, `members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and the constraints on empty
+text, messages, results and documents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_content"]
 
-# Kinds that rules of their own speak of, and what no rule speaks of.
+# Block kinds that the content rules skip: they have rules of their own, or none.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with rules of their own
 _LONE: Final = re.compile("[\ud800-\udfff]")
@@ -30,7 +30,7 @@ _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
 
 def check_content(view: View, report: Report) -> None:
-    """All rules about content."""
+    """Check all rules about content."""
     checks = [one for one, constraints in _MESSAGE_CHECKS if not constraints or any(map(report.fact, constraints))]
     arguments = report.fact("arguments") == "object" or report.fact("free_form_tools") is False
     alone = report.fact("content_or_calls")
@@ -76,7 +76,7 @@ def _kinds(message: Message, report: Report) -> None:
 
 
 def _members(message: Message, report: Report) -> None:
-    """Members of output that a strict server does not take back."""
+    """Check for members of model output that a strict server rejects when they are sent back."""
     strip = report.facts("strip_fields")
     for name in strip.get(message.item, ()):
         if message.raw.get(name) is not None:
@@ -117,7 +117,7 @@ def _item_kind(message: Message, report: Report) -> None:
 
 
 def _missing(message: Message, report: Report) -> None:
-    """Members without which a strict server takes a replayed item for none of its own."""
+    """Check for members that a strict server requires to recognize a replayed item."""
     required = report.facts("required_members")
     replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
     for block in message.blocks:
@@ -159,7 +159,7 @@ def _emptiness(message: Message, report: Report) -> None:
 
 
 def _says_nothing(message: Message, report: Report) -> bool:
-    # A text that is the whole content, and empty, is no content where an empty block would be refused too.
+    # A message whose whole content is an empty text counts as empty if the target also rejects empty text blocks.
     silent = report.fact("empty_message") == "drop_silent" and message.role == "assistant"
     empty = message.plain and message.bare and (silent or report.fact("empty_text") is not None)
     return not message.blocks or empty
@@ -185,7 +185,7 @@ def _documents(message: Message, report: Report) -> None:
 
 
 def _arguments(block: Block, report: Report) -> None:
-    """Where the target wants an object: one that is text must hold one."""
+    """Check that arguments are an object, or text that parses to one, if the target requires an object."""
     if report.fact("free_form_tools") is False and block.type in ("custom", "custom_tool_call"):
         report.add("call_free_form", block.path, block.name or "", "free_form_tools")
     if report.fact("arguments") != "object" or block.type in ("custom", "custom_tool_call"):
@@ -210,7 +210,7 @@ def _result(block: Block, report: Report) -> None:
             report.add("result_empty", block.path, block.id or "", "result_empty")
 
 
-# What looks at each message, and the constraints without which it finds nothing.
+# Checks that run on each message. A check with constraints runs only if the target has at least one of them.
 _MESSAGE_CHECKS: Final[Sequence[tuple[Callable[[Message, Report], None], Sequence[str]]]] = (
     (_kinds, ()),
     (_members, ("strip_fields", "not_null", "members")),

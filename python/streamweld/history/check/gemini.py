@@ -18,7 +18,7 @@ _OTHERS: Final = ("executableCode", "codeExecutionResult", "toolCall", "toolResp
 
 
 def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """The contents; what is none is said."""
+    """Read Gemini contents, and report items that are not contents."""
     messages: list[Message] = []
     for n, raw in enumerate(items):
         told = as_json(raw)
@@ -64,7 +64,7 @@ def _block(raw: Json, path: Path) -> Block:
     elif isinstance(raw.get("text"), str):
         block.kind = "reasoning" if raw.get("thought") else "text"
         block.text = raw["text"]
-        # A part may hold nothing but the signature of what came before it.
+        # A part may carry only the signature of the preceding part.
         if not block.text and signature:
             block.kind = "other"
     else:

@@ -21,7 +21,7 @@ def _only(chars: str) -> re.Pattern[str]:
 
 
 def check_ids(view: View, report: Report) -> None:
-    """All rules about ids and names."""
+    """Check all rules about ids and names."""
     asked: set[str] = set()
     facts = report.facts("tool_id")
     for turn in view.turns:
@@ -38,7 +38,7 @@ def check_ids(view: View, report: Report) -> None:
     called = {block.id for message in view.messages for block in message.of("call")}
     for message in view.messages:
         for block in message.of("result"):
-            if block.id not in called:  # else it is said at the call
+            if block.id not in called:  # otherwise the violation is reported at the call
                 _call_id(block, facts, report)
     _item_ids(view.messages, report)
 
@@ -57,12 +57,12 @@ def _call_id(block: Block, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def conforms(word: str, facts: Mapping[str, Any]) -> bool:
-    """Whether a word keeps to `min`, `max`, `chars`, `start` and `not`."""
+    """Return whether an id or name satisfies the constraint's `min`, `max`, `chars`, `start` and `not`."""
     return _fault(word, facts) is None
 
 
 def _fault(word: str, facts: Mapping[str, Any]) -> str | None:
-    """`long`, `short`, `chars`; None for a word that conforms."""
+    """Return why an id or name does not conform: `long`, `short` or `chars`; None if it conforms."""
     least, most, chars, start = facts.get("min"), facts.get("max"), facts.get("chars"), facts.get("start")
     if least is not None and len(word) < least:
         return "short"

@@ -22,7 +22,7 @@ _PROMPTS = ("system", "developer")
 
 
 def check_order(view: View, report: Report) -> None:
-    """All rules about roles and their order."""
+    """Check all rules about roles and their order."""
     spoken = [message for message in view.messages if message.wire]
     if len(view.messages) < (report.fact("min_items") or 0):
         report.add("too_few", view.base, "", "min_items")
@@ -52,7 +52,7 @@ def _system(view: View, spoken: list[Message], report: Report) -> None:
     facts = report.facts("system")
     if facts.get("instructions") is False and view.top:
         report.add("instructions_ignored", view.top_path, "", "system")
-    begun = False  # something that is no prompt has been said
+    begun = False  # whether a message other than a system or developer message has been seen
     prompts = 0
     for message in spoken:
         if message.role not in _PROMPTS:

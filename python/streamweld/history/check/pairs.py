@@ -1,6 +1,7 @@
-"""Check calls and results: each call answered once, at its place.
+"""Check that each tool call has exactly one result, in the position that the target requires.
 
-A defect is reported once: a late result is misplaced, and its call is then not reported as unanswered.
+Each violation is reported once: if a result comes too late, the result is reported, and its call is not reported as
+unanswered.
 Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
 `call_reference`, `server_calls`, `tools_required`.
 """
@@ -27,7 +28,7 @@ _SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A call. `turn`: the number of its turn, which its result follows."""
+    """A call that expects a result. `turn`: the number of the turn that holds the call."""
 
     block: Block
     turn: int
@@ -35,7 +36,7 @@ class _Asked:
 
 
 def check_pairs(view: View, report: Report, tools: Any) -> None:
-    """All rules about calls and results."""
+    """Check all rules about calls and results."""
     calls = [block for message in view.messages for block in message.of("call")]
     results = [block for message in view.messages for block in message.of("result")]
     refused = _refused(calls, results, report)
@@ -52,7 +53,7 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
 
 
 def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools: Any) -> None:
-    """Calls that the gateway's own server ran have no result."""
+    """Mark calls that the gateway's server ran as settled: they need no result."""
     answered = {block.id for block in results}
     declared = {tool if isinstance(tool, str) else (as_json(tool) or {}).get("name") for tool in tools or ()}
     for block in calls:
@@ -61,7 +62,10 @@ def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools
 
 
 def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:
-    """What a gateway does not take at all needs no partner."""
+    """Report all calls or results if the gateway accepts none.
+
+    Return whether it rejects calls or results; pairing is then not checked.
+    """
     refused = False
     for constraint, rule, blocks in (
         ("function_calls", "call_refused", calls),
@@ -105,7 +109,7 @@ def _call_places(view: View, report: Report) -> None:
 
 
 class _Pairing:
-    """Which result answers which call."""
+    """Matches each result to the call it answers."""
 
     def __init__(self, view: View, report: Report) -> None:
         self.facts = report.facts("results")
@@ -115,10 +119,10 @@ class _Pairing:
         self.chained = bool(stored) and report.fact("stored_responses") is not False
         self.adjacent: Any = self.facts.get("adjacent")
         self.asked: list[_Asked] = []
-        self.waiting: dict[str, deque[_Asked]] = {}  # by id, those without an answer so far
+        self.waiting: dict[str, deque[_Asked]] = {}  # unanswered calls by id
         self.known: set[str] = set()
-        self.coming: dict[str, deque[Block]] = {}  # by id, the calls that are still to come
-        self.early: dict[int, int] = {}  # calls that were answered before they came, by their identity
+        self.coming: dict[str, deque[Block]] = {}  # calls by id that have not been reached yet
+        self.early: dict[int, int] = {}  # calls whose result came before them, by `id()` of the call's block
         for message in view.messages:
             for block in message.of("call"):
                 if block.id is not None:
@@ -144,7 +148,7 @@ class _Pairing:
         return None
 
     def misplaced(self, result: Block) -> None:
-        """A result that no call of its place asked for."""
+        """Report a result that answers no call in its position."""
         call_id = result.id or ""
         late = self.earlier(call_id)
         if late is not None:
@@ -162,9 +166,9 @@ class _Pairing:
 
 def _pair(view: View, report: Report) -> None:
     pairing = _Pairing(view, report)
-    here: list[_Asked] = []  # the calls that the results of this place answer
+    here: list[_Asked] = []  # calls that results may answer in the current position
     for number, turn in enumerate(view.turns):
-        # What was asked before an assistant speaks again, or (AI SDK) before a user does, is no longer open.
+        # Calls can be answered until the next assistant turn or, in AI SDK messages, until the next user turn.
         before_user = pairing.adjacent == "before_user"
         results = [block for message in turn for block in message.of("result")]
         if pairing.adjacent and not before_user:
@@ -172,7 +176,7 @@ def _pair(view: View, report: Report) -> None:
         elif before_user:
             here = [] if turn[0].role in ("user", "system") else [call for call in here if not call.answered]
         calls = [block for message in turn for block in message.of("call")]
-        # A part may be a call and its result (UIMessages).
+        # In UIMessages, one part can be both a call and its result.
         both = {id(block.raw) for block in calls} if turn[0].role == "assistant" else set[int]()
         _answer(pairing, here, [result for result in results if id(result.raw) not in both], report)
         here += [pairing.ask(block, number) for block in calls]
@@ -184,7 +188,7 @@ def _pair(view: View, report: Report) -> None:
 
 
 def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report: Report) -> None:
-    """Results against the calls whose place this is. Where ids may be left out, name and order stand for them."""
+    """Match results to the calls that can be answered here; without ids, match by name and order."""
     if not results:
         return
     if not pairing.adjacent:
@@ -233,7 +237,10 @@ def _named(here: list[_Asked], result: Block) -> tuple[int, _Asked] | None:
 
 
 def _result_places(message: Message, report: Report) -> None:
-    """Results before other content, alone, or not beside some kinds: where one message holds both."""
+    """Check results that share a message with other content.
+
+    Depending on the target, results must come first, must be alone, or must not be combined with some kinds of block.
+    """
     facts = report.facts("results")
     results = message.of("result")
     if not results or message.role == "assistant" or len(results) == len(message.blocks):

@@ -1,4 +1,4 @@
-"""Check reasoning, as far as a request shows it: who issued it is not visible. Constraint: `reasoning`."""
+"""Check reasoning, except its issuer, which a request does not show. Constraint: `reasoning`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS = ("reasoning_content", "reasoning")
 
 
 def check_reasoning(view: View, report: Report) -> None:
-    """All rules about reasoning."""
+    """Check all rules about reasoning."""
     facts = report.facts("reasoning")
     accept: Any = facts.get("accept")
     if accept is False:
@@ -66,7 +66,7 @@ def _items(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _followed(messages: list[Message], at: int) -> bool:
-    """Whether the assistant goes on behind it: with more reasoning, a call, or a message."""
+    """Return whether the next message or item is also the assistant's."""
     return at + 1 < len(messages) and messages[at + 1].role == "assistant"
 
 
@@ -83,13 +83,13 @@ def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _thinks(payload: Mapping[str, Any]) -> bool:
-    """Whether the request leaves thinking on, which is the default of these models."""
+    """Return whether thinking is on. It is on by default for these models, unless the request disables it."""
     thinking = payload.get("thinking")
     return not (isinstance(thinking, dict) and thinking.get("type") == "disabled")  # pyright: ignore[reportUnknownMemberType]
 
 
 def _enabled(view: View, report: Report) -> None:
-    """While thinking is enabled, a tool turn in progress begins with what was thought."""
+    """Check that, with thinking enabled, the assistant message of an unfinished tool turn begins with reasoning."""
     thinking = view.payload.get("thinking")
     kind = thinking.get("type") if isinstance(thinking, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if kind != "enabled":
@@ -103,7 +103,7 @@ def _enabled(view: View, report: Report) -> None:
 
 
 def _signatures(view: View, report: Report) -> None:
-    """Gemini 3: the first call of each step of the current turn carries its signature; earlier turns are not asked."""
+    """Check that the first call of each step carries a signature (Gemini 3). Only the current turn is checked."""
     began = 0
     for n, message in enumerate(view.messages):
         if message.role == "user" and any(block.kind != "result" for block in message.blocks):

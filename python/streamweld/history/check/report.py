@@ -31,10 +31,10 @@ class HistoryViolation:
 
     Attributes:
         rule: the code of the rule, a key of the checks in `streamweld/_spec/history_rules.json`.
-        path: JSON pointer into what was given to `check`.
-        message: one line that is safe to print: the rule, and what was seen.
+        path: JSON pointer into the argument of `check`.
+        message: one line that is safe to print: the rule, and the value that breaks it.
         source: the document or issue that the gateway's constraint comes from.
-        severity: `error` (the request is refused, or means something else) or `warning`.
+        severity: `error` (the request is rejected, or its meaning changes) or `warning`.
     """
 
     rule: str
@@ -44,12 +44,12 @@ class HistoryViolation:
     severity: Severity
 
     def to_dict(self) -> dict[str, Any]:
-        """The violation as data that `json.dumps` takes."""
+        """Return the violation as a dictionary that `json.dumps` accepts."""
         return {name: getattr(self, name) for name in ("rule", "path", "message", "source", "severity")}
 
 
 class Report:
-    """Gathers violations; holds the constraints they are judged by."""
+    """Collects violations, and provides the constraints that the checks read."""
 
     __slots__ = ("_constraints", "_found", "profile")
 
@@ -59,16 +59,16 @@ class Report:
         self._found: list[tuple[Path, HistoryViolation]] = []
 
     def fact(self, constraint: str) -> Any:
-        """The value of a constraint; None where it does not hold."""
+        """Return the value of a constraint; None if the profile does not have it."""
         return self._constraints.get(constraint)
 
     def facts(self, constraint: str) -> Mapping[str, Any]:
-        """The members of a constraint that is a mapping; none where it does not hold."""
+        """Return a constraint that is a mapping; an empty mapping if the profile does not have it."""
         found: Any = self._constraints.get(constraint)
         return found or _NONE
 
     def add(self, rule: str, path: Path, detail: str = "", constraint: str | None = None) -> None:
-        """Writes down a violation. `constraint`: whose source is cited before the rule's own."""
+        """Record a violation. `constraint`: if the profile gives a source for it, cite that instead of the rule's."""
         known = checks()[rule]
         source = self.profile.sources.get(constraint, known.source) if constraint else known.source
         message = f"{known.text}: {printable(detail, _DETAIL)}" if detail else known.text
@@ -76,7 +76,7 @@ class Report:
         self._found.append((path, HistoryViolation(rule, pointer, message, source, known.severity)))
 
     def found(self) -> list[HistoryViolation]:
-        """All of them, in the order of the history."""
+        """Return all violations, in the order of the history."""
         return [violation for _, violation in sorted(self._found, key=_place)]
 
 

@@ -28,13 +28,13 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "input_video": "video",
 }
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
-# What the server made that is no call; like its calls, it stands between the reasoning and the answer.
+# Items made by the server that are not calls. Like server calls, they may come between reasoning and the answer.
 _SERVER_ITEMS: Final = frozenset({"mcp_approval_request", "mcp_list_tools", "program", "compaction"})
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 
 
 def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:
-    """The items; what is none is said. What one side said in a row is one turn."""
+    """Read input items, and report values that are not items. Consecutive items with the same role form one turn."""
     messages: list[Message] = []
     for n, raw in enumerate(items):
         item = as_json(raw)

@@ -1,6 +1,6 @@
 """The checker's view of a history: messages made of blocks, with their paths.
 
-Each target's reader builds it from the wire shape and reports what does not match that shape.
+Each target's reader builds it from the wire format and reports values that do not match that format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Json", "Kind", "Message", "View", "as_json", "blocks_of", "is_list"]
 
 Json = Mapping[str, Any]
-# `unknown`: no block that the target has. `other`: one that it has, and that no rule here speaks of.
+# `unknown`: a block type that the target does not have. `other`: a valid block type that no rule concerns.
 Kind = Literal[
     "text", "refusal", "image", "audio", "file", "video", "reasoning", "call", "result", "reference", "other", "unknown"
 ]
@@ -26,7 +26,7 @@ _EMPTY: Final[Json] = {}
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """One piece of a message. `type`: its name on the wire."""
+    """One block of a message. `type`: the block's type as in the source."""
 
     kind: Kind
     path: Path
@@ -40,7 +40,7 @@ class Block:
     signature: str | None = None
     encrypted: str | None = None
     inner: list[Block] = field(default_factory=list["Block"])
-    settled: bool = False  # a call that needs no result: it waits for approval, or its server ran it
+    settled: bool = False  # a call that needs no result, because it awaits approval or the server ran it
 
     @property
     def json(self) -> Json:
@@ -49,9 +49,10 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """One message, or one item. `role`: who speaks, in words of all targets; `wire`: as it is written there.
+    """One message or item.
 
-    `plain`: the content is a text, not a list of blocks.
+    `role`: the role, with the same names for all targets. `wire`: the role as in the source. `plain`: the content is a
+    string, not a list of blocks.
     """
 
     role: str
@@ -67,23 +68,23 @@ class Message:
 
     @property
     def bare(self) -> bool:
-        """Nothing is in it but empty texts."""
+        """Whether the message has no content except empty texts."""
         return all(block.kind == "text" and not block.text for block in self.blocks)
 
 
 @dataclass(slots=True, eq=False)
 class View:
-    """A whole history. `turns`: what asks and what answers, each the messages of one side that belong together."""
+    """A whole history. `turns`: its messages in groups; each group holds consecutive messages that form one turn."""
 
     messages: list[Message]
     base: Path
     payload: Json
-    top: Any = None  # a system prompt outside of the messages
+    top: Any = None  # system prompt outside the messages
     top_path: Path = ()
     turns: list[list[Message]] = field(default_factory=list[list[Message]])
 
     def join(self, *roles: str) -> View:
-        """Makes the turns: messages of these roles that follow each other are one."""
+        """Fill `turns`: consecutive messages with the same role form one turn if the role is listed."""
         for message in self.messages:
             if self.turns and message.role in roles and self.turns[-1][0].role == message.role:
                 self.turns[-1].append(message)
@@ -93,19 +94,19 @@ class View:
 
 
 def as_json(value: Any) -> Json | None:
-    """The value if it is an object."""
+    """Return the value if it is a JSON object, otherwise None."""
     return cast("Json", value) if isinstance(value, Mapping) else None
 
 
 def is_list(value: Any) -> bool:
-    """Whether JSON would write it as an array."""
+    """Return whether JSON would write the value as an array."""
     return isinstance(value, list | tuple)
 
 
 def blocks_of(
     content: Any, path: Path, report: Report, read: Callable[[Json, Path], Block | None]
 ) -> tuple[list[Block], bool]:
-    """The blocks of a content that is a text or a list of objects, and whether it is a text. Null has none."""
+    """Return the blocks of a content, and whether the content is a string. Null has no blocks."""
     if content is None:
         return [], False
     if isinstance(content, str):

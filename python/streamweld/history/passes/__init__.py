@@ -1,7 +1,7 @@
-"""The passes that make a history acceptable to the target, in their order.
+"""The passes that make a history acceptable to the target, and their order.
 
-Each pass enforces one group of constraints. Roles come before pairing, ids after pairing, text after ids; the order of
-roles is settled last.
+Each pass enforces one group of constraints. Roles come before pairing, ids after pairing, and text after ids; the order
+of roles is fixed last.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ ORDER: Final[tuple[Callable[[list[Turn], Context], list[Turn]], ...]] = (
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns as the target accepts them."""
+    """Run all passes; return turns that the target accepts."""
     for one in ORDER:
         turns = one(turns, context)
     return turns

@@ -1,4 +1,6 @@
-"""Approvals of tool calls: each response follows its request, each request its call; other targets have neither.
+"""Keep approvals of tool calls for AI SDK targets, remove them for all others.
+
+A response must follow its request, and a request its call.
 
 Constraint: `results.awaits_approval`.
 """
@@ -57,5 +59,5 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _removed(part: ApprovalRequest | ApprovalResponse) -> object:
-    """Return the approval itself: in a UIMessage it is a member of the call's part."""
+    """Return the approval's own object. In a UIMessage it is a member of the call's part."""
     return members_of(part.raw).get("approval", part.raw)

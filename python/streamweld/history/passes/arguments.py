@@ -1,4 +1,4 @@
-"""Arguments that are not a JSON object: truncated text, lists, bare values.
+"""Repair tool call arguments that are not a JSON object: truncated text, lists, bare values.
 
 Constraints: `arguments`, `arguments_text`, `free_form_tools`, `text_input_of`.
 """
@@ -21,14 +21,14 @@ _FORMS: Final = {True: "text", False: "an object"}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with all arguments as objects, by the policy `truncated_arguments`."""
+    """Return the turns with all arguments as objects; `policy.truncated_arguments` selects the repair."""
     objects, free = context.fact("arguments") == "object", bool(context.fact("free_form_tools"))
     text_of = context.fact("text_input_of") or ()
     turns = _spelled(turns, context)
     if (not objects and free) or _is_sound(context.survey(turns).calls, objects, free):
         return turns
     out: list[Turn] = []
-    gone: dict[str, int] = {}  # ids of dropped calls whose result is still to come
+    gone: dict[str, int] = {}  # number of dropped calls by id whose result has not been reached yet
     for turn in turns:
         parts: list[Part] = []
         touched = False
@@ -54,7 +54,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                 if part.arguments is not None and not part.arguments.strip():
                     if part.origin is not None and part.origin.dialect == context.family:
                         context.edit("arguments_empty", part.path, f"empty arguments of {part.name!r} -> {{}}")
-                    part = changed(part, arguments=None, input={})  # no text stands for no arguments
+                    part = changed(part, arguments=None, input={})  # an empty text means no arguments
                     touched = True
                 parts.append(part)
                 continue
@@ -75,7 +75,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return calls of the target's own dialect with arguments in its form: a string, or an object and never null."""
+    """Return the turns; in calls read from the target's own dialect, arguments have its form: a string or an object."""
     text = bool(context.fact("arguments_text"))
     if not any(_is_misspelled(call, text, context) for call in context.survey(turns).calls):
         return turns
@@ -98,7 +98,7 @@ def _is_misspelled(call: Call, text: bool, context: Context) -> bool:
 
 
 def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:
-    """Whether all of them may stay unchanged."""
+    """Return whether the arguments of all calls may stay unchanged."""
     for call in calls:
         if call.custom:
             if not free:

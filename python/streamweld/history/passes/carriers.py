@@ -1,7 +1,7 @@
-"""Restore what a carrier holds: the reasoning and signatures of another provider, as a stream conversion sealed them.
+"""Restore reasoning and signatures of another provider from the carriers that a stream conversion wrote.
 
-`StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client returns them
-where its own API has signatures; this pass puts the original reasoning in their place, before any pass judges it.
+`StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client sends them back
+as signatures of its own API; this pass replaces them with the original reasoning, before any other pass examines it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _BEGINNING: Final = "eyJzdHJlYW13ZWxkIjox"  # {"streamweld":1
-_STANDARD: Final = str.maketrans("-_", "+/")  # google-genai writes bytes in the other alphabet
+_STANDARD: Final = str.maketrans("-_", "+/")  # google-genai writes bytes in the URL-safe alphabet
 _FAMILIES: Final = {"chat": "openai-chat"}
 _ISSUERS: Final = {"responses": "openai", "anthropic": "anthropic", "gemini": "google"}
 _UNREADABLE: Final = "streamweld"  # the issuer of a carrier that was changed: no target accepts it
@@ -90,7 +90,10 @@ def _opened(carrier: str) -> Mapping[str, Any]:
 
 
 def _reasoning(part: Reasoning, held: Mapping[str, Any], context: Context) -> list[Reasoning]:
-    """Return the reasoning that the carrier holds; as text, without proof, if the carrier was changed."""
+    """Return the reasoning in the carrier.
+
+    If the carrier was modified, return the part with an issuer that no target accepts.
+    """
     dialect = _text(held, "from")
     origin = part.origin if part.origin is not None else Origin(dialect, part.path, held)
     metadata = members_of(held.get("metadata"))
@@ -116,7 +119,7 @@ def _reasoning(part: Reasoning, held: Mapping[str, Any], context: Context) -> li
 
 
 def _issuer(dialect: str, context: Context) -> str | None:
-    """Return who can read it: a target of the dialect it came from is taken for the one that issued it."""
+    """Return the issuer. If the target has the dialect that the reasoning came from, it is assumed to be the issuer."""
     usual = _ISSUERS.get(dialect)
     issuers: Any = context.facts("reasoning").get("issuers") or ()
     same = _FAMILIES.get(dialect, dialect) == context.family
@@ -133,24 +136,24 @@ def _squeezed(text: str) -> str:
 
 
 class _Copies:
-    """The parts of a turn whose text a carrier holds, too: what the client was shown of it.
+    """Finds plain reasoning parts of a turn that repeat the text of a carrier: copies for display.
 
     Attributes:
-        found: the places of these parts.
+        found: the indexes of these parts.
     """
 
     def __init__(self) -> None:
         self.found: set[int] = set()
-        self._shown: list[tuple[int, str]] = []  # plain reasoning that no carrier has accounted for
+        self._shown: list[tuple[int, str]] = []  # plain reasoning not matched to a carrier yet
         self._unmatched = ""
 
     def see(self, place: int, part: Part) -> None:
-        """Take note of a part that is no carrier."""
+        """Record a part that is not a carrier."""
         if isinstance(part, Reasoning) and not part.signature and not part.encrypted:
             self._shown.append((place, _squeezed(part.text)))
 
     def replace(self, text: str) -> None:
-        """Find the parts right before a carrier that add up to its text."""
+        """Find the parts directly before a carrier whose texts together equal its text."""
         wanted = rest = _squeezed(text)
         for at in range(len(self._shown) - 1, -1, -1):
             if not rest or not rest.endswith(self._shown[at][1]):
@@ -163,6 +166,6 @@ class _Copies:
         self._unmatched += wanted
 
     def finish(self) -> None:
-        """Find a member that holds all texts of the turn at once."""
+        """Check whether the unmatched parts together repeat the texts of all unmatched carriers of the turn."""
         if self._unmatched and "".join([text for _, text in self._shown]) == self._unmatched:
             self.found |= {place for place, _ in self._shown}

@@ -1,4 +1,4 @@
-"""Content that the target does not accept: kinds of content per role, empty and blank text, documents without text.
+"""Fix content that the target rejects: kinds of content per role, empty and blank text, documents without text.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
 `result_empty`, `document_needs_text`, `document_name`.
@@ -69,7 +69,7 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
 
 
 def _is_silent(parts: list[Part], context: Context) -> bool:
-    """Whether a message has neither text nor calls; reasoning in a member beside the content does not count."""
+    """Return whether a message has neither text nor calls. Reasoning in a member outside the content does not count."""
     beside = context.facts("reasoning").get("accept") == "field"
     return bool(parts) and all(
         not part.text if isinstance(part, Text) else beside and isinstance(part, Reasoning) for part in parts
@@ -97,7 +97,7 @@ def _content(
         context.lose(part.kind, part.path, "only the dialect it came from can say it", gone)
         return None
     if isinstance(part, Text):
-        if part.signature:  # it may be the reason for an empty text
+        if part.signature:  # an empty text may exist only to carry its signature
             return part
         if drop_empty and not part.text:
             context.edit("text_empty", part.path, "dropped an empty text", part.text)
@@ -121,7 +121,7 @@ def _content(
     if (kinds is None or part.kind in kinds) and (sayable or not (foreign or other)):
         if foreign:
             _lose_names(part, context)
-        if not other:  # the writer gives it a name that the target takes
+        if not other:  # for changed parts, the writer generates a valid name
             return part if foreign or _is_named(part, context) else changed(part)
         context.edit("file_type", part.path, "put the file into a block of the target's own")
         return changed(part)
@@ -140,13 +140,13 @@ def _lose_names(part: Media, context: Context) -> None:
 
 
 def _is_named(part: Media, context: Context) -> bool:
-    """Whether the target accepts the name of a document."""
+    """Return whether the target accepts the name of a document."""
     fact = context.fact("document_name")
     return fact is None or part.kind != "file" or form_of(fact).fits(part.filename or "")
 
 
 def _type(part: Media) -> str:
-    """Return the block type of a file; `file` means different types in two targets."""
+    """Return the block type of a file; `file_id` for Mistral's `file`, which differs from OpenAI's."""
     raw = members_of(part.raw)
     return "file_id" if raw.get("type") == "file" and "file" not in raw else str(raw.get("type"))
 
@@ -161,7 +161,7 @@ def _of_result(result: Result, context: Context) -> Result:
             if part.raw is not None:
                 context.edit("text_empty", part.path or result.path, "dropped an empty text", part.text)
                 altered = True
-            continue  # the result is still there, and says as much
+            continue  # an empty result means the same
         told = _content(part, kinds, drop_empty, drop_blank, context)
         altered = altered or told is not part
         if isinstance(told, Text | Media | Opaque):

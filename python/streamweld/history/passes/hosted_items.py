@@ -1,16 +1,16 @@
-"""Items of the Responses API that the target does not accept: calls of built-in tools, and items that the server made.
+"""Replace Responses items that the target does not accept: calls of built-in tools, and items that the server made.
 
 A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item that the
-server made becomes a text of the assistant, if the target is another Responses gateway. Constraint: `items`.
+server made becomes assistant text, if the target is another Responses gateway. Constraint: `items`.
 
 xAI sends calls that it runs itself as `custom_tool_call` (vectors `responses/plain_calls`, `xai-*`). Such a call has
-no output; if the history has one, or the request declares the tool, the client runs it. xAI gets such a call back as it
-was (constraint `server_calls`). Other targets of the Responses API get it with a result that says that it has none:
-their servers reject a call without one.
+no output; if the history has one, or the request declares the tool, then the client ran the call. xAI receives its own
+calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a result, so for them a
+placeholder result is added.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["run"]
 
 _RESPONSES: Final = "responses"
 _ANY: Final = "*"
-# Calls that the client runs -> the name of the function, and the members that hold its arguments.
+# For each type of call that the client runs: the name of the function, and the members that hold its arguments.
 _CALLS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "shell_call": ("shell", ("action",)),
     "local_shell_call": ("local_shell", ("action",)),
@@ -59,7 +59,7 @@ _OUTPUTS: Final = frozenset(
         "tool_search_output",
     }
 )
-# Items without anything that a model could read, or that only the server that stored them can resolve.
+# Items without content for a model to read, and items that can be resolved only by the server that stored them.
 _UNREADABLE: Final = frozenset(
     {
         *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
@@ -67,11 +67,11 @@ _UNREADABLE: Final = frozenset(
     }
 )
 _SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
-_HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # members that a text leaves out
+_HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # members not written as text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with function calls, results and texts in place of the items that the target does not accept."""
+    """Return the turns with function calls, results and texts instead of the items that the target does not accept."""
     turns = _with_server_calls(turns, context)
     if not context.survey(turns).opaque:
         return turns
@@ -98,7 +98,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the calls that the server ran as items of its own dialect."""
+    """Return the turns with calls that the server ran replaced by opaque items."""
     if context.family == _RESPONSES and not context.fact("server_calls"):
         return turns
     found = context.survey(turns)
@@ -116,12 +116,12 @@ def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the id of its call as the `id` of each output of a local shell.
+    """Set the `id` of each local shell output to the call id of its call, and return the turns.
 
-    OpenAI's types require it there (`openai-python`, LocalShellCallOutput), and vLLM validates by them. Clients also
-    send it as `call_id`, or send the item id of the call.
+    OpenAI's types require the call id there (`openai-python`, LocalShellCallOutput), and vLLM validates with these
+    types. Some clients send it as `call_id` instead, or send the item id of the call.
     """
-    calls: dict[str, str] = {}  # every id of a call -> its call id
+    calls: dict[str, str] = {}  # call id or item id -> call id
     out: list[Turn] = []
     for turn in turns:
         parts: list[Part] = []
@@ -158,7 +158,7 @@ def _item(call: Part) -> Opaque:
 
 
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
-    """Return what takes the place of a part, with the role of its turn (None: as before); None if it is dropped."""
+    """Return the replacement of a part, with the role of its turn (None: unchanged); None if the part is dropped."""
     if not isinstance(part, Opaque):
         return None, part
     raw = part.raw
@@ -177,7 +177,7 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
     if part.kind in _OUTPUTS and _call_id(part.kind, told):
         context.edit("item_as_call", part.path, f"made a {part.kind} the output of a function call", raw)
         return "tool", _result(part, told)
-    if context.family != _RESPONSES:  # the loss is recorded where the target's content is checked
+    if context.family != _RESPONSES:  # `passes.content` records the loss
         return None, part
     if part.kind in _UNREADABLE or part.kind in _OUTPUTS:
         context.lose(part.kind, part.path, "the target does not accept such items, and it holds nothing to read", raw)
@@ -190,7 +190,10 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
 
 
 def _summary(part: Opaque, context: Context) -> str | None:
-    """Return the text of an Anthropic compaction, for a target that is another API. It replaces all before it."""
+    """Return the text of an Anthropic compaction if the target is another API; otherwise None.
+
+    A compaction replaces everything before it.
+    """
     if part.kind != "compaction" or part.dialect in (_RESPONSES, context.family):
         return None
     content = members_of(part.raw).get("content")
@@ -198,7 +201,7 @@ def _summary(part: Opaque, context: Context) -> str | None:
 
 
 def _call_id(kind: str, told: Mapping[str, Any]) -> str:
-    """Return the id that pairs a call with its output; the output of a local shell has it as its own id."""
+    """Return the id that pairs a call with its output. A local shell output has it in the member `id`."""
     found = told.get("id" if kind == "local_shell_call_output" else "call_id") or told.get("call_id")
     return found if isinstance(found, str) else ""
 
@@ -206,7 +209,7 @@ def _call_id(kind: str, told: Mapping[str, Any]) -> str:
 def _call(part: Opaque, told: Mapping[str, Any]) -> Call:
     name, members = _CALLS[part.kind]
     value: Any = next((told[member] for member in members if told.get(member) is not None), {})
-    if isinstance(value, list):  # several actions of a computer
+    if isinstance(value, list):  # a computer call with several actions
         value = {"actions": value}
     call_id = _call_id(part.kind, told)
     return Call(part.origin, part.at, part.path, part.raw, EMPTY, True, call_id, name, json_text(value, part.path))

@@ -20,7 +20,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     fact = context.fact("tool_id")
     if fact is None:
         return turns
-    form = IdForm() if fact.get("keep") else form_of(fact)  # what is kept as it is, there must at least be
+    form = IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form, but must not be empty
     found = context.survey(turns)
     if found.paired:
         given = [call.call_id for call in found.calls]
@@ -30,13 +30,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     unique = None if fact.get("keep") else fact.get("unique")
     minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
     open_calls = OpenCalls[str]()
-    times: dict[str, int] = {}  # how many calls with an id so far
-    first: dict[str, str] = {}  # what an id is called, where it may recur
+    times: dict[str, int] = {}  # number of calls so far, by source id
+    first: dict[str, str] = {}  # target ids by source id, if ids may recur
     latest: dict[str, str] = {}
     out: list[Turn] = []
     for n, turn in enumerate(turns):
         parts: list[Part] | None = None
-        own: dict[str, int] = {}  # the same, in this turn
+        own: dict[str, int] = {}  # number of calls in this turn, by source id
         for at, part in enumerate(turn.parts):
             new: str | None = None
             if isinstance(part, Call):

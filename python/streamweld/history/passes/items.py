@@ -35,7 +35,7 @@ __all__ = ["run"]
 
 _P = TypeVar("_P", bound="Part")
 _NONE: Final[frozenset[str]] = frozenset()
-_UNKNOWN: Final = ("unknown",)  # no schema lists it
+_UNKNOWN: Final = ("unknown",)  # a name that no schema lists
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -45,7 +45,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     found = context.survey(turns)
     if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
-        return turns  # nobody's members but the model's own
+        return turns  # there are no members except those that the model represents
     cleaner = _Cleaner(context)
     only_members = not any(context.fact(name) for name in names if name != "members")
     if only_members and found.bare and cleaner.knows_all(turns):
@@ -74,12 +74,14 @@ class _Cleaner:
         self.members = {kind: frozenset(known) for kind, known in context.facts("members").items()}
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.strings = context.fact("assistant_content") == "string"
-        self.seen: dict[str, Origin | None] = {}  # item id -> who has it
-        self.origins: dict[int, Origin] = {}  # id() of an origin -> what it became
+        self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
+        self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
     def knows_all(self, turns: list[Turn]) -> bool:
-        """Return whether the target's schema lists every member of every message and block. One loop, because this
-        holds for most histories."""
+        """Return whether the target's schema lists every member of every message and block.
+
+        This is true of most histories, so it is decided in one fast loop.
+        """
         seen: Origin | None = None
         text, call, function = (self.members.get(kind, _NONE) for kind in ("text", "call", "function"))
         for turn in turns:
@@ -114,7 +116,7 @@ class _Cleaner:
     def part(self, part: Part, turn: Turn) -> Part:
         if isinstance(part, Reasoning | Call | Result):
             kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
-            # A free-form call is an item of its own kind, with ids of their own form.
+            # A free-form call is an item of another type, with ids of another form.
             formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
             if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
                 self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
@@ -124,7 +126,7 @@ class _Cleaner:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
             origin = part.origin
-            # A message may hold nothing but these: what is refused of it goes with them.
+            # The message may consist of these parts only, so its rejected members are removed here too.
             whole = isinstance(part, Call) or bool(self.members)
             if whole and origin is not None and origin.dialect == self.context.family:
                 return self._message(part, origin, turn)
@@ -140,7 +142,7 @@ class _Cleaner:
         return self._typed(part, turn) if isinstance(part, Text) else part
 
     def _opaque(self, part: Opaque) -> Opaque:
-        """Return an opaque item without an id that the target rejects."""
+        """Return an opaque item, without its id if the target rejects that."""
         raw = members_of(part.raw)
         item_id = raw.get("id")
         if part.kind == "item_reference" or item_id is None or not self.item_id:
@@ -215,8 +217,10 @@ class _Cleaner:
         return changed(part, extra={name: value for name, value in part.extra.items() if name not in gone})
 
     def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
-        """Return whether a message or block has only members that the schema of the target lists: a quick answer for
-        most of them. False does not mean that something is refused."""
+        """Return whether a message or block has only members that the target's schema lists.
+
+        This is a quick test that accepts most of them; False does not mean that a member is rejected.
+        """
         if extra or item in self.not_null:
             return False
         if raw is None or not self.members:
@@ -224,8 +228,11 @@ class _Cleaner:
         return self._lists(raw, kind) and (kind != "call" or self._lists(raw.get("function"), "function"))
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
-        """Return the members that the target's schema lacks and that would be written back unchanged: members
-        beyond the model, empty members of the model, and members that the model skips."""
+        """Return the members that the target's schema lacks and that would be written back unchanged.
+
+        These are members that the model does not represent, members with an empty value, and members that the reader
+        skips.
+        """
         known = self.members.get(kind)
         if known is None:
             return set()
@@ -235,7 +242,7 @@ class _Cleaner:
         return {name for name in found if name in extra or name in skipped or not told[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
-        """Return the members that only carry the signature of a call, or name a result, if the target lacks them."""
+        """Return members that carry a call's signature or name a result, if the target's schema lacks them."""
         known = self.members.get("call" if kind == "function_call" else kind)
         if known is None:
             return set()
@@ -247,7 +254,10 @@ class _Cleaner:
         return {name for name in names if name in members_of(raw) and name not in known}
 
     def _typed(self, part: Text, turn: Turn) -> Text:
-        """Return text with the type of its role; if an assistant's content must be a string, that string."""
+        """Return the text with the block type that its role requires.
+
+        If an assistant's content must be a string, mark the text as changed, so that a string is written.
+        """
         raw: Any = part.raw
         if self.strings and turn.role == "assistant":
             content = members_of(part.origin.raw if part.origin is not None else None).get("content", "")

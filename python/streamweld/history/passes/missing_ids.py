@@ -1,11 +1,12 @@
-"""Pair a call and a result of which only one has an id: the other gets that id. Constraint: `tool_id.optional`.
+"""Copy the id between a call and its result if only one of them has an id. Constraint: `tool_id.optional`.
 
 Gemini's ids are optional, and clients add them on one side only: https://github.com/google-gemini/gemini-cli/issues/6974.
-A result is paired by name and order with a call of the last turn that has calls; equal ids in that turn win.
+A result is paired by name and order with a call of the last turn that has calls; equal ids in that turn take
+precedence.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with an id on both sides of every pair that has one."""
+    """Return the turns with an id on both sides of each pair that has an id on one side."""
     found = context.survey(turns)
     if found.paired or (all(call.call_id for call in found.calls) and all(result.call_id for result in found.results)):
         return turns
@@ -33,7 +34,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     optional = bool((context.fact("tool_id") or {}).get("optional"))
     new: dict[int, Part] = {}
     for part, call_id, name in given:
-        if optional and part.name == name:  # the target pairs them as they are: what was read is written back
+        if optional and part.name == name:  # the target pairs them by name, so the source object is kept
             new[id(part)] = copied(part, call_id=call_id)
         else:
             context.edit("call_id_missing", part.path, f"gave it the id {call_id!r} of the other side of its pair")
@@ -46,10 +47,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 class _Waiting:
-    """The calls of one turn that are not paired by an exact id, by name and in order."""
+    """Queues of the calls of one turn that have no result with an equal id, by name and in order."""
 
     def __init__(self) -> None:
-        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # (only those without an id, name or any)
+        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # by (without an id, name or None for any)
         self._taken: set[int] = set()
 
     def add(self, call: Call) -> None:
@@ -58,7 +59,10 @@ class _Waiting:
                 self._queues.setdefault(key, deque()).append(call)
 
     def take(self, name: str | None, *, nameless: bool) -> Call | None:
-        """Take the first call of that name; without a name the first of all. `nameless`: of those without an id."""
+        """Remove and return the first call with that name, or the first of all if `name` is None.
+
+        `nameless`: only consider calls without an id.
+        """
         queue = self._queues.get((nameless, name))
         while queue:
             call = queue.popleft()
@@ -70,13 +74,13 @@ class _Waiting:
 
 @dataclass(slots=True, eq=False)
 class _Step:
-    """The calls of one turn, and the results up to the next turn that has calls, without the pairs of equal ids."""
+    """The calls of one turn, and the results up to the next turn that has calls."""
 
     calls: list[Call]
     results: list[Result]
 
     def is_complete(self) -> bool:
-        """Whether name and order pair each result with a call and each call with a result."""
+        """Return whether name and order pair each result with a call and each call with a result."""
         if any(result.name is None for result in self.results):
             return len(self.calls) == len(self.results) and all(
                 result.name in (None, call.name) for call, result in zip(self.calls, self.results, strict=True)
@@ -99,10 +103,10 @@ def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
             if whole or not (call.call_id and answered[call.call_id]):
                 waiting.add(call)
             else:
-                answered[call.call_id] -= 1  # its result is elsewhere
+                answered[call.call_id] -= 1  # its result belongs to another step
         for result in step.results if whole else sorted(step.results, key=lambda one: one.name is None):
             if result.call_id and called[result.call_id] and not whole:
-                called[result.call_id] -= 1  # its call is elsewhere
+                called[result.call_id] -= 1  # its call belongs to another step
                 continue
             if result.call_id in given:
                 continue  # another result of the same call
@@ -112,7 +116,7 @@ def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
             if result.call_id:
                 given.add(result.call_id)
                 found.append((asked, result.call_id, asked.name))
-            elif asked.call_id:  # else neither has an id: name and order pair them later
+            elif asked.call_id:  # if neither has an id, a later pass pairs them by name and order
                 found.append((result, asked.call_id, asked.name))
     return found
 
@@ -128,7 +132,7 @@ def _steps(turns: list[Turn]) -> list[_Step]:
 
 
 def _without_exact_pairs(step: _Step) -> _Step:
-    """Return the step without the calls and results that have the id of each other, and without repeated results."""
+    """Return the step without calls and results that have equal ids, and without repeated results."""
     answered = Counter(result.call_id for result in step.results if result.call_id)
     called = {call.call_id for call in step.calls if call.call_id}
     calls: list[Call] = []

@@ -16,7 +16,11 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with names that the target accepts; a missing name comes from the result or the only tool."""
+    """Return the turns with names that the target accepts.
+
+    A missing name is taken from the call's result or, if the request has only one tool, from that tool; otherwise it is
+    `unknown`.
+    """
     fact = context.fact("tool_name")
     form = form_of(fact) if fact is not None else IdForm()
     start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None
@@ -24,7 +28,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
     if all(_is_good(name, form, start) for name in names):
         return turns
-    told: dict[str, str] = {}  # call id -> the name that its result states
+    told: dict[str, str] = {}  # call id -> tool name given by the result
     for result in found.results:
         if result.name:
             told.setdefault(result.call_id, result.name)

@@ -27,9 +27,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             out.append(turn)
             continue
         end = len(turn.parts)
-        if not last:  # only what stands between two calls
+        if not last:  # only move parts between two calls
             end -= next(n for n, part in enumerate(reversed(turn.parts)) if isinstance(part, Call))
-        stays = Call | Opaque if last else Call  # what the server runs stands where the provider itself put it
+        stays = Call | Opaque if last else Call  # server tool blocks keep their place
         late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]
         if (last or together) and late:
             for part in late:

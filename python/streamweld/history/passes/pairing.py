@@ -1,4 +1,4 @@
-"""Pair every call with exactly one result, next to each other. Constraints: `results`, `reasoning`."""
+"""Pair every call with exactly one result and place the result after its call. Constraints: `results`, `reasoning`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it w
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A call, its position, whether it waits for the user, and its result."""
+    """A call with its turn, its approval and its results.
+
+    `requested`: the call has an approval request. `early`: its result came before the call. `spare`: further results.
+    """
 
     turn: int
     call: Call
@@ -90,9 +93,9 @@ def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
 
 def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _Asked], orphans: set[int]) -> None:
     waiting = OpenCalls[_Asked]()
-    latest: dict[str, _Asked] = {}  # the latest call of an id
-    requests: dict[str, _Asked] = {}  # id of an approval -> the call that it is for
-    last: dict[str, _Asked] = {}  # the call that an id's latest result went to
+    latest: dict[str, _Asked] = {}  # latest call by call id
+    requests: dict[str, _Asked] = {}  # approval id -> call to approve
+    last: dict[str, _Asked] = {}  # call that received the latest result, by call id
     early: list[Result] = []
     for n, turn in enumerate(turns):
         for part in turn.parts:
@@ -131,7 +134,7 @@ def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _
 
 
 def _chosen(one: _Asked, context: Context) -> Result | None:
-    """Return the result to keep out of several."""
+    """Return the result to keep, and record the other results of the call as dropped."""
     if one.result is None or not one.spare:
         return one.result
     everything = [one.result, *one.spare]
@@ -146,7 +149,7 @@ def _chosen(one: _Asked, context: Context) -> Result | None:
 def _of_calls(
     turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], context: Context
 ) -> list[Turn]:
-    """Return the turn with calls, followed by the turn with their results."""
+    """Return a turn that has calls, followed by the turn with their results."""
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     behind = after.parts if after is not None and after.role == "tool" else ()
@@ -197,10 +200,10 @@ def _of_calls(
 
 
 def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
-    """Whether a call waits for the user's approval, or was approved and has not run yet.
+    """Return whether a call needs no result because it awaits approval, or was approved and has not run yet.
 
-    That is possible at the end of a history only. A request superseded by a later user message needs no result if the
-    target leaves such calls out (`supersedes_requests`).
+    A call can wait only at the end of a history. If a later user message supersedes the approval request, the call
+    needs no result either, provided that the target omits such calls (`supersedes_requests`).
     """
     facts = context.facts("results")
     if not one.requested or not facts.get("awaits_approval"):
@@ -212,7 +215,7 @@ def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
 
 
 def _named(result: Result, call: Call, context: Context) -> Result:
-    """Identify a result without an id by the name of its tool."""
+    """Return the result. Without an id, it is paired by name, so it gets the tool name of its call."""
     if result.call_id or result.name == call.name:
         return result
     context.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
@@ -227,7 +230,7 @@ def _as_it_was(after: Turn | None, results: list[Part]) -> Turn:
 
 
 def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
-    """Return the parts without those calls, and without reasoning that led to nothing else."""
+    """Return the parts without the dropped calls, and without reasoning that led only to dropped calls."""
     kept: list[Part] = [part for part in turn.parts if id(part) not in dropped]
     if not any(isinstance(part, Call) for part in kept) and context.facts("reasoning").get("accept") == "blocks":
         for part in kept:
@@ -239,7 +242,7 @@ def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
 
 
 def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], context: Context) -> list[Turn]:
-    """Return what is left of a turn of results: results without a call, and other parts."""
+    """Return the turns for the rest of a turn of results: results without a call, and other parts."""
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     out: list[Turn] = []
@@ -272,7 +275,7 @@ def _same_or(turn: Turn, rest: list[Part]) -> Turn:
 
 
 def _orphan(result: Result, context: Context) -> list[Turn]:
-    """Handle a result without a call, by the policy."""
+    """Return the turns that replace a result without a call; `policy.orphan_result` selects the repair."""
     gone = removed_value(result)
     if context.policy.orphan_result == "drop":
         context.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)

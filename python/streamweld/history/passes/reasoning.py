@@ -1,4 +1,4 @@
-"""Decide which reasoning the target may receive; a signature is valid only for its issuer.
+"""Remove or rewrite reasoning that the target does not accept. A signature is valid only for its issuer.
 
 Constraint: `reasoning`.
 """
@@ -23,7 +23,7 @@ _ID: Final = frozenset({"id"})
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the reasoning that the target may receive under the policy `reasoning`."""
+    """Return the turns with the reasoning that the target accepts and that `policy.reasoning` keeps."""
     fact: Mapping[str, Any] | None = context.fact("reasoning")
     if (fact is None and context.policy.reasoning != "drop") or not context.survey(turns).reasoned:
         return turns
@@ -40,10 +40,11 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def run_field(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the member for reasoning on the messages that the target wants it on (`when`, `fill`).
+    """Return the turns with a reasoning member on exactly the messages where the target requires it (`when`, `fill`).
 
-    `when: tool_turns` means the messages from the first call after a user message to the next user message. This runs
-    after the passes that drop or insert messages, and never depends on later turns, so a prefix stays unchanged.
+    `when: tool_turns` means the messages from the first call after a user message to the next user message. This pass
+    runs after those that drop or insert messages. Its result for a turn never depends on later turns, so messages that
+    were sent before stay unchanged.
     """
     fact = context.facts("reasoning")
     fill: str | None = fact.get("fill")
@@ -51,7 +52,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     keeper = _Keeper(context, fact)
     everywhere = fact.get("when") != "tool_turns"
-    called = False  # since the last user message
+    called = False  # whether there was a call since the last user message
     out: list[Turn] = []
     for turn in turns:
         if turn.role != "assistant":
@@ -71,7 +72,10 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 class _Keeper:
-    """Decides part by part; with a dropped part, the server's ids of what followed from it are dropped too."""
+    """Decides for each reasoning part whether it is kept.
+
+    If reasoning is dropped, the server's item ids of the parts that it led to are dropped too.
+    """
 
     def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:
         self.context = context
@@ -81,7 +85,7 @@ class _Keeper:
 
     def turn(self, turn: Turn) -> Turn:
         parts: list[Part] = []
-        broken = False  # reasoning was dropped: what follows has lost what it hung on
+        broken = False  # reasoning was dropped, so the server would reject the item ids of the parts after it
         altered = False
         for part in turn.parts:
             if not isinstance(part, Reasoning):
@@ -112,7 +116,7 @@ class _Keeper:
         return with_parts(turn, parts) if altered else turn
 
     def plain(self, turn: Turn) -> Turn:
-        """Return the turn without its reasoning, or with text in its place, as the policy says."""
+        """Return the turn without its reasoning or, if the policy says so, with the reasoning as text."""
         parts: list[Part | None] = [
             self._gone(part, "only turns with tool calls take it") if isinstance(part, Reasoning) else part
             for part in turn.parts
@@ -120,7 +124,7 @@ class _Keeper:
         return with_parts(turn, [part for part in parts if part is not None])
 
     def _names(self, origin: Origin) -> bool:
-        """Whether the message has an item id of the target; ids of other dialects do not count."""
+        """Return whether the message has an item id in the target's own dialect."""
         return origin.dialect == self.context.family and bool(origin.extra.get("id"))
 
     def _kept(self, part: Reasoning) -> Part | None:
@@ -165,7 +169,7 @@ class _Keeper:
         return part_
 
     def _with_a_sound_id(self, part: Reasoning) -> Reasoning:
-        """Return the part without an item id that the target rejects; it is then unsigned."""
+        """Return the part, without its item id if the target rejects that id."""
         rule: Mapping[str, Any] = self.context.facts("item_id")
         if self.accept != "items" or not part.item_id or not rule or rule.get("send") is False:
             return part
@@ -176,7 +180,7 @@ class _Keeper:
         return changed(part, item_id=None)
 
     def _renamed(self, part: Reasoning) -> Reasoning:
-        """Move reasoning of the target's own dialect to the member that the target uses."""
+        """Move reasoning read from the target's own dialect to the member that this target uses."""
         if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
         wanted = None if self.accept == "chunks" else self.fact.get("field", "reasoning_content")
@@ -189,7 +193,7 @@ class _Keeper:
         return changed(part)
 
     def _in_custody(self, part: Reasoning) -> Reasoning | None:
-        """Return the part without what the target cannot read; None if nothing is left."""
+        """Return the part without signatures and encrypted content of other issuers; None if nothing is left."""
         issuers = self.fact.get("issuers")
         proof = bool(part.signature or part.encrypted or (part.item_id and self.accept == "items"))
         if not proof or not issuers:

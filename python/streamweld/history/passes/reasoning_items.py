@@ -1,6 +1,6 @@
-"""Reasoning items of the Responses API: each id once, never last in a turn, at most as many as the target replays.
+"""Fix reasoning items of the Responses API: repeated ids, items at the end of a turn, more items than are accepted.
 
-Runs after `passes.reasoning`, for targets whose reasoning is items. Constraint: `reasoning`.
+This pass runs after `passes.reasoning`, for targets that represent reasoning as items. Constraint: `reasoning`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with every reasoning item once, followed by what it led to."""
+    """Return the turns with every reasoning item once, and always followed by the item that it led to."""
     fact = context.facts("reasoning")
     if fact.get("accept") != "items" or not context.survey(turns).reasoned:
         return turns
@@ -36,24 +36,27 @@ def _holds(turn: Turn) -> bool:
 
 
 def _leads_to(part: Part, context: Context) -> bool:
-    """Whether reasoning can lead to this part and the part will be written; opaque parts only in their own dialect."""
+    """Return whether reasoning can lead to this part. Opaque parts count only if the target can represent them."""
     return isinstance(part, Text | Call) or (isinstance(part, Opaque) and part.dialect == context.family)
 
 
 def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
-    """Whether the turn continues with something that the reasoning led to."""
+    """Return whether a later part of the turn is one that reasoning can lead to."""
     return any(_leads_to(part, context) for part in parts[at + 1 :])
 
 
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
-    """Keep one item per id, the first that something follows, or else the first; it receives all summaries."""
+    """Keep one item per id, and move all summaries with that id to it.
+
+    The first item that is followed by a part it can lead to is kept; if there is none, the first item.
+    """
     places: dict[str, list[tuple[int, int, Reasoning]]] = {}
     for n, turn in enumerate(turns):
         if _holds(turn):
             for at, part in enumerate(turn.parts):
                 if isinstance(part, Reasoning) and part.item_id:
                     places.setdefault(part.item_id, []).append((n, at, part))
-    new: dict[int, Reasoning | None] = {}  # id() of a part -> what stands in its place
+    new: dict[int, Reasoning | None] = {}  # id() of a part -> its replacement
     touched: set[int] = set()
     for item_id, found in places.items():
         if len(found) < 2:
@@ -76,7 +79,8 @@ def _once(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the target's own items without `content`, which becomes the summary if there is none."""
+    """Return the turns with items of the target's dialect without `content`; if an item has no summary, its content
+    becomes the summary."""
     new: dict[int, Reasoning | None] = {}
     touched: set[int] = set()
     for n, turn in enumerate(turns):
@@ -110,7 +114,7 @@ def _replaced(turns: list[Turn], touched: set[int], new: dict[int, Reasoning | N
 
 
 def _followed(turns: list[Turn], context: Context) -> list[Turn]:
-    """Drop reasoning at the end of a turn: the target rejects it without the item that it led to."""
+    """Drop reasoning at the end of a turn, because the target rejects it without the item that it led to."""
     new: dict[int, Reasoning | None] = {}
     touched: set[int] = set()
     for n, turn in enumerate(turns):
@@ -129,9 +133,10 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
-    """Keep only the first items of reasoning, so that a later turn never changes what was sent before.
+    """Keep only the first `most` reasoning items.
 
-    Calls after dropped items keep their call ids and lose the server's item ids.
+    The first ones are kept so that a later turn does not change messages that were sent before. Calls after dropped
+    items keep their call ids and lose the server's item ids.
     """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
     surplus = found[most:]

@@ -1,5 +1,7 @@
-"""Sign the first call of each step, for targets that require it, and drop the signatures of texts where no target can
-put them. Constraint: `reasoning.dummy_signature`."""
+"""Sign the first call of each step if the target requires it, and drop text signatures if the target has none.
+
+Constraint: `reasoning.dummy_signature`.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dia
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with a signature on the first call of each step.
+    """Return the turns with a signature on the first call of each step, a placeholder if it has none.
 
-    Every step gets one, not only those of the current turn: otherwise a later turn would change what was sent before.
+    Every step gets one, not only the steps of the current turn, because otherwise a later turn would change messages
+    that were sent before.
     """
     dummy = context.facts("reasoning").get("dummy_signature")
     if dummy is None:
@@ -30,7 +33,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if not found.calls:
         return turns
     out: list[Turn] = []
-    new: dict[int, Call] = {}  # id() of a call -> what it became
+    new: dict[int, Call] = {}  # id() of a call -> its replacement
     for turn in turns:
         at, call = _first_call(turn.parts)
         if call is None or call.signature or call.extra.get("thoughtSignature"):
@@ -44,7 +47,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def run_texts(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns without signatures on texts, if the target's texts have none."""
+    """Return the turns without signatures on texts if the target cannot represent them."""
     if context.family in _SIGNED_TEXTS or _SIGNED_TEXTS.isdisjoint(context.survey(turns).dialects):
         return turns
     return [_unsigned(turn, context) for turn in turns]

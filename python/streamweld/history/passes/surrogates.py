@@ -1,11 +1,11 @@
-"""Replace lone surrogates: they cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
+"""Replace lone surrogates. They cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
-Clients produce them by cutting a text inside a character ("no low surrogate in string"). This pass runs before calls
+Clients produce them when they cut a text inside a character ("no low surrogate in string"). This pass runs before calls
 and results are turned into texts.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# (JSON as callers give it)
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _all_sound(turns: list[Turn]) -> bool:
-    """Return whether nothing needs to change. One call encodes all of it, which is much faster than part by part."""
+    """Return whether all texts and arguments can be encoded. One call for all is much faster than one per part."""
     told: list[Any] = []
     for turn in turns:
         for part in turn.parts:
@@ -74,7 +74,7 @@ def _name(part: Part) -> str | None:
 
 
 def _fields(part: Part) -> dict[str, Any]:
-    """Return the fields that change."""
+    """Return the repaired values of the fields that contain lone surrogates, by field name."""
     if isinstance(part, Text):
         return {} if _is_sound(part.text) else {"text": _mended(part.text)}
     if isinstance(part, Call):

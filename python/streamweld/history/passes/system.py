@@ -1,4 +1,4 @@
-"""Move instructions to where the target expects them, under the role it expects. Constraint: `system`."""
+"""Move system and developer messages to the place and role that the target requires. Constraint: `system`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["run"]
 
 _SYSTEM: Final = ("system", "developer")
 _JOINT: Final = "\n\n"
-# Dialects that keep instructions outside of the messages, or inside; and those that know no developer.
+# Dialects with instructions outside the messages, inside the messages, and dialects without a developer role.
 _OUTSIDE: Final = frozenset({"anthropic", "gemini", "bedrock-converse"})
 _INSIDE: Final = frozenset({"openai-chat", "ai-sdk-ui", "ai-sdk-model"})
 _NO_DEVELOPER: Final = frozenset({"anthropic", "gemini", "bedrock-converse", "ai-sdk-ui", "ai-sdk-model"})
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with their instructions where the target expects them."""
+    """Return the turns with their instructions in the place that the target requires."""
     if not context.survey(turns).instructed:
         return turns
     fact = context.facts("system")
@@ -38,13 +38,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     rest = turns[lead:]
     if mid == "user":
         return head + [_to_user(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
-    if place == "instructions" and fact.get("keep_developer_message"):  # only a developer may speak later on
+    if place == "instructions" and fact.get("keep_developer_message"):  # later instructions must be developer messages
         return head + [_to_developer(turn, context) if turn.role == "system" else turn for turn in rest]
     return head + [_role(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
 
 
 def _own(turn: Turn, context: Context) -> bool:
-    """Whether the turn was read from the target's own dialect, so that changing it is an edit, not a translation."""
+    """Return whether the turn was read from the target's own dialect. A change is then recorded as an edit."""
     origin = turn.origin
     return origin is not None and origin.dialect == context.family
 
@@ -85,7 +85,7 @@ def _to_top(head: list[Turn], context: Context) -> list[Turn]:
 
 
 def _to_messages(head: list[Turn], context: Context) -> list[Turn]:
-    """Turn instructions from outside the messages into the first message."""
+    """Move instructions from outside the messages into the first message."""
     out: list[Turn] = []
     for turn in head:
         if not turn.top:

@@ -16,7 +16,7 @@ _TEXT_ONLY: Final = "there is room for the text only"
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with text in place of calls and results."""
+    """Return the turns with calls and results written as text."""
     forms = context.fact("text_embedding")
     if forms is None or context.fact("function_calls") is not False:
         return turns
@@ -66,7 +66,7 @@ def _results(turn: Turn, form: str, join: str, context: Context) -> Turn:
 
 
 def _leave_members(turn: Turn, context: Context) -> None:
-    """Record as losses the members of messages and blocks that a text cannot carry."""
+    """Record extra members of messages and blocks as losses, because text cannot represent them."""
     origins = {id(part.origin): part.origin for part in turn.parts if part.origin is not None}
     for origin in origins.values():
         context.lose_members(origin.extra, origin.path, _TEXT_ONLY)
@@ -77,7 +77,7 @@ def _leave_members(turn: Turn, context: Context) -> None:
 
 
 def _filled(form: str, said: dict[str, str]) -> str:
-    """Return the form with its names filled in; braces in the inserted values stay."""
+    """Return the template with each `{name}` replaced by its value. Braces in the values are not replaced."""
     pieces = form.split("{")
     out = [pieces[0]]
     for piece in pieces[1:]:

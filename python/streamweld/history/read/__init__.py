@@ -1,4 +1,4 @@
-"""`read`: turn the messages of any dialect into the neutral model. A list may mix messages and `Response` objects."""
+"""`read`: convert messages of any dialect to the neutral model. A list may mix messages and `Response` objects."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _SYSTEM: Final[Mapping[str, Callable[[Any], list[Turn]]]] = {
 def read(
     family: str, items: Sequence[Any] | str | Response, system: Any, base: Path, issuer: str | None, first: int = 0
 ) -> list[Turn]:
-    """Return the turns of a history: the system prompt outside the messages, then the content of each message.
+    """Return the turns of a history: first a system prompt outside the messages, then the turns of each message.
 
-    Consecutive results are one turn. If every item is its own message (Responses), consecutive assistant items are one
-    turn too. `first`: the number of the first message, if the messages are the end of a history.
+    Consecutive results are one turn. In the Responses API, where every item is its own message, consecutive assistant
+    items are one turn too. `first`: the number of the first message, if the messages are the end of a history.
 
     Raises:
-        HistoryError: a message is not valid in its dialect (`unreadable`, `unknown_role`).
+        HistoryError: if a message is not valid in its dialect (`unreadable`, `unknown_role`).
     """
     turns: list[Turn] = []
     if system is not None and family in _SYSTEM:
@@ -54,7 +54,7 @@ def read(
         return turns + response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
     nothing: list[Part] = []
-    run = nothing  # the parts of the last turn, while more may join it
+    run = nothing  # parts of the last turn, as long as more may be added
     role = ""
     paths = product(*[(step,) for step in base], range(first, first + len(items)))
     for item, path in zip(items, paths, strict=True):

@@ -55,7 +55,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """Return the turn of one message.
 
     Raises:
-        HistoryError: the message is not an object, or has a role that the dialect does not have.
+        HistoryError: if the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")
@@ -99,7 +99,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         )
         if ran:
             return Opaque(*place, kind="tool-call", dialect=DIALECT)
-        if isinstance(value, str):  # input that could not be parsed stands there as its text
+        if isinstance(value, str):  # input that could not be parsed is given as text
             return Call(
                 *place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
             )
@@ -132,7 +132,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     media_type = as_optional_text(raw.get("mediaType") or raw.get("mimeType"), path)
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
-    if isinstance(data, dict):  # since AI SDK 7 it may say what it is
+    if isinstance(data, dict):  # since AI SDK 7, an object whose `type` names its form
         told = as_mapping(data, path)
         data = told.get(told["type"]) if told.get("type") in ("url", "data") else None
     if not isinstance(data, str):

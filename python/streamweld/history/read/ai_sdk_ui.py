@@ -1,4 +1,4 @@
-"""Read AI SDK UIMessages. Each step of the assistant is a turn; the results of its tools form a second one."""
+"""Read AI SDK UIMessages. Each step of the assistant becomes a turn; the results of its tools form a second turn."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _TOOL: Final = frozenset(
 )
 _APPROVAL: Final = frozenset({"id", "approved", "reason", "requestReason", *REQUEST_DETAILS})
 _RESULT: Final[frozenset[str]] = frozenset()
-# For the screen, not for a model: convertToModelMessages sends none of them.
+# Parts for display only: convertToModelMessages does not send them to the model.
 _SHOWN_ONLY: Final = frozenset({"step-start", "source-url", "source-document"})
 
 
@@ -59,7 +59,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """Return the turns of one message: for the assistant, one or two per step.
 
     Raises:
-        HistoryError: the message is not an object, or has a role that the dialect does not have.
+        HistoryError: if the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")
@@ -67,7 +67,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     raws = message.get("parts")
-    if raws is None:  # a UIMessage has its content nowhere else
+    if raws is None:  # no other member of a UIMessage holds content
         raise HistoryError("unreadable", pointer((*path, "parts")))
     raws = as_list(raws, (*path, "parts"))
     steps: list[list[tuple[int, Json]]] = [[]]
@@ -158,7 +158,7 @@ def _request(approval: Json, raw: Json, origin: Origin, path: Path) -> ApprovalR
 
 
 def _answers(raw: Json, origin: Origin, path: Path) -> list[Part]:
-    """Return the user's answer to an approval request, and the result of the call."""
+    """Return the user's answer to an approval request and the result of the call, as far as the part holds them."""
     if _tool_name(raw, path) is None or raw.get("providerExecuted"):
         return []
     approval = _approval(raw)

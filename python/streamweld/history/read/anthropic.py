@@ -1,4 +1,4 @@
-"""Read Anthropic messages. A user message becomes turns of results and turns of the rest, in the original order."""
+"""Read Anthropic messages. A user message is split into turns of results and turns of other content, in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RESULT: Final = frozenset({"type", "tool_use_id", "content", "is_error"})
 _THINKING: Final = frozenset({"type", "thinking", "signature", "data"})
 _MEDIA: Final = frozenset({"type", "source", "title"})
 _SOURCE: Final = frozenset({"type", "media_type", "data", "url", "file_id"})
-# The ways a source has -> its member that says where, and the model's word for it.
+# For each type of a block's `source`: the member that holds its value, and the field of `Media` for that value.
 _SOURCES: Final = {"base64": ("data", "data"), "url": ("url", "url"), "file": ("file_id", "file_id")}
 
 
@@ -47,7 +47,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """Return the turns of one message.
 
     Raises:
-        HistoryError: the message is not an object, or has a role that the dialect does not have.
+        HistoryError: if the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")

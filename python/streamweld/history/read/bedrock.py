@@ -45,10 +45,10 @@ def read_system(raw: Any) -> list[Turn]:
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """Return the turns of one message, results separate from the rest.
+    """Return the turns of one message, with results separate from other content.
 
     Raises:
-        HistoryError: the message is not an object, or has a role that the dialect does not have.
+        HistoryError: if the message is not an object, or has a role that the dialect does not have.
     """
     message = as_mapping(raw, path)
     role = message.get("role")
@@ -123,7 +123,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 
 
 def _piece(raw: Json, within: Origin, path: Path) -> Part:
-    """Read one piece of a result with several pieces; JSON becomes text, which every dialect has."""
+    """Read one block of a result that has several. A JSON block becomes text, because other dialects have only text."""
     if "json" in raw:
         return Text(*locate(within, path, raw, frozenset({"json"})), text=json_text(raw["json"], path))
     return _block(raw, within, path, None)

@@ -71,7 +71,7 @@ _AUDIO: Final = frozenset({"data", "format"})
 _FILE: Final = frozenset({"file_data", "file_id", "filename"})
 _DOCUMENT: Final = frozenset({"type", "document_url", "document_name", "file_id"})
 _THINKING: Final = frozenset({"type", "thinking", "closed"})
-# Ends of paths.
+# Final steps of paths.
 _CONTENT: Final = ("content",)
 _CALLS: Final = ("tool_calls",)
 
@@ -80,7 +80,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """Return the turns of one message.
 
     Raises:
-        HistoryError: the message is not an object, or has a role that the dialect does not have.
+        HistoryError: if the message is not an object, or has a role that the dialect does not have.
     """
     message: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
     role = message.get("role")
@@ -89,7 +89,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if role not in _ROLES:
         raise HistoryError("unknown_role", pointer((*path, "role")))
     content = message.get("content")
-    if type(content) is str and len(message) == 2:  # a role and a text, as most messages are
+    if type(content) is str and len(message) == 2:  # most messages have only a role and a text
         origin = Origin(DIALECT, path, message, 1)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
     bare = _BARE.issuperset(message)
@@ -107,7 +107,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if calls is not None:
         beneath = path + _CALLS
         entries = as_list(calls, beneath)
-        origin.stale = not entries  # an empty list is refused
+        origin.stale = not entries  # servers reject an empty list, so the message must be rewritten
         for n, entry in enumerate(entries):
             parts.append(_call(entry, origin, (*beneath, n), signatures))
     if not bare and isinstance(legacy := message.get("function_call"), dict):
@@ -119,7 +119,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 
 
 def _arguments(arguments: Any) -> Any:
-    """Return the fields of a call. Its arguments are text, but some servers send the object itself."""
+    """Return the arguments as fields of a `Call`. They should be text, but some servers send the object itself."""
     return {"arguments": arguments} if isinstance(arguments, str) else {"input": {} if arguments is None else arguments}
 
 
@@ -162,7 +162,7 @@ def _result(message: Json, path: Path) -> Turn:
         told = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
         inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
     call_id, name, extra = message.get("tool_call_id"), None, EMPTY
-    if len(message) > 3 or call_id is None or content is None:  # more than a role, an id and a content
+    if len(message) > 3 or call_id is None or content is None:  # not just a role, an id and a content
         name = as_text(message.get("name"), path) or None
         extra = extra_members(message, _RESULT)
     if not isinstance(call_id, str):
@@ -201,7 +201,7 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
         return Media(
             *place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
         )
-    if kind == "document_url" or (kind == "file" and "file" not in raw):  # Mistral's: DocumentURLChunk, FileChunk
+    if kind == "document_url" or (kind == "file" and "file" not in raw):  # Mistral's DocumentURLChunk and FileChunk
         place, address = locate(origin, path, raw, _DOCUMENT), raw.get("document_url")
         if isinstance(address, str):
             return media_from_url(

@@ -1,4 +1,4 @@
-"""Read the reasoning of Chat Completions messages, whichever member holds it (see `history.chat_reasoning`)."""
+"""Read the reasoning of Chat Completions messages from any of its members (see `history.chat_reasoning`)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class MessageReasoning:
 def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None) -> MessageReasoning:
     """Return the reasoning of a message, each text once.
 
-    A plain member with the same text as the signed form is a copy of it for display.
+    A plain member with the same text as signed reasoning is a copy for display and is skipped.
 
     Raises:
-        HistoryError: a list of reasoning is not a list of objects.
+        HistoryError: if a member that must be a list of objects is not.
     """
     found = MessageReasoning()
     copies: set[str] = set()
@@ -64,7 +64,7 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
 
 
 def _texts_of(parts: list[Reasoning]) -> set[str]:
-    """Return the texts that a plain member may repeat: the text of each part, and all of them joined."""
+    """Return the texts that a plain member may repeat: the text of each part, and all texts joined."""
     texts = [_squeezed(part.text) for part in parts]
     return {*texts, "".join(texts)} if texts else set()
 
@@ -110,7 +110,7 @@ class _Item:
     encrypted: str | None = None
 
     def takes(self, entry: Json, issuer: str | None) -> bool:
-        """Return whether the entry continues this item. Only the Responses API splits an item."""
+        """Return whether the entry continues this item. Only items of the Responses API have several entries."""
         if issuer != self.issuer or issuer not in ("openai", "azure", "xai") or self.encrypted is not None:
             return False
         item_id = entry.get("id")

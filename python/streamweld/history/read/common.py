@@ -1,4 +1,4 @@
-"""Helpers of all readers: remember each part's message and path, and the members that the model does not cover."""
+"""Helpers for all readers: validate values, and record each part's message, path and extra members."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Json: TypeAlias = Mapping[str, Any]
 _MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
 
-# The fields that every part has, in their order.
+# Values of the fields that every part has, in the order of `_Part`.
 Place: TypeAlias = tuple["Origin | None", int, "Path", Any, Json]
 
 
 def extra_members(raw: Any, known: frozenset[str]) -> Json:
-    """Return the unknown members of a message or block, without nulls."""
+    """Return the members of a message or block that are not in `known`, without nulls."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
         return EMPTY
     told = cast("Json", raw)
@@ -50,7 +50,7 @@ def extra_members(raw: Any, known: frozenset[str]) -> Json:
 
 
 def new_origin(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
-    """Start a new message, from which the next parts are read."""
+    """Return the origin for the parts of a message."""
     return Origin(dialect, path, raw, 0, extra_members(raw, known))
 
 
@@ -63,14 +63,14 @@ def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | 
 
 
 def text_part(origin: Origin, path: Path, text: str) -> Text:
-    """Return a text that is the whole content of its message, or a member of it."""
+    """Return the next part of a message, a text given as a string and not as a block."""
     at = origin.count
     origin.count = at + 1
     return Text(origin, at, path, None, EMPTY, False, text)
 
 
 def with_inner_members(place: Place, *inner: tuple[str, Any, frozenset[str]]) -> Place:
-    """Return the same place with the unknown members of objects nested in the block: `(path, object, known)`."""
+    """Return the place with the unknown members of nested objects added. `inner`: `(path, object, known members)`."""
     origin, at, path, raw, extra = place
     found: dict[str, Any] = {}
     for way, told, known in inner:
@@ -83,7 +83,7 @@ def as_mapping(value: Any, path: Path) -> Json:
     """Return the value, which must be an object.
 
     Raises:
-        HistoryError: the value has another type.
+        HistoryError: if the value has another type.
     """
     if value.__class__ is dict:
         return value
@@ -96,7 +96,7 @@ def as_list(value: Any, path: Path) -> Sequence[Any]:
     """Return the value, which must be a list; null counts as an empty list.
 
     Raises:
-        HistoryError: the value has another type.
+        HistoryError: if the value has another type.
     """
     if isinstance(value, list | tuple):
         return cast("Sequence[Any]", value)
@@ -109,16 +109,16 @@ def as_text(value: Any, path: Path) -> str:
     """Return a member that must be text; null counts as an empty text.
 
     Raises:
-        HistoryError: the value has another type.
+        HistoryError: if the value has another type.
     """
     return as_optional_text(value, path) or ""
 
 
 def as_optional_text(value: Any, path: Path) -> str | None:
-    """Return a member that must be text, if it is present.
+    """Return a member that must be text or null.
 
     Raises:
-        HistoryError: the value has another type.
+        HistoryError: if the value has another type.
     """
     if value is None or isinstance(value, str):
         return value
@@ -129,7 +129,7 @@ def free_form_input(call: Json, path: Path) -> str:
     """Return the input of a free-form call, which must be text.
 
     Raises:
-        HistoryError: the value has another type.
+        HistoryError: if the value has another type.
     """
     text = call.get("input")
     if isinstance(text, str):
@@ -138,10 +138,10 @@ def free_form_input(call: Json, path: Path) -> str:
 
 
 def as_data(value: Any, path: Path) -> str | None:
-    """Return a member that holds base64 text; packages such as boto3 and google-genai put bytes there.
+    """Return base64 data as text. Packages such as boto3 and google-genai use bytes, which are encoded here.
 
     Raises:
-        HistoryError: the value has another type.
+        HistoryError: if the value has another type.
     """
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
@@ -149,7 +149,7 @@ def as_data(value: Any, path: Path) -> str | None:
 
 
 def split_data_url(url: str) -> tuple[str | None, str | None, str | None]:
-    """`data:image/png;base64,AAAA` -> (media type, data, None); a URL -> (None, None, URL)."""
+    """Split a data URL into `(media type, data, None)`; return any other URL as `(None, None, URL)`."""
     head, comma, data = url.partition(";base64,")
     if comma and head.startswith("data:"):
         return head[5:] or None, data, None
@@ -157,7 +157,7 @@ def split_data_url(url: str) -> tuple[str | None, str | None, str | None]:
 
 
 def media_kind(media_type: str | None, default: _MediaKind = "file") -> _MediaKind:
-    """`image/png` -> `image`."""
+    """Return the kind of a media type, such as `image` for `image/png`."""
     head = (media_type or "").partition("/")[0]
     return head if head in ("image", "audio", "video") else default  # type: ignore[return-value]
 
@@ -165,7 +165,7 @@ def media_kind(media_type: str | None, default: _MediaKind = "file") -> _MediaKi
 def media_from_url(
     place: Place, url: str, media_type: str | None, *, kind: _MediaKind | None = None, **fields: Any
 ) -> Media:
-    """Return a medium given by a data URL or another URL."""
+    """Return the media part for a data URL or any other URL."""
     told, data, address = split_data_url(url)
     told = media_type or told
     return Media(*place, kind=kind or media_kind(told), media_type=told, data=data, url=address, **fields)
@@ -175,13 +175,13 @@ def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
     """Split a user message into runs of results and runs of other content, for dialects that mix them.
 
     Raises:
-        HistoryError: the message has content that only an assistant message may have.
+        HistoryError: if the message has content that only an assistant message may have.
     """
     turns: list[Turn] = []
     run: list[Part] = []
     side: Role = "user"
     for part in parts:
-        if isinstance(part, Call | Reasoning):  # the assistant's, whose message this is not
+        if isinstance(part, Call | Reasoning):  # allowed in assistant messages only
             raise HistoryError("unreadable", pointer(part.path))
         own: Role = "tool" if isinstance(part, Result) else "user"
         if own != side and run:

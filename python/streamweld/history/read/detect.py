@@ -1,7 +1,7 @@
 """`source="auto"`: detect the dialect of a history from the members of its messages.
 
-Plain messages (a role and a text) are valid in several dialects. The target's own dialect then wins, so that nothing is
-rewritten unnecessarily.
+Messages with only a role and a text are valid in several dialects. The target's own dialect is then preferred, so that
+messages are not rewritten unnecessarily.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["detect"]
 
-# A member or a block type that one dialect alone has.
+# Members and block types that only one dialect has.
 _MEMBERS: Final = {
     "tool_calls": "openai-chat",
     "tool_call_id": "openai-chat",
@@ -59,7 +59,7 @@ _CONTAINERS: Final = {
     "systemInstruction": "gemini",
     "instructions": "responses",
 }
-# Where a bare role and text may stand, and which roles it may have there.
+# Dialects in which a message may have only a role and a text, with the roles they allow.
 _PLAIN: Final = {
     "openai-chat": frozenset({"system", "developer", "user", "assistant", "tool"}),
     "responses": frozenset({"system", "developer", "user", "assistant"}),
@@ -69,7 +69,10 @@ _PLAIN: Final = {
 
 
 def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str) -> str:
-    """Return the dialect of the messages, or of a payload if its members show it. `family`: the target's dialect."""
+    """Return the dialect of the payload or, if its members do not show it, of the messages.
+
+    `family`: the target's dialect.
+    """
     for name, dialect in _CONTAINERS.items():
         if payload is not None and name in payload:
             return dialect
@@ -84,7 +87,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
             return found
         roles.add(str(message.get("role")))
         cached = cached or _is_cached(message)
-    if cached and roles <= _PLAIN["anthropic"]:  # other APIs take `cache_control` too
+    if cached and roles <= _PLAIN["anthropic"]:  # other APIs also accept it, but Anthropic's is the likeliest
         return "anthropic"
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]

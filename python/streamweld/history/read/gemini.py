@@ -58,7 +58,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """Return the turns of one content.
 
     Raises:
-        HistoryError: the content is not an object, or has a role that the dialect does not have.
+        HistoryError: if the content is not an object, or has a role that the dialect does not have.
     """
     content = as_mapping(raw, path)
     role = content.get("role") or "user"
@@ -126,5 +126,5 @@ def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
             if isinstance(inner, str):
                 return Result(*place, call_id=call_id, name=name, parts=(Text(text=inner),), is_error=key == "error")
             return Result(*place, call_id=call_id, name=name, value=inner, is_error=key == "error")
-    bare = not isinstance(value, dict)  # no object: it cannot go back so
+    bare = not isinstance(value, dict)  # Gemini requires an object, so the result must be rewritten
     return Result(*place, call_id=call_id, name=name, value={} if value is None else value, touched=bare)

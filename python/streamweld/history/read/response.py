@@ -1,7 +1,7 @@
 """Read a `streamweld.Response` as the assistant's next turn.
 
-If its dialect is known, the response is first rebuilt as the message that its own API would accept back; otherwise its
-closing events are read directly.
+If its dialect is known, the response is first rebuilt as the message that its own API would accept back; otherwise the
+items of the response are read directly.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_as_it_was(
 ) -> list[Turn]:
     """Return the turns of the first choice, read from the messages that its API would accept back.
 
-    `readers`: the readers of the dialects; `family`: the dialect of the surrounding messages.
+    `readers`: the reader of each dialect; `family`: the dialect of the surrounding messages.
     """
     told = replay(response, family)
     if told is None:
@@ -64,7 +64,7 @@ def read_as_it_was(
 
 
 def _join(turns: list[Turn], turn: Turn) -> None:
-    """Merge consecutive assistant turns into one, and consecutive results likewise."""
+    """Append a turn, or merge it into the last turn if that has the same role."""
     if turns and turns[-1].role == turn.role:
         turns[-1] = Turn(turn.role, (*turns[-1].parts, *turn.parts), turns[-1].origin or turn.origin)
     else:
@@ -72,7 +72,10 @@ def _join(turns: list[Turn], turn: Turn) -> None:
 
 
 def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Part]:
-    """Return the parts with their items; a call whose arguments are not an object keeps them as text."""
+    """Return the parts with the paths of the response items they came from.
+
+    Arguments that are not a JSON object are kept as text.
+    """
     parts: list[Part] = []
     for part in turn.parts:
         inner = part.path[len(path) :]
@@ -84,7 +87,7 @@ def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Pa
         traced: Part = copied(part, path=(*path, "items", at))
         if isinstance(traced, Reasoning):
             traced = copied(traced, model=response.model)
-            if traced.raw is None:  # a member of its message, whose name is the target's affair
+            if traced.raw is None:  # a message member; its name depends on the target, so it is rewritten
                 traced = changed(traced)
         elif isinstance(traced, Call) and isinstance(item, ToolCall) and _is_broken(item, traced):
             traced = changed(traced, arguments=written(item), input=MISSING)
@@ -93,19 +96,19 @@ def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Pa
 
 
 def _is_broken(item: ToolCall, call: Call) -> bool:
-    """Whether the arguments do not fit the object that the dialect requires."""
+    """Return whether the arguments are not an object although the dialect requires one."""
     return arguments_of(item) is None and call.input is not MISSING and not call.custom
 
 
 def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
-    """Return what no message of the dialect can hold, such as the citations of a text."""
+    """Return a part for an item that no message of the dialect can hold, such as the citations of a text."""
     if isinstance(item, TextDone):
         return Opaque(*locate(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
     return _part(item, origin, path, issuer, model)
 
 
 def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn]:
-    """Return the turn of the first choice, and a second turn with the results of the same stream."""
+    """Return the turn of the first choice and, if the stream has tool results, a second turn with these."""
     origin = Origin(DIALECT, path, response)
     said: list[Part] = []
     answered: list[Part] = []
@@ -172,7 +175,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """Return an item without an event type as it was sent; its own dialect accepts it back."""
+    """Return an item that no event represents, unchanged, because its own dialect accepts it back."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

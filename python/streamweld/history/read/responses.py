@@ -59,9 +59,9 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     """Return the turn of one item.
 
     Raises:
-        HistoryError: the item is not an object, or a message with a role that the dialect does not have.
+        HistoryError: if the item is not an object, or is a message with a role that the dialect does not have.
     """
-    if isinstance(raw, str) and not (path and isinstance(path[-1], int)):  # `input` itself
+    if isinstance(raw, str) and not (path and isinstance(path[-1], int)):  # the whole `input` is a string
         origin = new_origin(DIALECT, path, raw, _MESSAGE)
         return [Turn("user", (Text(*locate(origin, path), text=raw),), origin)]
     item = as_mapping(raw, path)

@@ -1,4 +1,4 @@
-"""`replay`: rebuild a response as the messages that its own API accepts back, provider-executed tools included."""
+"""`replay`: rebuild a response as messages that its own API accepts back, including provider-executed tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["replay"]
 
-# Dialect of a parser -> dialect of a history.
+# Stream dialect -> message dialect.
 _DIALECTS: Final[Mapping[str, str]] = {
     "chat": chat.DIALECT,
     "responses": responses.DIALECT,
@@ -33,10 +33,10 @@ _WAYS: Final[Mapping[str, Callable[[Response], Replay]]] = {
 
 
 def replay(response: Response, family: str) -> tuple[str, Replay] | None:
-    """The history dialect of an answer, and its messages there; None where nobody knows what it came in.
+    """Return the message dialect of a response, and its messages; None if its dialect is unknown.
 
-    `family`: the dialect of the messages around it. Where they are items too, what the client ran for an item of its
-    own kind comes back as one.
+    `family`: the dialect of the surrounding messages. If that is the Responses API too, calls of built-in tools that
+    the client runs keep their item type, because their results are items of a matching type.
     """
     dialect = None if response.dialect is None else _DIALECTS.get(response.dialect)
     if dialect is None:

@@ -1,4 +1,4 @@
-"""Rebuild a response that came as AI SDK stream parts: a UIMessage, or ModelMessages."""
+"""Rebuild a response that was received as AI SDK stream parts, as a UIMessage or as ModelMessages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODEL: Final = "ai-sdk-model"
 
 
 def _of_providers(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What providers said of a part, by provider; all other members are the stream's own."""
+    """Return the metadata that providers set on a part, by provider, without the members of the stream itself."""
     return {name: value for name, value in (metadata or {}).items() if isinstance(value, Mapping)}
 
 
@@ -29,7 +29,10 @@ def _told(member: str, *metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _custody(member: str, item: ReasoningDone) -> dict[str, Any]:
-    """What providers said of a thought, with the proof that the stream told at its beginning only."""
+    """Return the provider metadata of reasoning.
+
+    A signature or encrypted content that the stream sent only at the start of the part is added to it.
+    """
     told = _of_providers(item.provider_metadata)
     known = read_metadata(told)
     issuer = known.issuer or next(iter(told), None)
@@ -49,12 +52,12 @@ def _input(call: ToolCall) -> Any:
 
 
 def replay_ui(response: Response) -> Replay:
-    """The message, with a step before whatever was said behind the results of tools."""
+    """Return a UIMessage, with a `step-start` part where content follows client tool results."""
     told = Replay()
     parts: list[Any] = []
     message = Message({"id": response.id or "msg_1", "role": "assistant", "parts": parts})
     results = {item.call_id: item for item in response.items if isinstance(item, ToolResult)}
-    ran = False  # a tool of the client ran since the last step began
+    ran = False  # a tool result was seen since the last step began
     for n, item in enumerate(response.items):
         if isinstance(item, ToolResult):
             ran = True
@@ -131,7 +134,7 @@ def _ui_tool(call: ToolCall, result: ToolResult | None) -> dict[str, Any]:
 
 
 def replay_model(response: Response) -> Replay:
-    """The assistant's message; behind it, a message with what tools gave that the provider did not run."""
+    """Return the assistant's ModelMessages, and tool messages with the results of tools that the client ran."""
     told = Replay()
     calls = {item.call_id: item for item in response.items if isinstance(item, ToolCall)}
     for n, item in enumerate(response.items):

@@ -1,4 +1,4 @@
-"""Rebuild an Anthropic response as one message, block for block."""
+"""Rebuild an Anthropic response as one message, block by block."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "anthropic"
-# The results whose failure is a member of their own; with all others the content says it.
+# Result blocks that report an error in the member `is_error`; all others report it in their content.
 _TELL_ERRORS: Final = frozenset({"mcp_tool_result", "tool_result"})
 
 
 def replay(response: Response) -> Replay:
-    """The message; sources and files have no place in it."""
+    """Return the message. Sources and files cannot be part of it."""
     told = Replay()
     blocks: list[Any] = []
     message = Message({"role": "assistant", "content": blocks})

@@ -17,7 +17,7 @@ DIALECT: Final = "openai-chat"
 
 
 def replay(response: Response) -> Replay:
-    """The message; pictures, sources and what a tool gave in the same stream have no place in it."""
+    """Return the message. Images, sources, and tool results of the same stream cannot be part of it."""
     told = Replay()
     message = Message({"role": "assistant"})
     texts: list[str] = []

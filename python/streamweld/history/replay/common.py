@@ -1,4 +1,4 @@
-"""Helpers to rebuild a response: its messages, the item that each came from, and JSON values from its texts."""
+"""Helpers to rebuild a response: message types that record the source items, and parsers of JSON text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Where: TypeAlias = dict[tuple[str | int, ...], int]
 
 @dataclass(slots=True)
 class Message:
-    """One message or item as the wire had it. `where`: place inside of it -> number of the item of the answer."""
+    """One message or item in its wire form. `where`: path inside the message -> index of the response item."""
 
     raw: dict[str, Any]
     where: Where = field(default_factory=dict[tuple[str | int, ...], int])
@@ -26,19 +26,19 @@ class Message:
 
 @dataclass(slots=True)
 class Replay:
-    """An answer in its own words. `beside`: numbers of the items that no message of the dialect has a place for."""
+    """A response as messages of its own dialect. `beside`: indexes of the items that no message can represent."""
 
     messages: list[Message] = field(default_factory=list[Message])
     beside: list[int] = field(default_factory=list[int])
 
 
 def written(call: ToolCall) -> str:
-    """The arguments as they were written: those of a broken call too."""
+    """Return the arguments as text; for an invalid call, the text as it was received."""
     return call.raw_arguments if call.state == "invalid" and call.raw_arguments else call.arguments
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
-    """The arguments as an object, `{}` where there are none; None where they are no object."""
+    """Return the arguments as an object, `{}` if they are empty; None if they are not a JSON object."""
     text = written(call)
     if not text.strip():
         return {}
@@ -50,12 +50,12 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
 
 
 def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, Any]:
-    """The members that the wire had beyond the event's own fields."""
+    """Return the wire members in the metadata, except those named in `but`."""
     return {name: value for name, value in (metadata or {}).items() if name not in but}
 
 
 def parsed(item: Unknown) -> dict[str, Any] | None:
-    """An item that no event models, as it stood on the wire; None where it is no JSON object."""
+    """Return the JSON object of an item that no event represents; None if it is not a JSON object."""
     try:
         raw: Any = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

@@ -1,4 +1,4 @@
-"""Rebuild a Gemini response as one content, part for part."""
+"""Rebuild a Gemini response as one content, part by part."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "gemini"
 _CODE: Final = "code_execution"
-_INNER: Final = ("toolType", "name")  # members of a part's one object; all others stand on the part
+_INNER: Final = ("toolType", "name")  # members of the object inside a part; all others belong to the part
 
 
 def replay(response: Response) -> Replay:
-    """The content; what grounds it has no place there. Results of the client's own functions are the user's."""
+    """Return the content, with results of client functions in a separate user content. Grounding is left out."""
     told = Replay()
     calls = {item.call_id: item for item in response.items if isinstance(item, ToolCall)}
     for n, item in enumerate(response.items):

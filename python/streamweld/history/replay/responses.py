@@ -1,4 +1,7 @@
-"""Rebuild a Responses response as its output items, which are valid input. Parts of one item become one item."""
+"""Rebuild a response of the Responses API as its output items, which are valid input.
+
+The parts of one item are joined into one item again.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,22 @@ __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "responses"
 _FACTS: Final = DIALECTS["responses"]
-_OBJECTS: Final = frozenset(_FACTS["wrapped_calls"])  # their arguments are members of the item
+_OBJECTS: Final = frozenset(_FACTS["wrapped_calls"])  # calls whose arguments are members of the item
 _CLIENTS: Final = frozenset({"function_call", "custom_tool_call"})
-_OF_TEXT: Final = frozenset({"logprobs"})  # members of a text; all others are members of its message
+_OF_TEXT: Final = frozenset({"logprobs"})  # members of a text block; all others are members of its message
 _UNPAIRED: Final = frozenset({"tool_search_call"})  # its call_id is not the item's id
 
 
 def replay(response: Response, *, items: bool) -> Replay:
-    """The items. `items`: what the client ran stands beside it as items too (`apply_patch_call_output`)."""
+    """Return the output items.
+
+    `items`: keep calls of built-in tools that the client runs as items of their own type, because their results are
+    items too (`apply_patch_call_output`).
+    """
     told = Replay()
     choice = response.choices[0] if response.choices else None
     item_ids = choice.item_ids if choice is not None else {}
-    open_id: str | None = None  # the item that goes on
+    open_id: str | None = None  # id of the item that the next part may continue
     calls: dict[str, Message] = {}
     for n, item in enumerate(response.items):
         match item:
@@ -91,7 +98,7 @@ def _text(item: TextDone | RefusalDone) -> dict[str, Any]:
 
 
 def _think(raw: dict[str, Any], item: ReasoningDone) -> None:
-    """One more part of a reasoning item: a summary, or a text of its content."""
+    """Add a part to a reasoning item: a summary, or a text of its content."""
     if item.kind == "raw":
         if item.text:
             raw.setdefault("content", []).append({"type": "reasoning_text", "text": item.text})
@@ -111,7 +118,7 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
         member = "input" if kind == "custom_tool_call" else "arguments"
         return {**head, "call_id": item.call_id, "name": item.name, member: written(item), **beyond}
     if not (item.provider_executed or items):
-        return None  # its result comes as that of any other call
+        return None  # its result will be an ordinary function result
     given = arguments_of(item)
     if kind in _OBJECTS:
         return {**head, "call_id": item.call_id, **(given or {}), **beyond}
@@ -127,7 +134,10 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
 
 
 def _answered(item: ToolResult | File, calls: dict[str, Message]) -> bool:
-    """Whether it is a member of the call that it belongs to: an MCP call's output, an image that was made."""
+    """Store a result in its call's item, if its type is a member of the call; return whether it was stored.
+
+    That is true of the output of an MCP call and of a generated image.
+    """
     metadata = item.provider_metadata or {}
     if isinstance(item, ToolResult):
         call = calls.get(item.call_id)

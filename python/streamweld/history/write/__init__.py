@@ -1,4 +1,4 @@
-"""`write`: turn the neutral model into the target's messages. `SHAPES` lists what each dialect cannot represent."""
+"""`write`: convert the neutral model to the target's messages. `SHAPES` lists constraints that a dialect implies."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Context], dict[str, Any]]]] =
 _EVERY: Final = ("image", "audio", "video", "file")
 _OPENAI: Final = {"named": ("file",), "detailed": ("image",), "free_form_tools": True, "arguments_text": True}
 _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
-# Constraints that hold by the shape of the dialect where the profile says nothing of them; members of a mapping always.
-# `arguments_text`: arguments are a text that holds JSON. `free_form_tools`: calls whose input is text of their own.
-# `inline`: kinds of media that must come as data, there is no place for an address. `text_input_of`: dialects whose
-# calls may have a text for input, which stays: it is a free-form tool's there. `bytes`: the vendor's package takes
-# data as bytes, and encodes them itself. `named`, `detailed`: kinds of media that may have a file name, and a level of
-# detail.
+# Constraints that follow from the form of the dialect. They apply if the profile does not have the constraint; if it is
+# a mapping, its members here always apply.
+# `arguments_text`: arguments are a string that holds JSON.
+# `free_form_tools`: there are calls whose input is plain text instead of JSON.
+# `inline`: kinds of media that must be sent as data, because the dialect has no URLs for them.
+# `text_input_of`: dialects in which the input of a call may be text. It is kept, because the tool is then free-form.
+# `bytes`: the vendor's package takes data as bytes, and encodes it itself.
+# `named`: kinds of media that can have a file name. `detailed`: kinds of media that can have a level of detail.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-chat": {
         "named": ("file",),
@@ -61,5 +63,5 @@ SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def write(family: str, turns: list[Turn], context: Context) -> dict[str, Any]:
-    """Return the request members of the target that hold the history."""
+    """Return the request members that hold the history in the target's dialect."""
     return _WRITERS[family](turns, context)

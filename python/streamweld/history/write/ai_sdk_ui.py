@@ -46,7 +46,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _groups(turns: list[Turn], writer: Writer) -> list[list[Turn]]:
-    """Return the turns of one message: an assistant turn with its results, and steps that were one message before."""
+    """Group the turns by message: an assistant turn with its results, or all steps of one source message."""
     groups: list[list[Turn]] = []
     for turn in turns:
         last = groups[-1] if groups else None
@@ -168,7 +168,7 @@ def _tool(
 def _state(
     request: ApprovalRequest | None, response: ApprovalResponse | None, result: Result | None, writer: Writer
 ) -> dict[str, Any]:
-    """Return the state of a tool part with its output, and the approval that `validateUIMessages` requires there."""
+    """Return the state members of a tool part: state, output, and the approval that `validateUIMessages` requires."""
     if result is None:
         if request is None:
             return {"state": "input-available"}

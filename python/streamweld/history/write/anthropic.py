@@ -1,4 +1,4 @@
-"""Write Anthropic messages: user and assistant alternate, and results come first in a user message."""
+"""Write Anthropic messages. User and assistant alternate, and results come first in a user message."""
 
 from __future__ import annotations
 

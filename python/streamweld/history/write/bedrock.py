@@ -99,7 +99,7 @@ def _result(part: Result, writer: Writer) -> dict[str, Any]:
 
 
 def _data(text: str, part: Part, writer: Writer) -> bytes | str:
-    """Return the data as boto3 expects it; base64 text that was read from this dialect stays text."""
+    """Return the data as bytes, which boto3 expects. Base64 text that was read from this dialect is kept as text."""
     if writer.own(part) and not _holds_bytes(part.raw):
         return text
     return decoded(text) or b""

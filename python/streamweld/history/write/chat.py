@@ -1,4 +1,4 @@
-"""Write Chat Completions messages, and Mistral's variant, which keeps thinking in the content."""
+"""Write Chat Completions messages, and Mistral's variant, which has thinking in the content."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
 
 
 def _plain_reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: Writer, *, chunks: bool) -> None:
-    """Write the text of reasoning into its member, and record its signature as lost."""
+    """Write the text of reasoning into its member, and record signatures, encrypted content and item ids as losses."""
     for part in thoughts:
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
             if value:
@@ -145,7 +145,8 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
     own = writer.reusable_block(part)
     carried: Mapping[str, Any] = _carried_signature(part, writer) if part.signature and own is None else {}
     placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
-    if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):  # else an edit
+    # For calls of this dialect, `passes.items` records the removal of members that the target lacks.
+    if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):
         why = "the target has no place for the signature of a call"
         writer.context.lose("signature", part.path, why, part.signature)
     if own is not None:
@@ -159,7 +160,7 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
 
 
 def _carried_signature(part: Call, writer: Writer) -> Mapping[str, Any]:
-    """Return the member that held the signature of a call, if the target accepts it."""
+    """Return the `extra_content` that held the signature of a call, if the target accepts that member."""
     raw, known = members_of(part.raw), writer.context.facts("members").get("call")
     if not writer.own(part) or EXTRA_CONTENT not in raw or EXTRA_CONTENT in part.extra:
         return EMPTY

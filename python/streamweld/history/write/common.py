@@ -1,4 +1,4 @@
-"""`Writer`: reuse unchanged source objects, keep a dialect's own members, and record the losses of other dialects."""
+"""`Writer`: reuse unchanged source objects, keep members of the target's dialect, and record the rest as losses."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Writer:
     """Writes one history in one dialect.
 
     Attributes:
-        rewrites_all: no source object can be reused, and no message or block has members beyond the model. Checked once
-            per history instead of once per block.
+        rewrites_all: no source object can be reused, and the model represents all members of all messages and blocks.
+            This is checked once per history, not for every block.
         approvals: the history has approvals of calls.
     """
 
@@ -32,12 +32,12 @@ class Writer:
         found = context.survey(turns)
         self.approvals: bool = found.approvals
         self.rewrites_all: bool = found.bare and context.family not in found.dialects
-        self._told: set[int] = set()  # id() of origins whose members were kept or lost already
+        self._told: set[int] = set()  # id() of origins whose members have been written or recorded as losses
         self._lost: set[int] = set()
         self._booked: set[str] | None = None
 
     def reusable_message(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
-        """Return the message that these parts were read from, if they are all of it and unchanged, or None."""
+        """Return the message that these parts were read from, if they are all of its parts and unchanged; else None."""
         if self.rewrites_all:
             return None
         if not parts:
@@ -52,8 +52,10 @@ class Writer:
         return first.raw
 
     def results_and_user(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
-        """Return results with the user's content after them, if they came in one message or the target joins them, and
-        the index of the next message."""
+        """Return the results of a turn, with the user content after them if both belong in one message.
+
+        They do if they came in one message, or if the target joins them. Also return the index of the next turn.
+        """
         parts = turns[at].parts
         at += 1
         if at == len(turns) or not self._joins(parts, turns[at]):
@@ -78,11 +80,14 @@ class Writer:
         return part.raw if own else None
 
     def own(self, part: Part) -> bool:
-        """Whether the part was read from this dialect."""
+        """Return whether the part was read from this dialect."""
         return part.origin is not None and part.origin.dialect == self.dialect
 
     def extra_members(self, part: Part) -> dict[str, Any]:
-        """Return the members of a block beyond the model: kept in their own dialect, lost in another one."""
+        """Return the members of a block that the model does not represent, if the block was read from this dialect.
+
+        Other members are recorded as losses.
+        """
         if not part.extra:
             return {}
         own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, Inner)}
@@ -94,11 +99,14 @@ class Writer:
         return own
 
     def lose_extra_members(self, part: Part) -> None:
-        """Record as losses the members of a block of which only the text can be written."""
+        """Record the extra members of a block as losses, because only its text can be written."""
         self.context.lose_members(part.extra, part.path, "there is room for the text only")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
-        """Return the members beyond the model, once per message; later messages override earlier ones."""
+        """Return the members of the turn's messages that the model does not represent, once per message.
+
+        If several messages have the same member, the last value is used.
+        """
         if self.rewrites_all:
             return turn.marks
         out: dict[str, Any] = {}
@@ -118,7 +126,7 @@ class Writer:
         return {**out, **turn.marks}
 
     def _merged(self) -> set[str]:
-        """Return the messages whose merging an earlier pass recorded."""
+        """Return the paths of messages that an earlier pass recorded as merged."""
         if self._booked is None:
             self._booked = {edit.path for edit in self.context.edits if edit.rule == "roles_merged"}
         return self._booked
@@ -129,7 +137,7 @@ class Writer:
             self.context.lose("is_error", result.path, "the target has no word for a failed call", True)
 
     def lose_part(self, part: Part) -> None:
-        """Record the loss of a part that the target cannot have in this place."""
+        """Record the loss of a part that the target does not allow in this message."""
         self.context.lose(type(part).__name__.lower(), part.path, "it cannot stand in this message", part.raw)
 
 
@@ -144,7 +152,10 @@ def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
 
 
 def result_content(result: Result) -> str | list[Text | Media | Opaque]:
-    """Return the content of a result for dialects without JSON values: a text, or parts if one text is not enough."""
+    """Return the content of a result, for dialects without JSON values.
+
+    It is a string if the result is a JSON value or plain text, otherwise the list of parts.
+    """
     if result.value is not MISSING:
         return json_text(result.value, result.path) if not isinstance(result.value, str) else result.value
     parts = result.parts

@@ -1,4 +1,4 @@
-"""Write Gemini contents. A function response names its function; without an id, Gemini pairs it by order."""
+"""Write Gemini contents. A function response has the name of its function; without an id, Gemini pairs it by order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ __all__ = ["write"]
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
-    """Return the request members `{"systemInstruction": …, "contents": […]}`; the former only if needed."""
+    """Return the request members `{"systemInstruction": …, "contents": […]}`; without `systemInstruction` if there is
+    none."""
     writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     contents: list[Any] = []
@@ -67,7 +68,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list[Any]:
-    """Return the parts as written; media of results follow after all of them."""
+    """Return the written parts, followed by the media of results."""
     written: list[Any] = []
     attached: list[Any] = []
     for part in parts:
@@ -83,7 +84,7 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
 
 
 def _part(part: Part, writer: Writer, named: str | None) -> Any:
-    """Return one part. `named`: the name of the call that a result belongs to."""
+    """Return one written part. `named`: for a result, the name of the tool that its call used."""
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
     if isinstance(part, Result) and writer.own(part) and _is_bare(part):
@@ -94,7 +95,7 @@ def _part(part: Part, writer: Writer, named: str | None) -> Any:
 
 
 def _is_bare(part: Result) -> bool:
-    """Whether the response of the result was not an object."""
+    """Return whether the response of the source result is not an object."""
     raw = members_of(part.raw)
     told = members_of(raw.get("functionResponse") or raw.get("function_response"))
     return not isinstance(told.get("response"), Mapping)
@@ -124,7 +125,7 @@ def _made(part: Part, named: str | None) -> Any:
 
 
 def _response(result: Result) -> Any:
-    """Return the response as an object: other values go into "output", errors into "error"."""
+    """Return the response as an object. A value of another type is wrapped as "output", an error as "error"."""
     value: Any = result.value
     if not result.is_error and value_object(result) is not None:
         return value

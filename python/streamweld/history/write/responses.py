@@ -31,7 +31,7 @@ __all__ = ["write"]
 
 _CONTENT: Final = frozenset({Text, Media})
 _FREE_OUTPUT: Final = "custom_tool_call_output"
-_PREFIXES: Final = {"message": "msg_", "reasoning": "rs_"}  # of ids that streamweld generates
+_PREFIXES: Final = {"message": "msg_", "reasoning": "rs_"}  # prefixes of generated item ids
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
@@ -78,15 +78,15 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 class _Completer:
-    """Add the members that a target requires on replayed items: a client may have dropped them, or never had them."""
+    """Adds the members that a target requires on replayed items, such as `id` and `status`, if they are missing."""
 
     def __init__(self, writer: Writer, required: Mapping[str, Sequence[str]]) -> None:
         self.writer = writer
         self.required = required
-        self.times: dict[str, int] = {}  # how many items of one content got an id
+        self.times: dict[str, int] = {}  # number of generated ids by content
 
     def __call__(self, item: Any, first: Part) -> Any:
-        """Return the item with all members; the item itself if none is missing. `first`: its first part."""
+        """Return the item with all required members; the item itself if none is missing. `first`: its first part."""
         if not _is_replayed(item):
             return self._with_images(item, first)
         told, kind = dict(item), item.get("type") or "message"
@@ -105,7 +105,7 @@ class _Completer:
         return told
 
     def _with_images(self, item: Any, first: Part) -> Any:
-        """Return a message or an output with the members that its images need."""
+        """Return a message or call output with the members that the target requires on images."""
         if "image" not in self.required:
             return item
         told = members_of(item)
@@ -124,7 +124,7 @@ class _Completer:
         return block
 
     def _id(self, item: Mapping[str, Any], kind: str) -> str:
-        """Return an id derived from the content of the item, so that the same history gets the same ids again."""
+        """Return an id derived from the content of the item, so that the same history always gets the same ids."""
         text = json_text([kind, item.get("content"), item.get("summary")], ())
         count = self.times[text] = self.times.get(text, 0) + 1
         digest = sha256(f"{text}\0{count}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -132,7 +132,7 @@ class _Completer:
 
 
 def _is_replayed(item: Any) -> bool:
-    """Whether it is an output item made by a model; plain assistant text counts as input."""
+    """Return whether the item is model output. An assistant message with a plain string counts as input."""
     told = members_of(item)
     if told.get("type") == "message" or ("type" not in told and "role" in told):
         return told.get("role") == "assistant" and not isinstance(told.get("content"), str)
@@ -140,7 +140,7 @@ def _is_replayed(item: Any) -> bool:
 
 
 def _stands_inside(part: Part) -> bool:
-    """Whether an opaque part belongs inside a message and is not an item of its own."""
+    """Return whether an opaque part belongs inside a message and is not an item of its own."""
     return part.origin is None or "role" in members_of(part.origin.raw)
 
 
@@ -171,7 +171,7 @@ def _message(turn: Turn, parts: Sequence[Part], writer: Writer) -> Any:
 
 
 def _typed(whole: Any, path: Path, writer: Writer) -> Any:
-    """Return the message with its type, for targets that require it."""
+    """Return the message, with the member `type` if the target requires it."""
     if not writer.context.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
         return whole
     writer.context.edit("message_type", path, "added the type of the message item")
@@ -248,12 +248,15 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
 
 
 def _is_misformed(part: Result) -> bool:
-    """Return whether the output is neither text nor a list: an object, or null."""
+    """Return whether the output is neither text nor a list (an object or null)."""
     return part.value is not MISSING or members_of(part.raw).get("output") is None
 
 
 def _outlived(part: Part, whole: Any, writer: Writer, custom: set[str]) -> bool:
-    """Whether it is the output of a free-form call that became a function call for lack of free-form tools."""
+    """Return whether the part is the output of a free-form call that was converted to a function call.
+
+    Calls are converted if the target has no free-form tools.
+    """
     free = writer.context.fact("free_form_tools")
     return isinstance(part, Result) and not free and whole["type"] == _FREE_OUTPUT and part.call_id not in custom
 

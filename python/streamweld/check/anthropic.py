@@ -166,7 +166,7 @@ class Anthropic(Lifecycle):
         if fault:
             if self._cut_input is not None:
                 self.report.say("anthropic.input_not_object", *self._cut_input)
-            # Arguments that a token limit truncated are not a violation, but the stop reason that shows it comes later.
+            # Report this later: truncated arguments are not a violation if the stop reason shows a token limit.
             self._cut_input = (f"block {index}: {fault}", self.report.place)
 
     def _unstopped(self) -> None:

@@ -44,7 +44,7 @@ class Framing:
         self._after_cr = False
         self._array = ArrayBody(LIMITS["max_event_bytes"])
         self._framed = False  # True after a field of an event stream
-        self._lines_at: tuple[Place, str] | None = None  # place and name of the first documents on lines of their own
+        self._lines_at: tuple[Place, str] | None = None  # place and text of the first document on a line
         # State of the incomplete line.
         self._line = -1  # its offset; -1 between lines
         self._head = b""

@@ -51,7 +51,7 @@ class BrokenBodyError(Exception):
 
 
 def coding_of(header: str) -> str:
-    """Return the encodings in a `content-encoding` that a client has to decode, ignoring unknown names.
+    """Return the encodings in a `content-encoding` that a client decodes. Unknown names are ignored.
 
     >>> coding_of("GZIP"), coding_of("utf-8, br"), coding_of("none"), coding_of("gzip, br")
     ('gzip', 'br', '', 'gzip, br')
@@ -66,7 +66,7 @@ def is_plain(encoding: str) -> bool:
 
 
 def is_readable(encoding: str) -> bool:
-    """Return True if `Inflater` supports this `content-encoding`, whether or not the package for it is installed."""
+    """Return True if `Inflater` supports this `content-encoding` without additional packages."""
     return _word(encoding) in _BUILT_IN
 
 

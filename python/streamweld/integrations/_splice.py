@@ -166,8 +166,8 @@ class _Repaired(_Held):
 
 
 class _AsyncRepaired(_Held):
-    """The same for `async for`. It is not a generator, because an event loop that ends closes all generators at once
-    and reports an error for each one that is already closing another."""
+    """Like `_Repaired`, for `async for`. It is not a generator, because an event loop that ends closes all generators
+    at once and reports an error for each one that is already closing another."""
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
         super().__init__(inner)

@@ -200,7 +200,8 @@ class _Answer:
         self._length = int(length) if length.isdecimal() else None
         self._passed = time.monotonic()
         if any(name == b"content-length" for name, _ in headers):
-            # Not a live stream, so it can wait for the next message: `pathsend` needs the original headers.
+            # A response with a length is not a live stream, so its head can wait for the next message: `pathsend` needs
+            # the original headers.
             self._held = message
         else:
             await self._send({**message, "headers": self._kept})

@@ -67,8 +67,7 @@ _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
 
 
 def record(diagnostic: Diagnostic) -> None:
-    """Record one diagnostic as an event of the current span, and count it on the span. Does nothing without a recording
-    span.
+    """Record one diagnostic as an event of the current span, and count it there. Does nothing if no span records.
 
     Pass this function as `on_diagnostic`. The `detail` is omitted, because it may contain model output.
 
@@ -144,7 +143,7 @@ class RequestSpan:
         _record(self._span, diagnostic)
 
     def end(self, *, status: int, first: float | None, fault: str | None, response: Response | None) -> None:
-        """End the span with the HTTP status, the seconds to the first bytes, the fault, and the response."""
+        """Set the HTTP status, the seconds to the first bytes, the fault and the response on the span, and end it."""
         from opentelemetry.trace import Status, StatusCode
 
         span = self._span

@@ -22,7 +22,7 @@ _PIECES: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much of a stream is shown."""
+    """Limits on how much of a stream a section shows."""
 
     lanes: int = 24
     findings: int = 80

@@ -154,7 +154,7 @@ def is_event(data: bytes) -> bool:
 
 
 def terminator_of(tail: bytes) -> bytes:
-    """Return the bytes that complete an event that ends with `tail`."""
+    """Return the line ends that terminate an event whose last bytes are `tail`."""
     ends = _LINE_END.search(tail)
     line_end = ends[0] if ends else b"\n"
     if tail.endswith(b"\r") and line_end == b"\r\n":

@@ -83,7 +83,7 @@ class StreamSplicer:
         self._lead_bytes = 0
         # Comments and pings after the first stream's last event, which the second stream need not repeat.
         self._trailing = iter(self._first.trailing)
-        # True if the second stream is known to start at the start of an event.
+        # True once the second stream is known to start at an event boundary.
         self._is_aligned = second_starts != "auto"
         self._is_identical = True  # True while the repeated events have identical bytes
         self._next = 0  # number of the event of the first stream that the second must send next

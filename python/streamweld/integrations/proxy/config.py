@@ -4,7 +4,7 @@ Later code relies on valid values. Nothing here opens a connection.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (JSON from callers: the types of its members are checked at run time)
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ class Conversation:
         )
 
     def _read(self, converter: StreamConverter) -> None:
-        """Copy what was found in the answer into the exchange."""
+        """Add the diagnostics of the answer to the exchange, the log and the span."""
         self._done.diagnostics.update(note.code for note in converter.diagnostics)
         for note in converter.diagnostics:
             log_diagnostic(note)

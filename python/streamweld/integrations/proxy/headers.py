@@ -28,8 +28,7 @@ STREAM: Final = {
 
 
 def plain(value: str | None) -> str:
-    """Return a header value if it is plain ASCII, which all servers and clients read alike; otherwise an empty
-    string."""
+    """Return a header value if it is printable ASCII, which all servers and clients read alike; otherwise `""`."""
     return value if value is not None and value.isascii() and value.isprintable() else ""
 
 

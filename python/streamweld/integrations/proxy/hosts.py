@@ -108,8 +108,7 @@ def resolved(host: str) -> frozenset[str]:
 
 
 def is_local(address: str) -> bool:
-    """Return True if an address belongs to this machine, that is, can be bound. True also for the unspecified
-    address."""
+    """Return True if an address belongs to this machine, that is, can be bound. True for the unspecified address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

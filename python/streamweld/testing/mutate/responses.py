@@ -35,8 +35,8 @@ def _each(
     aspect: Any = "items",
     effect: str = "nothing",
 ) -> None:
-    """Register an operator that changes each event. `calls`: True applies it only to streams with calls; False only to
-    streams without repeated call ids."""
+    """Register an operator that changes each event of a stream without repeated call ids. If `calls` is not None, it
+    applies only to streams with calls."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         ids = [call.id for call in stream.calls]

@@ -114,8 +114,9 @@ class Checker:
         return self._report.take()
 
     def close(self) -> list[Violation]:
-        """End the stream and return the violations that its end shows, such as missing events. A second call returns an
-        empty list.
+        """End the stream and return the violations that its end shows, such as missing events.
+
+        A second call returns an empty list.
 
         Raises:
             UnknownDialect: no payload was in a known dialect.

@@ -1,5 +1,4 @@
-"""Shared by the checkers of all dialects: their interface, safe access to JSON members, and comparison of texts by
-digest.
+"""Shared by the checkers of all dialects: their interface, access to JSON members, comparison of texts by digest.
 
 Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and everything
 stored per id counts towards `MOST_KEPT`. This module does not depend on a dialect.

@@ -49,7 +49,7 @@ class _Item:
         self.id = identifier
         self.call_id = call_id
         self.parts: dict[_Key, _Part] = {}
-        self.counts: Counter[str] = Counter()  # digests of the parts, by place
+        self.counts: Counter[str] = Counter()  # number of parts per index member
         self.done = False
         self.status: str | None = None
         self.digests: dict[str, bytes] = {}  # digests of the members of the done item

@@ -1,5 +1,4 @@
-"""`streamweld bench`: measure parsing throughput on this machine, with both backends, compared with only parsing the
-JSON.
+"""`streamweld bench`: measure the parsing throughput of both backends, relative to only parsing the JSON.
 
 Every result is checked before anything is timed. Readers take turns, and the medians of their rounds are compared. The
 full benchmark, which includes other libraries, is `make bench` in the source tree.

@@ -1,5 +1,6 @@
-"""Shared by the commands: exit codes, escaping of text, and the console. rich is imported only when something is
-drawn."""
+"""Shared by the commands: exit codes, escaping of text, and the console.
+
+rich is imported only when something is drawn."""
 
 from __future__ import annotations
 

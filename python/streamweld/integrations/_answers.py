@@ -1,5 +1,4 @@
-"""Constants and checks that all integrations share: default limits, keep-alive interval, content type of event
-streams."""
+"""Shared by all integrations: default limits, the keep-alive interval, and recognition of event streams."""
 
 from __future__ import annotations
 

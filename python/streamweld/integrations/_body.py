@@ -1,8 +1,7 @@
-"""Decide which answers are repaired in a client, and into which dialect, from endpoint, status, content type and
-request.
+"""Decide which answers of a client are repaired, and in which dialect, and create the repair step.
 
-This module is sans-I/O and shared by all HTTP clients. `Body` turns the chunks of one answer into repaired chunks; the
-conversion itself is done by `StreamConverter`.
+The decision depends on endpoint, status, content type and request. This module is sans-I/O and shared by all HTTP
+clients. `Body` turns the chunks of one answer into repaired chunks; the conversion itself is done by `StreamConverter`.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ class RepairOptions(TypedDict, total=False):
         `policy`. Only the tools that the request declares count; a request without tools, or with the tool choice
         `none`, gets no such call.
     limits: the limits for one answer, as in `StreamParser`. The default also caps an answer at 256 MiB.
-    upstream_dialect: the dialect that the gateway answers in, or `auto`, if it differs from the one that the client
-        reads; the answer is converted. The request is sent as the client wrote it: to convert requests too, use
+    upstream_dialect: the dialect that the gateway answers in, or `auto`. Set it if the client reads another dialect:
+        the answer is then converted. The request is sent as the client wrote it: to convert requests too, use
         `streamweld proxy`.
     endpoints: additional path suffixes, each with the dialect that the client reads there, or `same` to keep the
         dialect of the answer. Example: `{"/api/chat": "ai-sdk-ui"}`.

@@ -27,7 +27,7 @@ __all__ = ["LOGGER", "OnDiagnostic", "StreamContext", "Teller", "callback", "log
 LOGGER: Final = logging.getLogger("streamweld")
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id")
 _CHARS: Final = 200  # maximum length of a value in the log
-# Maximum number of attempts to read the model name, because each one costs time in proportion to the response's length.
+# Maximum number of attempts to read the model name: the time for each is proportional to the length of the response.
 _LOOKS: Final = 16
 
 
@@ -46,7 +46,10 @@ class StreamContext:
 
 
 class StreamWatch(Protocol):
-    """Measures one stream. Returned by a callback that has a method `watch_stream`: see `otel.StreamMetrics`."""
+    """Interface of an object that measures one stream.
+
+    A callback with a method `watch_stream` returns it: see `otel.StreamMetrics`.
+    """
 
     def chunk(self, read: StreamConverter, /) -> None:
         """Record that a chunk of the stream was read."""

@@ -1,5 +1,4 @@
-"""Repair the streams that an `aiohttp` client reads: as a client middleware, or response by response. Extra:
-`[aiohttp]`.
+"""Repair the streams that an `aiohttp` client reads: with a client middleware, or one response (extra `aiohttp`).
 
     async with aiohttp.ClientSession(middlewares=[repair_middleware()]) as session:
         async with session.post(url, json=request) as response:

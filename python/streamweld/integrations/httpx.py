@@ -1,13 +1,13 @@
-"""Repair the streams that an `httpx` or `httpx2` client reads: as a response event hook, or as a transport. Imports
-neither library.
+"""Repair the streams that an `httpx` or `httpx2` client reads: with a response event hook, or a transport.
 
     client = repair(httpx2.Client())
     client = httpx2.AsyncClient(event_hooks={"response": [async_repair_hook()]})
 
-A hook leaves everything else of the client in place: limits, proxies, keep-alive. Answers of other than LLM endpoints,
-answers with a status other than 2xx, and answers that are not streams are not modified. A stream that needs no repair
-passes through byte for byte. The `StreamConverter` of a repaired response is `response.extensions["streamweld"]`. This
-module uses the public interfaces of the clients; `_splice` handles the body.
+A hook leaves everything else of the client in place: limits, proxies, keep-alive. Answers are not modified if they
+are not streams, have a status other than 2xx, or come from an endpoint that is not an LLM endpoint. A stream that needs
+no repair passes through byte for byte. The `StreamConverter` of a repaired response is
+`response.extensions["streamweld"]`. This module imports neither library and uses only public interfaces of the clients;
+`_splice` handles the body.
 """
 
 from __future__ import annotations

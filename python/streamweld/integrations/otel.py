@@ -166,8 +166,9 @@ class RequestSpan:
 
 
 def to_otel_messages(response: Response) -> list[dict[str, Any]]:
-    """Return the response as the value of `gen_ai.output.messages`: one message per choice, parts in order. It contains
-    user data.
+    """Return the response as the value of `gen_ai.output.messages`: one message per choice, with its parts in order.
+
+    The messages contain user data.
 
     Args:
         response: from a parser, an iterator or a converter.

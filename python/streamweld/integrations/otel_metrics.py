@@ -1,5 +1,4 @@
-"""OpenTelemetry metrics of streams (extra `otel`): time to first token, gaps between chunks, token rate, repairs,
-truncation.
+"""OpenTelemetry metrics of streams (extra `otel`): latency, gaps between chunks, token rate, repairs, truncation.
 
     metrics = otel.StreamMetrics()                                    # once per process
     client = repair(OpenAI(), on_diagnostic=metrics)                  # and every other `on_diagnostic`

@@ -50,8 +50,9 @@ def _n(is_number: bool) -> str:
 
 
 def page(title: str, subtitle: str, contents: str, body: str, footer: str) -> str:
-    """Return the whole page. Its content security policy allows one style sheet, by its hash, and nothing else: no
-    scripts, no requests.
+    """Return the whole page.
+
+    Its content security policy allows one style sheet, by its hash, and nothing else: no scripts, no requests.
 
     Args:
         title: text.

@@ -119,8 +119,9 @@ class StreamSplicer:
         return self._join(state, self._reader.feed(data))
 
     def close(self) -> bytes:
-        """End the second stream and return the remaining bytes: the first stream, if nothing followed it. A second call
-        returns `b""`.
+        """End the second stream and return the remaining bytes: the first stream, if nothing followed it.
+
+        A second call returns `b""`.
 
         Raises:
             SpliceError: as `feed`.

@@ -35,8 +35,9 @@ _SHOWN: Final = 100
 
 
 class Admission:
-    """ASGI middleware that refuses the requests for which `check` raises, with an error of the API that the path
-    belongs to.
+    """ASGI middleware that refuses the requests for which `check` raises.
+
+    The refusal is an error of the API that the path belongs to.
 
     Args:
         app: the application that handles accepted requests.

@@ -62,13 +62,15 @@ def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tupl
 
 
 def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of a request that may be forwarded, each once, and the list entries of those that were dropped
-    as invalid.
+    """Return the headers of a request that may be forwarded, each once, and the names of those that were dropped.
+
+    Only informational headers (the list `telling`) that are invalid or repeated are reported as dropped, by their entry
+    in that list. Headers without an entry in the allow-list are dropped without a report.
 
     Raises:
         Refusal: 400 if a single-value header is repeated, or its value is not read alike by all servers, and the answer
-            depends on it: the proxy cannot guess which of two keys is meant. Other such headers are dropped; of two
-            `traceparent`, both are dropped (W3C Trace Context).
+            depends on it: the proxy cannot guess which of two keys is meant. Informational headers are dropped instead;
+            of two `traceparent`, both are dropped (W3C Trace Context).
     """
     lines: dict[str, list[str]] = {}
     for name, value in _passing(headers, _ASKED):

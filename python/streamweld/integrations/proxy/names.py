@@ -1,7 +1,7 @@
-"""Remove `event:` names that the client's API does not have, so that an upstream cannot trigger handlers with names of
-its own.
+"""Remove `event:` names that the client's API does not have.
 
-The data of such an event is passed on without a name. This module looks only at whole lines, not at payloads.
+Otherwise, an upstream could trigger event handlers of its own choice. The data of such an event is passed on without a
+name. This module looks only at whole lines, not at payloads.
 """
 
 from __future__ import annotations

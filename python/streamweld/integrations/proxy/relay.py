@@ -39,7 +39,7 @@ class Relay:
 
     Args:
         answer: the upstream's answer, whose head has arrived.
-        send: ASGI's, to the client.
+        send: the ASGI function that sends to the client.
         done: the record of the exchange, which is updated.
         config: for the stall timeouts and the maximum number of bytes.
     """

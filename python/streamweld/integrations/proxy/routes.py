@@ -68,8 +68,9 @@ def model_of(path: str) -> str | None:
 
 
 def is_safe(path: str) -> bool:
-    """Return True if an unescaped path stays below the upstream's path: no `..`, no other host, no invisible
-    characters.
+    """Return True if an unescaped path has no `..`, no other host and no invisible characters.
+
+    Such a path stays below the upstream's path.
 
     >>> is_safe("/v1/models"), is_safe("/v1/../admin"), is_safe("//evil.example/"), is_safe("http://evil.example/")
     (True, False, False, False)
@@ -86,8 +87,9 @@ def is_safe(path: str) -> bool:
 
 
 def asked_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str]:
-    """Return the path of a request, unescaped and as the client wrote it. An escaped slash does not separate segments
-    (`meta%2Fllama` is one segment).
+    """Return the path of a request, unescaped and as the client wrote it.
+
+    An escaped slash does not separate segments: `meta%2Fllama` is one segment.
 
     Args:
         path, raw, root: ASGI's `path`, `raw_path` (which not every server has) and `root_path`, the prefix at which the

@@ -98,8 +98,9 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
 
 
 class _Server(uvicorn.Server):
-    """A server that ends at once on a second signal. uvicorn itself waits for open streams after a second SIGTERM, and
-    for their endings after a second SIGINT.
+    """A server that ends at once on a second signal.
+
+    uvicorn itself waits for open streams after a second SIGTERM, and for their endings after a second SIGINT.
 
     Args:
         started: called once connections are accepted.

@@ -1,5 +1,4 @@
-"""Convert a request for the upstream with `streamweld.requests`, and collect the facts for reading and writing its
-answer.
+"""Convert a request for the upstream with `streamweld.requests`, and return what is needed to handle its answer.
 
 Options that change the answer and cannot be expressed in the upstream's API are refused; minor ones (a seed, a penalty)
 are dropped and listed in `Translated.dropped`. This module does no I/O.

@@ -1,11 +1,11 @@
-"""The linter for gateways: does a stream follow the rules of its own dialect?
+"""The linter for gateways: check whether a stream follows the rules of its own dialect.
 
     for violation in sw.check(body):
         print(violation.severity, violation.rule, violation.where.byte_offset, violation.message)
 
-`Checker` takes a stream in pieces, in bounded memory. The rules are a table, `_spec/rules.json`: each has an id, a
-severity, a text and the document it comes from; the code refers to ids. It does not assemble or repair anything: what
-`StreamParser` makes of the same bytes is a separate question.
+`Checker` takes a stream in chunks, in bounded memory. The rules are in `_spec/rules.json`: each has an id, a severity,
+a text and the document it comes from; the code refers to ids. The checker does not assemble or repair anything: how
+`StreamParser` reads the same bytes is a separate question.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
 _LONG_INTEGER: Final = re.compile(r"[0-9]{4000}")
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
-_UNTOLD: Final = 16  # payloads that may precede the first one that shows the dialect
-_UNTOLD_LENGTH: Final = 64 * 1024  # characters of these payloads together
+_UNTOLD: Final = 16  # maximum number of payloads before the first one that identifies the dialect
+_UNTOLD_LENGTH: Final = 64 * 1024  # maximum number of characters of these payloads together
 
 
 def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
-    """Return the violations of a whole stream against the rules of its own dialect, in the order of the bytes.
+    """Return the violations of a whole stream against the rules of its own dialect, in byte order.
 
     Args:
         body: the response's body, as bytes.
@@ -50,7 +50,7 @@ def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") 
         Malformed JSON and bytes that are not an event stream are violations too.
 
     Raises:
-        UnknownDialect: no payload is in a known dialect; `.seen` describes what was there.
+        UnknownDialect: no payload is in a known dialect; `.seen` describes what was found instead.
         UsageError: the dialect does not exist.
         TypeError: the body is not a contiguous buffer of bytes.
 
@@ -68,7 +68,7 @@ def _place(violation: Violation) -> Place:
 
 
 class Checker:
-    """`check` for a stream that arrives in pieces of any size. The result does not depend on the sizes.
+    """Checks a stream that arrives in chunks, like `check`. The result does not depend on the chunk sizes.
 
     Memory is bounded: texts are kept as digests, ids up to 32 MiB in total.
 
@@ -91,7 +91,7 @@ class Checker:
 
     @property
     def dialect(self) -> str | None:
-        """The dialect whose rules apply; None until a payload has shown it."""
+        """The dialect whose rules apply; None until a payload has identified it."""
         return None if self._lifecycle is None else self._lifecycle.dialect
 
     @property
@@ -114,7 +114,9 @@ class Checker:
         return self._report.take()
 
     def close(self) -> list[Violation]:
-        """End the stream and return violations about what is missing. A second call returns an empty list.
+        """End the stream and return the violations that its end shows, such as missing events.
+
+        A second call returns an empty list.
 
         Raises:
             UnknownDialect: no payload was in a known dialect.
@@ -136,7 +138,7 @@ class Checker:
                 self._lifecycle.end()
         return self._report.take()
 
-    # From the bytes of a payload to the rules of the dialect
+    # Parsing of payloads and their delivery to the rules of the dialect
 
     def _payload(self, data: bytes, event: str, identifier: str) -> None:
         text = data.decode("utf-8", "replace").strip(" \t\r\n")
@@ -170,7 +172,8 @@ class Checker:
             self._report.say("framing.not_object", text[:40])
 
     def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str, length: int = 0) -> None:
-        """Pass a payload to the rules of the dialect once that is known. `value` is None for `[DONE]`."""
+        """Pass a payload to the rules of the dialect, or keep it until the dialect is detected. `value` is None for
+        `[DONE]`."""
         lifecycle = self._lifecycle
         if lifecycle is None:
             before = [waiting[1] for waiting in self._untold]

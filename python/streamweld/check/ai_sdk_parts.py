@@ -1,4 +1,4 @@
-"""The rules of AI SDK stream parts (LanguageModelV2 to V4), and of the consumer's form that `streamText` makes."""
+"""Rules for AI SDK stream parts (LanguageModelV2 to V4), and for the consumer form that `streamText` makes of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Input:
 
 
 class Parts(Lifecycle):
-    """`stream-start`, parts with start, delta and end, whole tool calls, `finish`."""
+    """Checks `stream-start`, parts with start, delta and end, whole tool calls, and `finish`."""
 
     dialect: ClassVar[str] = "ai-sdk-parts"
 
@@ -35,8 +35,8 @@ class Parts(Lifecycle):
         self._started = False
         self._open: set[tuple[str, str]] = set()  # (text or reasoning, id)
         self._inputs: dict[str, _Input] = {}
-        self._unended: dict[str, _Input] = {}  # those that have not ended
-        self._uncalled: dict[str, None] = {}  # and those without a tool-call so far
+        self._unended: dict[str, _Input] = {}  # inputs without an end so far
+        self._uncalled: dict[str, None] = {}  # ids of inputs without a tool-call so far
         self._calls: set[str] = set()
         self._client_calls = False
         self._error = False
@@ -161,7 +161,7 @@ class Parts(Lifecycle):
             self.say("call_input_json", f"{identifier}: {text.fault()}")
 
     def _finish(self, kind: str, value: dict[str, Any]) -> None:
-        """Handle the end of a model's answer; in the consumer's form every step has one."""
+        """Check the end of a model's answer; in the consumer form, every step has one."""
         for family, identifier in sorted(self._open):
             self.say("unended", f"{family} {identifier}")
         self._open.clear()

@@ -1,4 +1,4 @@
-"""The rules of the AI SDK's UI message stream (v1): what its reducer needs and its chunk schema requires."""
+"""Rules for the AI SDK's UI message stream (v1): what its reducer needs and its chunk schema requires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Ui"]
 
 
 class Ui(Lifecycle):
-    """`start`, steps, parts, `finish`, then `[DONE]`."""
+    """Checks `start`, steps, parts, `finish` and `[DONE]`."""
 
     dialect: ClassVar[str] = "ai-sdk-ui"
 
@@ -25,11 +25,11 @@ class Ui(Lifecycle):
         self._starts = 0
         self._step = False
         self._open: set[tuple[str, str]] = set()  # (text or reasoning, id) of this step
-        self._streaming: set[str] = set()  # calls whose input is being streamed
+        self._streaming: set[str] = set()  # ids of calls whose input is being streamed
         self._calls: set[str] = set()
         self._available: set[str] = set()
         self._approvals: set[str] = set()
-        self._ended = False  # finish or abort
+        self._ended = False  # a finish or abort was received
         self._error = False
         self._done = False
 

@@ -1,4 +1,4 @@
-"""The rules of Anthropic Messages streams."""
+"""Rules for Anthropic Messages streams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Block:
 
 
 class Anthropic(Lifecycle):
-    """Checks `message_start`, blocks one after another, `message_delta`, `message_stop`."""
+    """Checks `message_start`, content blocks in sequence, `message_delta` and `message_stop`."""
 
     dialect: ClassVar[str] = "anthropic"
 
@@ -37,7 +37,7 @@ class Anthropic(Lifecycle):
         self._ids: set[str] = set()
         self._client_calls = False
         self._cut_input: tuple[str, Place] | None = None
-        self._delta = False  # a message_delta came
+        self._delta = False  # a message_delta was received
         self._stop_reason: str | None = None
         self._output_tokens = 0
         self._stopped = False
@@ -166,7 +166,7 @@ class Anthropic(Lifecycle):
         if fault:
             if self._cut_input is not None:
                 self.report.say("anthropic.input_not_object", *self._cut_input)
-            # Arguments cut by a token limit are reported by the stop reason, which comes later.
+            # Report this later: truncated arguments are not a violation if the stop reason shows a token limit.
             self._cut_input = (f"block {index}: {fault}", self.report.place)
 
     def _unstopped(self) -> None:

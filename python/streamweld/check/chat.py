@@ -1,4 +1,4 @@
-"""The rules of Chat Completions chunks."""
+"""Rules for Chat Completions chunks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Call:
 
     def __init__(self, place: Place, *, custom: bool) -> None:
         self.place = place
-        self.custom = custom  # its input is free-form text
+        self.custom = custom  # True if the call's input is free-form text
         self.id: str | None = None
         self.name: str | None = None
         self.arguments = Json()
@@ -33,12 +33,12 @@ class _Choice:
         self.started = False
         self.role: str | None = None
         self.finish: str | None = None
-        self.called = False  # by a tool call or its predecessor function_call
+        self.called = False  # True after a tool call or a legacy function_call
         self.calls: dict[int, _Call] = {}
 
 
 class Chat(Lifecycle):
-    """`choices[].delta` chunks, closed by `[DONE]`."""
+    """Checks chunks with `choices[].delta`, and the final `[DONE]`."""
 
     dialect: ClassVar[str] = "chat"
 
@@ -53,7 +53,7 @@ class Chat(Lifecycle):
         self._done = False
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
-        del name, identifier  # neither has a meaning in this dialect
+        del name, identifier  # this dialect has no event names or event ids
         if self._done:
             self.once("after_done")
             return

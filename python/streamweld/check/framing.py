@@ -1,9 +1,10 @@
-"""The event-stream layer of the checker: the lines as sent, and the payloads that a reader would get.
+"""The event-stream layer of the checker: the lines as sent, and the payloads that a reader gets.
 
-Payloads, their numbers and offsets come from the framer and equal those of `StreamParser`; the same holds for the
+Payloads, their numbers and offsets come from the framer and equal those of `StreamParser`. The same holds for the
 elements of a body that is one JSON array (Gemini without `alt=sse`) and for the lines of a body with one document per
-line. What matters only to a linter (a line that every reader skips, a field without a meaning) is checked here line by
-line, so the result does not depend on how the bytes were cut. This module knows no dialect and no JSON.
+line. Faults that only a linter reports (a line that every reader skips, a field without a meaning) are checked here
+line by line, so the result does not depend on the chunk boundaries. This module does not depend on a dialect, and
+parses no JSON.
 """
 
 from __future__ import annotations
@@ -25,34 +26,34 @@ if TYPE_CHECKING:
 
 __all__ = ["Framing"]
 
-_HEAD: Final = 64  # bytes of a line that are enough to check it
+_HEAD: Final = 64  # length of a line's beginning in bytes that is enough to check it
 _FIELD: Final = re.compile(rb"[A-Za-z][A-Za-z0-9_-]{0,31}[ \t]*(?::|$)")
 _KNOWN: Final = frozenset((b"data", b"event", b"id", b"retry"))
 
 
 class Framing:
-    """Reads pieces of any size and passes each payload on as `(data, event, id)`, with its place in the report."""
+    """Reads chunks of any size and passes on each payload as `(data, event, id)`, with its place in the report."""
 
     def __init__(self, report: Report, payload: Callable[[bytes, str, str], None]) -> None:
         self.total: int = 0
         self.payloads: int = 0
-        self.broken: bool = False  # a limit was exceeded: nothing more is read
+        self.broken: bool = False  # a limit was exceeded: the rest of the input is ignored
         self._report = report
         self._payload = payload
         self._framer = Framer(LIMITS, keep_stray=True)
         self._after_cr = False
         self._array = ArrayBody(LIMITS["max_event_bytes"])
-        self._framed = False  # a field of an event stream was seen
-        self._lines_at: tuple[Place, str] | None = None  # the first documents on lines of their own
-        # The line that has not ended.
+        self._framed = False  # True after a field of an event stream
+        self._lines_at: tuple[Place, str] | None = None  # place and text of the first document on a line
+        # State of the incomplete line.
         self._line = -1  # its offset; -1 between lines
         self._head = b""
-        self._last = b""  # its last byte that is not blank
+        self._last = b""  # its last non-blank byte
         self._nul = False
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._bad_utf8 = False
-        # The block up to the next blank line.
-        self._names = 0  # its event lines
+        # State of the block before the next blank line.
+        self._names = 0  # number of its event lines
         self._name_at = Place(0, 0)
         self._has_data = False
         self._outside = False
@@ -67,7 +68,7 @@ class Framing:
             self._feed_lines(piece)
 
     def _decide(self, piece: bytes) -> None:
-        """Decide from the beginning of the body what kind of body it is, then read that beginning."""
+        """Detect the kind of body from its beginning, and process that beginning."""
         begin = self._array.held + piece
         known = self._array.decide(piece)
         if known is not None and self._array.is_one:
@@ -93,9 +94,9 @@ class Framing:
             self._after_cr = piece.endswith(b"\r")
 
     def close(self) -> bool:
-        """End the input. Returns True if the last event lacked its blank line."""
+        """End the input. Returns True if the last event has no blank line after it."""
         if self._array.is_one is None:
-            self._feed_lines(self._array.held)  # too short to be anything else
+            self._feed_lines(self._array.held)  # too short to detect, so read it as lines
         if self.broken:
             return False
         if self._array.is_one:
@@ -121,7 +122,7 @@ class Framing:
         return lost
 
     def _give(self, line: bytes) -> None:
-        """Pass bytes to the framer, and its payloads on."""
+        """Pass bytes to the framer, and forward the payloads that it returns."""
         self.total += len(line)
         self._after_cr = False
         items: list[Frame | Stray]
@@ -142,7 +143,7 @@ class Framing:
         self.payloads += 1
         self._payload(data, event, identifier)
 
-    # A body that is one JSON array
+    # Bodies that are one JSON array
 
     def _begin_array(self, begin: bytes) -> None:
         place = Place(0, 0)
@@ -171,7 +172,7 @@ class Framing:
             self._report.say("framing.array_spilled")
         return not self._array.closed
 
-    # A line
+    # Checks of single lines
 
     def _look(self, piece: bytes) -> None:
         if self._line < 0:
@@ -190,7 +191,7 @@ class Framing:
                 self._bad_utf8 = True
 
     def _judge(self) -> None:
-        """Check a line that has ended."""
+        """Check a complete line."""
         place = Place(self._line, self.payloads)
         head = self._head
         self._line = -1
@@ -213,7 +214,7 @@ class Framing:
             elif name in _KNOWN:
                 self._begin_frames()
                 self._field(name, value.removeprefix(b" "), place)
-            elif not self._outside:  # one violation per block, however many lines it has
+            elif not self._outside:  # one violation per block, regardless of the number of lines
                 self._outside = True
                 shown = head.decode("utf-8", "replace")
                 self._report.say(
@@ -221,11 +222,12 @@ class Framing:
                 )
 
     def _is_document(self, head: bytes) -> bool:
-        """Whether a line is a document of its own: an object from its first byte to its last, or the marker."""
+        """Return True if a line is a complete document: an object from its first byte to its last, or the terminal
+        marker."""
         return (head.startswith(b"{") and self._last == b"}") or head.strip() == b"[DONE]"
 
     def _begin_frames(self) -> None:
-        """The body is an event stream after all: report what stood outside its fields before."""
+        """Treat the body as an event stream after all, and report the earlier lines that are outside its fields."""
         self._framed = True
         if self._lines_at is not None:
             place, shown = self._lines_at

@@ -1,4 +1,4 @@
-"""The rules of Gemini `streamGenerateContent` chunks."""
+"""Rules for Gemini `streamGenerateContent` chunks."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ __all__ = ["Gemini"]
 
 
 class Gemini(Lifecycle):
-    """`candidates[].content.parts[]` chunks; the end is a `finishReason` and the end of the body."""
+    """Checks chunks with `candidates[].content.parts[]`. A stream ends with a `finishReason` and the end of the
+    body."""
 
     dialect: ClassVar[str] = "gemini"
 
     def __init__(self, report: Report) -> None:
         super().__init__(report)
         self._facts = facts("gemini")
-        self._finished: dict[int, str | None] = {}  # the candidates so far
+        self._finished: dict[int, str | None] = {}  # the finish reason of each candidate so far
         self._same: dict[str, str] = {}
         self._tokens: dict[str, int] = {}
         self._ids: set[str] = set()
-        self._over = False  # blocked or failed: nothing more is expected
+        self._over = False  # the answer was blocked or failed, so no further content is expected
         self._usage = False
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
-        del name, identifier  # neither has a meaning in this dialect
+        del name, identifier  # this dialect has no event names or event ids
         if "candidates" not in value:
-            value = object_(value, "response") or value  # the envelope of Code Assist
+            value = object_(value, "response") or value  # Code Assist wraps each chunk in `response`
         if "error" in value:
             self._over = True
             self.say("error_payload")
@@ -142,7 +143,7 @@ class Gemini(Lifecycle):
 
 
 def _says(part: object) -> bool:
-    """Whether a part has content. An empty text counts if it carries a finish reason or a signature."""
+    """Return True if a part has content. An empty text counts if it carries a finish reason or a signature."""
     if not isinstance(part, dict):
         return False
     members = cast("dict[str, Any]", part)

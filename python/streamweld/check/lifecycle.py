@@ -1,7 +1,7 @@
-"""Shared by the checkers of all dialects: their interface, safe access to JSON, and texts compared by digest.
+"""Shared by the checkers of all dialects: their interface, access to JSON members, comparison of texts by digest.
 
-Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and what must be
-remembered per id counts towards `MOST_KEPT`. This module knows no dialect.
+Memory is bounded: a text is kept as its length and a digest, JSON text as the state of an automaton, and everything
+stored per id counts towards `MOST_KEPT`. This module does not depend on a dialect.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_KEPT", "Json", "Lifecycle", "Text", "array", "count", "digest", "missing", "object_", "string"]
 
-MOST_KEPT: Final = 32 << 20  # approximate bytes that a checker may remember of one stream
-_ENTRY: Final = 256  # bytes per remembered entry, in addition to its text
+MOST_KEPT: Final = 32 << 20  # approximate number of bytes that a checker may store for one stream
+_ENTRY: Final = 256  # bytes per stored entry, in addition to its text
 
 
 class Lifecycle:
-    """The rules of one dialect, fed one payload after another. `name` is the event name of the frame."""
+    """The rules of one dialect, which get one payload after another. `name` is the event name of the frame."""
 
     dialect: ClassVar[str]
 
     def __init__(self, report: Report) -> None:
         self.report: Report = report
-        self.full: bool = False  # too much to remember: the rest is not checked
+        self.full: bool = False  # the memory limit was reached, so the rest is not checked
         self._kept = 0
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
@@ -42,7 +42,7 @@ class Lifecycle:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Check what is missing at the end of the input."""
+        """Check for missing events at the end of the input."""
         raise NotImplementedError
 
     def say(self, rule: str, detail: str = "") -> None:
@@ -52,14 +52,14 @@ class Lifecycle:
         self.report.once(f"{self.dialect}.{rule}", detail)
 
     def remember(self, *words: str | None) -> None:
-        """Count something that is remembered for the rest of the stream."""
+        """Count the size of an entry that is stored until the end of the stream."""
         self._kept += _size(words)
         if self._kept > MOST_KEPT and not self.full:
             self.full = True
             self.report.say("framing.too_much")
 
     def forget(self, *words: str | None) -> None:
-        """Stop counting something that is no longer remembered."""
+        """Subtract the size of an entry that is no longer stored."""
         self._kept -= _size(words)
 
 
@@ -68,7 +68,7 @@ def _size(words: Iterable[str | None]) -> int:
 
 
 class Text:
-    """A text that arrived in fragments, to be compared with the same text sent whole."""
+    """A text that arrives in fragments, to be compared with the same text sent whole."""
 
     __slots__ = ("_doubtful", "_hash", "length", "pieces")
 
@@ -85,13 +85,13 @@ class Text:
         self.pieces += 1
 
     def is_(self, whole: str) -> bool:
-        if self._doubtful:  # a surrogate pair split between two fragments is not a character in either
+        if self._doubtful:  # a surrogate pair that is split between two fragments is not a character in either
             return True
         return digest(whole) == self._hash.digest() and len(whole) == self.length
 
 
 class Json:
-    """JSON text that arrives in fragments."""
+    """JSON text that arrives in fragments, checked by an automaton."""
 
     __slots__ = ("_automaton", "length")
 

@@ -1,6 +1,6 @@
-"""The rules of Responses and OpenResponses streams: the response, its sequence numbers, its end.
+"""Rules for Responses and OpenResponses streams: the response, its sequence numbers and its end.
 
-The items in between are checked in `responses_items`.
+The items are checked in `responses_items`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TERMINAL: Final = ("response.completed", "response.failed", "response.incomplet
 
 
 class Responses(Lifecycle):
-    """Checks `response.created`, the items event by event, a terminal response, `[DONE]`."""
+    """Checks `response.created`, the items event by event, the terminal response, and `[DONE]`."""
 
     dialect: ClassVar[str] = "responses"
 
@@ -51,7 +51,7 @@ class Responses(Lifecycle):
             self.once("after_done", kind)
             return
         heartbeat = kind in self._facts["heartbeats"]
-        if not heartbeat or "sequence_number" in value:  # OpenAI's keepalive has one, those of gateways do not
+        if not heartbeat or "sequence_number" in value:  # only OpenAI's keepalive events are numbered
             self._sequenced(value)
         if heartbeat:
             return
@@ -91,7 +91,7 @@ class Responses(Lifecycle):
             self.say("done_missing")
 
     def _extension(self, kind: str) -> None:
-        """Check an event type that the schema does not have."""
+        """Check an event type that is not in the schema."""
         if kind.startswith("response."):
             if kind != "response.cancelled" and kind[9:].rpartition(".")[0] not in self._facts["families"]:
                 self.once("event_unlisted", kind)

@@ -1,4 +1,4 @@
-"""The output items of a Responses stream: added, filled, done; and how the terminal response lists them."""
+"""Rules for the output items of a Responses stream: added, filled, done, and listed in the terminal response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamweld.check.violation import facts
 
 __all__ = ["Items"]
 
-# The channel of an event -> (the part's index member, the part type, the member of its done event).
+# Maps a channel to the index member of the part, the part type, and the text member of its done event.
 _CHANNELS: Final = {
     "output_text": ("content_index", "output_text", "text"),
     "refusal": ("content_index", "refusal", "refusal"),
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Part:
-    """Streamed text of a content part, of a summary part, or of the arguments of a call."""
+    """The streamed text of a content part, of a summary part, or of the arguments of a call."""
 
     __slots__ = ("closed", "done", "kind", "text")
 
@@ -49,7 +49,7 @@ class _Item:
         self.id = identifier
         self.call_id = call_id
         self.parts: dict[_Key, _Part] = {}
-        self.counts: Counter[str] = Counter()  # digests of the parts, by their place
+        self.counts: Counter[str] = Counter()  # number of parts per index member
         self.done = False
         self.status: str | None = None
         self.digests: dict[str, bytes] = {}  # digests of the members of the done item
@@ -61,7 +61,7 @@ class _Item:
 
 
 class Items:
-    """All items of one response; reports violations through the lifecycle that owns it."""
+    """All items of one response. Violations are reported through the report of the lifecycle that owns them."""
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._say = lifecycle.say
@@ -72,10 +72,10 @@ class Items:
         self._ids: dict[str, _Item] = {}
         self._call_ids: dict[str, _Item] = {}
         self._incomplete: _Item | None = None
-        self._next = 0  # after all output indexes
+        self._next = 0  # the lowest index that is greater than all output indexes so far
 
     def event(self, kind: str, value: dict[str, Any]) -> None:
-        """Check an event that concerns an item rather than the response."""
+        """Check an event that belongs to an item rather than to the response."""
         _, _, rest = kind.partition("response.")
         family, _, step = rest.rpartition(".")
         if family == "output_item":
@@ -94,7 +94,7 @@ class Items:
             elif family in _CHANNELS and step in ("delta", "done"):
                 self._text(kind, family, step, item, value)
 
-    # Items
+    # Item events
 
     def _added(self, value: dict[str, Any]) -> None:
         body = object_(value, "item") or {}
@@ -108,7 +108,7 @@ class Items:
         index = self._next if given is None else given
         self._next = max(self._next, index + 1)
         wanted = self._facts["items"].get(kind, ("type", "id"))
-        empty = ("id", "call_id", "name")  # values that cannot name or call anything
+        empty = ("id", "call_id", "name")  # values that are not valid as ids or names
         lacking = missing({name: member for name, member in body.items() if member or name not in empty}, wanted)
         if lacking:
             self._say("item_fields", f"{kind or 'item'}: {lacking}")
@@ -131,7 +131,7 @@ class Items:
         self._remember(identifier, call_id)
 
     def _named(self, kind: str, value: dict[str, Any]) -> _Item | None:
-        """Return the item that an event refers to, by its index; item_id must agree with it."""
+        """Return the item that an event refers to by its output index, and check that item_id matches."""
         index = count(value, "output_index")
         identifier = string(value, "item_id")
         by_index = None if index is None else self._items.get(index)
@@ -200,7 +200,7 @@ class Items:
                 self._say("item_done_differs", where)
 
     def _whole(self, name: str, number: int, part: _Part, body: dict[str, Any]) -> str | None:
-        """Return the text of a part as a done item has it."""
+        """Return the text of a part as the done item repeats it."""
         if not name:
             member = next((member for _, kind, member in _CHANNELS.values() if kind == part.kind), "")
             return string(body, member)
@@ -211,7 +211,7 @@ class Items:
         found = string(inner, "text")
         return string(inner, "refusal") if found is None else found
 
-    # Parts and their texts
+    # Events of parts and their texts
 
     def _part(self, kind: str, family: str, step: str, item: _Item, value: dict[str, Any]) -> None:
         name = _PARTS[family]
@@ -235,7 +235,7 @@ class Items:
             part.closed = True
             text = string(body, "text") if "text" in body else string(body, "refusal")
             if part.done is None:
-                # Reported once per part: the end of the item must not report it again.
+                # Mark the part as done, so that the end of the item does not report it again.
                 self._say("text_done_missing", f"{_told(item)}, {name} {key[1]}, {part.kind}")
                 part.done = digest(text or "")
             elif text is not None and digest(text) != part.done:
@@ -253,7 +253,7 @@ class Items:
             self._remember()
             part = _Part(wanted)
             item.put(key, part)
-            part.closed = bool(name)  # never opened, so a missing close is not reported
+            part.closed = bool(name)  # a part that was never opened needs no close
         elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):
             self._say("part_type", f"{kind}, {_told(item)}, a part of type {part.kind}")
         if part.done is not None:
@@ -271,7 +271,7 @@ class Items:
         elif not part.text.is_(whole):
             self._say("done_differs", f"{kind}, {_told(item)}: {part.text.length} and {len(whole)} characters")
 
-    # The end
+    # End of the response
 
     def unfinished(self) -> None:
         """Report the items that have not ended when the response ends."""

@@ -1,6 +1,6 @@
 """The findings of the checker: `Violation`, and the table of rules (`_spec/rules.json`) that each one refers to.
 
-The id, severity, text and source of a rule are in that table only. This module knows no dialect and no bytes.
+The id, severity, text and source of a rule are in that table only. This module does not depend on a dialect.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 __all__ = ["BrokenClient", "Place", "Report", "Rule", "Violation", "facts", "rules"]
 
-_DETAIL = 200  # longest detail, in characters
-MOST_OF_A_RULE = 100  # violations listed per rule; the rest are counted
+_DETAIL = 200  # maximum length of a detail, in characters
+MOST_OF_A_RULE = 100  # maximum number of violations listed per rule; the rest are counted
 
 
 class Place(NamedTuple):
     """The place in a stream where the subject of a violation begins."""
 
     byte_offset: int
-    """Absolute, a BOM counted: the first byte of the event's first data line, or of the line that is wrong."""
+    """Absolute offset, including a BOM: the first byte of the event's first data line, or of the faulty line."""
     event_ordinal: int
     """0-based number of the event; at the end of the stream, the number of events."""
 
 
 class BrokenClient(NamedTuple):
-    """A client that misreads or rejects streams which break a rule."""
+    """A client that misreads or rejects streams that break a rule."""
 
     client: str
     version: str
     """The version that was tested."""
     effect: str
-    """What it does, such as `raises TypeError`."""
+    """The effect in the client, such as `raises TypeError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row of the table. `basis` is `text` (the source says so), `reader` (the official readers need it), or
-    `reading` (a stricter interpretation, or common practice). `breaks_client` lists the clients that were seen to
+    """One row of the table. `basis` is `text` (the source requires it), `reader` (the official readers need it), or
+    `reading` (a stricter interpretation, or common practice). `breaks_client` lists the clients that were observed to
     misread or reject a stream because of this rule."""
 
     id: str
@@ -61,7 +61,7 @@ class Violation:
     """One place where a stream breaks a rule.
 
     `severity` is `error` (readers of this dialect lose or mix up content), `warning` (the specification is violated,
-    but readers cope) or `info` (worth knowing; many well-behaved providers do it).
+    but readers tolerate it) or `info` (unusual but harmless; many well-behaved providers do it).
 
     >>> import streamweld as sw
     >>> found = sw.check(b'data: {"type":"message_stop"}\\n\\n')
@@ -75,16 +75,16 @@ class Violation:
     """The rule's id, `<dialect>.<name>` or `framing.<name>`: a key of `_spec/rules.json`."""
     where: Place
     message: str
-    """One line that is safe to print: the rule's text, and what was seen."""
+    """One line that is safe to print: the rule's text, and the observed value."""
     source: str
-    """The document that the rule comes from, and the section."""
+    """The document and section that define the rule."""
     severity: Severity
 
     def to_dict(self) -> dict[str, Any]:
         """Return data for `json.dumps`, with the place as the members `byte_offset` and `event_ordinal`.
 
-        `breaks_client` lists the clients that were seen to misread or reject streams that break this rule: `client`,
-        the tested `version`, `effect`.
+        `breaks_client` lists the clients that were observed to misread or reject streams that break this rule:
+        `client`, the tested `version`, `effect`.
         """
         return {
             "rule": self.rule,
@@ -112,13 +112,13 @@ def rules() -> Mapping[str, Rule]:
 
 
 def facts(dialect: str) -> Mapping[str, Any]:
-    """Return the known words and required members of a dialect, for its rules."""
+    """Return the known words and required members of a dialect, as its rules use them."""
     found: Mapping[str, Any] = load_rules()["facts"][dialect]
     return found
 
 
 class Report:
-    """Collects violations; knows the place of the payload that is being checked."""
+    """Collects violations, and stores the place of the payload that is being checked."""
 
     def __init__(self) -> None:
         self.place: Place = Place(0, 0)
@@ -137,7 +137,7 @@ class Report:
         self._found.append(Violation(rule, at or self.place, message, known.source, known.severity))
 
     def once(self, rule: str, detail: str = "") -> None:
-        """Report a violation that concerns the whole stream at its first place only."""
+        """Report a violation that concerns the whole stream once, at its first place."""
         if rule not in self._said:
             self.say(rule, detail)
 

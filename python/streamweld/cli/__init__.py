@@ -1,4 +1,4 @@
-"""The command line (extra `cli`). It uses the public surface; only the entry point imports it."""
+"""The command line (extra `cli`). It uses only the public API of the package, and only the entry point imports it."""
 
 from __future__ import annotations
 
@@ -57,17 +57,19 @@ main.add_command(completion)
 
 
 def run() -> None:
-    """`main`, with an exit code for each way out."""
+    """Run `main`, and set the exit code for each way in which it can end."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 is no reason to fail
+            # Characters that the terminal's encoding lacks must not cause a failure.
+            stream.reconfigure(errors="backslashreplace")
     try:
         main(prog_name="streamweld")
     except UsageError as error:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
     except (OSError, UnwritableError) as error:
-        # Files are read where their names are known: this is the output. What it still holds would fail again.
+        # Input files handle their own errors, so this is an error of the output. Discard the buffered rest, which would
+        # fail again when Python flushes it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"streamweld: the output cannot be written: {getattr(error, 'strerror', None) or error}", err=True)
         sys.exit(UNREADABLE)

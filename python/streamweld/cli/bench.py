@@ -1,7 +1,7 @@
-"""`streamweld bench`: how fast this machine reads, with both backends, against the least that reading JSON costs.
+"""`streamweld bench`: measure the parsing throughput of both backends, relative to only parsing the JSON.
 
-Every result is asserted before anything is timed; readers take turns, and the medians of their rounds are compared.
-The full benchmark, with other libraries beside, is `make bench` in the source tree.
+Every result is checked before anything is timed. Readers take turns, and the medians of their rounds are compared. The
+full benchmark, which includes other libraries, is `make bench` in the source tree.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _READ = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One stream and its truth."""
+    """One stream, and the results that a reader must produce."""
 
     name: str
     body: bytes
@@ -53,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One reader on one shape: the median of its rounds, in seconds."""
+    """Median time in seconds of one reader on one stream."""
 
     shape: Shape
     reader: str
@@ -160,7 +160,7 @@ def _machine() -> dict[str, Any]:
 
 def _processor() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as facts:  # noqa: PTH123 (no path of ours)
+        with open("/proc/cpuinfo", encoding="utf-8") as facts:  # noqa: PTH123 (not a path of the user)
             names = [line.partition(":")[2].strip() for line in facts if line.startswith("model name")]
     except OSError:
         names = []

@@ -1,4 +1,4 @@
-"""`streamweld check`: report which rules of their own dialect recorded streams break."""
+"""`streamweld check`: report the rules of their own dialect that recorded streams break."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _READ = 65_536
-_ROWS = 3  # of one rule in one stream, for people who did not ask for every violation
+_ROWS = 3  # violations shown of one rule in one stream, without --verbose
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One stream."""
+    """The findings of one stream."""
 
     file: str
     size: int
@@ -69,11 +69,11 @@ class Report:
     dropped: int
     unknown: UnknownDialect | None
     lines: Lines
-    hint: str  # what the body is, if it is not a stream
+    hint: str  # description of the body if it is not a stream
 
     @property
     def codes(self) -> list[str]:
-        """The rules of severity warning or error, leaked calls, and an unknown dialect, each once."""
+        """The rules of severity warning or error, tool calls in text, and an unknown dialect, each once."""
         broken = [violation.rule for violation in self.violations if violation.severity != "info"]
         broken += [leak.code for leak in self.leaks]
         if self.unknown is not None:
@@ -108,7 +108,8 @@ class Report:
 
 
 class _Leaks:
-    """Tool calls that a model wrote into its text. No rule of a dialect forbids them, and none of them runs."""
+    """Finds tool calls that a model wrote into its text. No rule of a dialect forbids them, but clients do not run
+    them."""
 
     def __init__(self, dialect: CheckDialect) -> None:
         self._parser = StreamParser(policy=Policy("salvage", text_calls="report"), dialect=dialect)
@@ -194,7 +195,7 @@ def check(
 
 
 def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Whether any stream has a finding."""
+    """Write the reports, and return True if any stream has a finding."""
     found = False
     match form:
         case "json":
@@ -238,7 +239,8 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
 
 
 def _show_many(out: Console, reports: Iterable[Report]) -> bool:
-    """A line for each stream with a finding, then the rules that were broken, the most frequent first."""
+    """Write a line for each stream with a finding, then the broken rules, most frequent first. Returns True if any
+    stream has a finding."""
     levels: tuple[Severity, ...] = ("error", "warning", "info")
     rows: list[tuple[str, ...]] = []
     streams: Counter[str] = Counter()

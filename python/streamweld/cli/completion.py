@@ -24,6 +24,6 @@ def completion(context: click.Context, shell: str) -> None:
     fish: streamweld completion fish > ~/.config/fish/completions/streamweld.fish
     """
     made = get_completion_class(shell)
-    if made is None:  # a release of click without it
+    if made is None:  # this release of click does not support the shell
         raise click.ClickException(f"this release of click has no completion for {shell}")
     click.echo(made(context.find_root().command, {}, "streamweld", "_STREAMWELD_COMPLETE").source())

@@ -1,4 +1,6 @@
-"""What the commands share: exit codes, safe text, a console. rich is imported where something is drawn."""
+"""Shared by the commands: exit codes, escaping of text, and the console.
+
+rich is imported only when something is drawn."""
 
 from __future__ import annotations
 
@@ -45,17 +47,17 @@ UNREADABLE: Final = 3
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
-    """A console that reads no markup and marks no words: what it prints comes from streams."""
+    """Create a console without markup and highlighting, because its output contains text from streams."""
     from rich.console import Console
 
     made = Console(file=file, stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = 120  # a file or a pipe has no width; 80 would fold for nobody
+        made.width = 120  # a file or a pipe has no width, and the default of 80 would wrap lines without need
     return made
 
 
 def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) -> Table:
-    """An empty table with those columns; those named in `right` hold numbers."""
+    """Create an empty table with these columns; those named in `right` contain numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -66,24 +68,24 @@ def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) 
 
 
 def lines(text: str, limit: int | None = None) -> str:
-    """Text of several lines, each made safe to print."""
+    """Escape text of several lines, each made safe to print."""
     cut = limit is not None and len(text) > limit
     shown = text[:limit] if cut else text
     return "\n".join([printable(line) for line in shown.split("\n")]) + ("…" if cut else "")
 
 
 def emit(line: dict[str, Any], file: TextIO | None = None) -> None:
-    """One line of JSON Lines. It is ASCII, so no terminal is moved by what a stream holds."""
+    """Write one line of JSON Lines. It is ASCII, so text from a stream cannot control the terminal."""
     click.echo(json.dumps(line), file=file)
 
 
 class UnwritableError(Exception):
-    """The output cannot be written, found out while a file is read, which is not to blame."""
+    """The output could not be written while an input file was read, so it is not an error of the input file."""
 
 
 @contextmanager
 def opened(output: str | None) -> Generator[TextIO]:
-    """The text file to write to: standard output if `output` is None or `-`.
+    """Open the text file to write to: standard output if `output` is None or `-`.
 
     Raises:
         UnwritableError: if the file cannot be opened or written.
@@ -99,7 +101,8 @@ def opened(output: str | None) -> Generator[TextIO]:
 
 
 def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreadable: list[str]) -> Iterator[_R]:
-    """What `read` makes of each file; `-` is standard input. What cannot be read is told at once, and listed."""
+    """Yield the result of `read` for each file; `-` is standard input. Files that cannot be read are reported at once,
+    and appended to `unreadable`."""
     for file in files:
         try:
             with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as source:
@@ -112,7 +115,7 @@ def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreada
 
 
 def progress(files: tuple[str, ...], name: str) -> Iterable[str]:
-    """The files; with a bar on standard error where there are many and a person looks at it."""
+    """Yield the files, with a progress bar on standard error if there are many and standard error is a terminal."""
     if len(files) < 2 or not sys.stderr.isatty():
         return files
     from rich.progress import track
@@ -121,9 +124,9 @@ def progress(files: tuple[str, ...], name: str) -> Iterable[str]:
 
 
 def folder(files: list[str]) -> str:
-    """The folder that all files stand in, with its separator; `""` where there is none."""
+    """Return the common folder of all files, with its separator; `""` if there is none."""
     try:
-        common = os.path.commonpath([os.path.dirname(file) for file in files])  # noqa: PTH120 (as they were written)
+        common = os.path.commonpath([os.path.dirname(file) for file in files])  # noqa: PTH120 (as they were given)
     except ValueError:
         return ""
     shared = os.path.join(common, "") if common else ""  # noqa: PTH118

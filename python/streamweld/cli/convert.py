@@ -27,7 +27,7 @@ _READ = 65_536
 
 
 class _Sink:
-    """Where the converted stream goes: a file, which is created with the first bytes, or standard output."""
+    """The output of the converted stream: a file, which is created with the first bytes, or standard output."""
 
     def __init__(self, output: str | None) -> None:
         self._path = None if output is None or output == "-" else Path(output)

@@ -1,4 +1,4 @@
-"""`streamweld demo`: a stream that breaks naive readers, read right."""
+"""`streamweld demo`: parse a stream that breaks naive readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = 0.3
 
 
 def _naive(body: bytes) -> list[dict[str, Any]]:
-    """What a reader makes of it that opens a call wherever an id stands, as the usual streams taught it."""
+    """Parse the stream as a naive reader does: each call id starts a new call, as it does in well-formed streams."""
     calls: list[dict[str, Any]] = []
     for line in body.split(b"\n"):
         if not line.startswith(b"data: ") or line == b"data: [DONE]":
@@ -48,7 +48,7 @@ def _read(body: bytes) -> tuple[StreamParser, int]:
 
 
 def _speed(body: bytes) -> tuple[int, float]:
-    """Events of the stream, and how many of them a second in the best of many runs."""
+    """Return the number of events in the stream, and the events per second of the best of many runs."""
     best = float("inf")
     events = 0
     end = perf_counter() + _SECONDS

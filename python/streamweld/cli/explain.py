@@ -1,4 +1,4 @@
-"""`streamweld explain`: what a diagnostic code or a rule of the checker means."""
+"""`streamweld explain`: explain a diagnostic code or a rule of the checker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings of `check` and `inspect`: one shape for diagnostics, rules and errors, and four ways to write them."""
+"""The findings of `check` and `inspect`: one data type for diagnostics, rules and errors, and four output formats."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 OutputFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 
 ERRORS: Final = ("not_an_event_stream", "unknown_dialect", "internal", *[f"limit_{name}" for name in LIMITS])
-"""The rules of errors that are no diagnostic codes."""
+"""The rules of errors that are not diagnostic codes."""
 _LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "note"}
 _COMMANDS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "notice"}
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -50,10 +50,10 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which codes are shown and counted: those that match `select`, without those that match `ignore`.
+    """The codes that are shown and counted: those that match `select`, without those that match `ignore`.
 
     Raises:
-        UsageError: for a pattern that matches no code.
+        UsageError: if a pattern matches no code.
     """
 
     select: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Selection:
 
     @classmethod
     def of(cls, select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
-        """From the values of `--select` and `--ignore`: codes or patterns, with commas between them."""
+        """Create a selection from the values of `--select` and `--ignore`: codes or patterns, separated by commas."""
         return cls(
             *[tuple(code for value in values for code in value.split(",") if code) for values in (select, ignore)]
         )
@@ -84,7 +84,7 @@ def _codes() -> list[str]:
 
 
 def complete_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The codes that begin with what was typed, for the completion of a shell."""
+    """Return the codes that begin with the typed text, for shell completion."""
     from click.shell_completion import CompletionItem
 
     texts = {name: code.text for name, code in CODES.items()} | {name: rule.text for name, rule in rules().items()}
@@ -92,7 +92,7 @@ def complete_codes(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
 
 def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that `check` and `inspect` share."""
+    """Add the options that `check` and `inspect` share."""
     options = (
         click.option(
             "--select",
@@ -125,7 +125,7 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def finding_table(findings: Iterable[Finding], *, title: str | None = None, most: int | None = None) -> Table:
-    """The findings as a table. `most`: rows of one code that are shown; None for all."""
+    """Return the findings as a table. `most` is the maximum number of rows per code; None for all."""
     shown = table("severity", "code", "byte", "line", "event", "what", title=title, right=("byte", "line", "event"))
     counts: Counter[str] = Counter()
     for finding in findings:
@@ -141,7 +141,7 @@ def finding_table(findings: Iterable[Finding], *, title: str | None = None, most
 
 
 def write_github(out: TextIO, file: str, findings: Iterable[Finding]) -> None:
-    """One workflow command a finding, which GitHub shows as an annotation of the line."""
+    """Write one workflow command per finding. GitHub shows it as an annotation of the line."""
     for finding in findings:
         properties = {"file": file, "line": finding.line, "title": finding.code}
         told = ",".join([f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None])
@@ -163,7 +163,7 @@ def _property(text: str) -> str:
 
 @dataclass(slots=True)
 class _Sarif:
-    """The rules and results of one run."""
+    """Collects the rules and results of one run."""
 
     rules: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     results: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -203,7 +203,7 @@ def _uri(file: str) -> str:
 
 
 def write_sarif(out: TextIO, found: Iterable[tuple[str, Iterable[Finding]]]) -> None:
-    """One SARIF log of all files."""
+    """Write one SARIF log for all files."""
     run = _Sarif()
     for file, findings in found:
         for finding in findings:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["history"]
 
-_SHOWN = 160  # characters of what was taken out
+_SHOWN = 160  # maximum number of characters shown of removed content
 _TARGETS = DialectChoice([*profiles.TARGETS, "chat", "ai-sdk-parts"])
 
 
@@ -42,7 +42,7 @@ def history() -> None:
 
 
 def _load(file: str) -> Any:
-    """The file's JSON value; the process ends where there is none."""
+    """Return the file's JSON value, or end the process if it cannot be read."""
     unreadable: list[str] = []
     texts = list(read_each([file], _bytes, unreadable))
     if unreadable:
@@ -230,14 +230,14 @@ def _policy(words: tuple[str, ...]) -> HistoryPolicy:
 
 
 def _base64(value: Any) -> str:
-    """Write bytes, which boto3 takes for media, as the API has them on the wire."""
+    """Encode bytes, which boto3 accepts for media, as base64, which the API has on the wire."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _write(value: Any, output: str | None) -> Console:
-    """Writes the result where it is asked for, and gives the console for all else."""
+    """Write the result to the output, and return the console for all other messages."""
     if output is None:
         return console()
     text = json.dumps(value, indent=2, ensure_ascii=False, default=_base64) + "\n"
@@ -257,7 +257,7 @@ def _show_violations(out: Console, found: Iterable[HistoryViolation]) -> None:
 
 
 def _show_edits(out: Console, edits: Iterable[Edit]) -> None:
-    """Each edit: where and by which rule, what went (-), what was done (+), why."""
+    """Write each edit: its place and rule, the removed content (-), the replacement (+), and the reason."""
     edits = list(edits)
     for edit in edits:
         out.print(printable(f"@@ {edit.path or '/'} {edit.rule}"), style="cyan", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`streamweld inspect`: show what recorded streams contain, what had to be repaired, and which rules they break."""
+"""`streamweld inspect`: show the contents of recorded streams, their repairs, and the rules that they break."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 _READ = 65_536
-_TEXT = 2_000  # characters of a text that the view for people shows
+_TEXT = 2_000  # maximum number of characters of a text in the readable view
 _ARGUMENTS = 400
-_HEAD = 200  # characters of a body that is no event stream
-_ROWS = 3  # of one rule that the view for people shows
+_HEAD = 200  # characters shown of a body that is not an event stream
+_ROWS = 3  # findings shown of one rule in the readable view
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One stream."""
+    """The findings and contents of one stream."""
 
     file: str
     size: int
@@ -73,16 +73,16 @@ class Report:
     diagnostics: list[Diagnostic]
     violations: list[Violation]
     lines: Lines
-    findings: list[Finding]  # diagnostics and violations in the order of the bytes, then the error
+    findings: list[Finding]  # diagnostics and violations in byte order, then the error
 
     @property
     def codes(self) -> list[str]:
-        """The codes and rules of severity warning or error, each once. They decide the exit code, as in `check`."""
+        """The codes and rules of severity warning or error, each once. They determine the exit code, as in `check`."""
         return list(dict.fromkeys(one.code for one in self.findings if one.severity != "info"))
 
     @property
     def needed_repair(self) -> bool:
-        """Whether there is more than broken rules, which the parser reads without a repair."""
+        """Return True if there is a finding other than a broken rule, which the parser reads without a repair."""
         return any(one.severity != "info" and one.kind != "rule" for one in self.findings)
 
     @property
@@ -90,7 +90,8 @@ class Report:
         return [item for choice in self.response.choices for item in choice.items]
 
     def to_dict(self) -> dict[str, Any]:
-        """What `--json` shows. `reasoning_parts` is what a later turn must hand back of each, `reasoning` the text."""
+        """Return the output of `--json`. `reasoning` is the text, `reasoning_parts` the data that a later turn must
+        send back."""
         response = self.response
         return {
             "file": self.file,
@@ -140,7 +141,7 @@ class Report:
         }
 
     def _error(self) -> dict[str, Any] | None:
-        """What ended the stream, or what the gateway said where the policy reads on behind it."""
+        """Return the error that ended the stream, or the gateway's error if the policy continues after it."""
         sent = self.response.error
         if self.raised is not None:
             return self.raised.to_dict()
@@ -148,7 +149,7 @@ class Report:
 
     @property
     def error_text(self) -> str | None:
-        """The same in words."""
+        """The error as text."""
         sent = self.response.error
         if self.raised is not None:
             return str(self.raised)
@@ -160,14 +161,14 @@ def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
 
 
 class _Rules:
-    """The violations of a stream of any dialect; those of an unknown dialect are the parser's to report."""
+    """Collects the violations of a stream of any dialect. If the dialect is unknown, the parser reports it."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._checker: Checker | None = Checker(dialect)
         self.found: list[Violation] = []
 
     def feed(self, piece: bytes | None) -> None:
-        """The next piece; None at the end."""
+        """Feed the next chunk; None ends the stream."""
         if self._checker is None:
             return
         try:
@@ -255,7 +256,7 @@ def inspect(
 
 
 def _write(out: TextIO, reports: Iterable[Report], form: OutputFormat, *, verbose: bool, many: bool) -> bool:
-    """Whether any stream has a finding."""
+    """Write the reports, and return True if any stream has a finding."""
     found = False
     match form:
         case "json":
@@ -326,7 +327,7 @@ def _show(out: Console, report: Report) -> None:
 
 
 def _body(raised: StreamError | None) -> str | None:
-    """How the body begins that is no event stream: most often it says itself what it is."""
+    """Return the beginning of a body that is not an event stream, which usually shows what it is."""
     return lines(raised.body_head.decode("utf-8", "replace"), _HEAD) if isinstance(raised, NotAnEventStream) else None
 
 
@@ -355,7 +356,8 @@ def _state(call: ToolCall) -> str:
 
 
 def _show_many(out: Console, reports: Iterable[Report]) -> bool:
-    """A line for each stream with a finding, then how often each code was found. Whether there is any."""
+    """Write a line for each stream with a finding, then the number of occurrences of each code. Returns True if any
+    stream has a finding."""
     rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
     number = 0

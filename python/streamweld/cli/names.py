@@ -1,4 +1,4 @@
-"""Names of options: those that are documented, and those that are accepted as well."""
+"""Names of options: documented names and accepted aliases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AliasedOption", "DialectChoice", "files_argument"]
 
 
 class AliasedOption(click.Option):
-    """An option that accepts `aliases`, which help and reference do not show."""
+    """An option that accepts `aliases`, which are not listed in the help and reference."""
 
     def __init__(self, declarations: list[str], *, aliases: tuple[str, ...], **settings: Any) -> None:
         super().__init__([*declarations, *aliases], **settings)
@@ -32,7 +32,7 @@ class AliasedOption(click.Option):
 
 
 class DialectChoice(click.Choice[str]):
-    """A choice among dialects, which names the one that was probably meant."""
+    """A choice among dialects that suggests the closest name if the given one does not exist."""
 
     def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002
         return choice_message("dialect", value, self.choices)

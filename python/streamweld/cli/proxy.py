@@ -1,4 +1,4 @@
-"""`streamweld proxy`: a server in front of one gateway. What it does is in `streamweld.integrations.proxy`."""
+"""`streamweld proxy`: run a server in front of one gateway. The proxy itself is in `streamweld.integrations.proxy`."""
 
 from __future__ import annotations
 
@@ -224,14 +224,15 @@ def proxy(
     except OSError as error:
         click.echo(f"streamweld: {host}:{port}: {error.strerror or error}", err=True)
         sys.exit(UNREADABLE)
-    except KeyboardInterrupt:  # raised again when everything has come to its end
+    except KeyboardInterrupt:  # raised again after the server has stopped
         _end(signal.SIGINT, None)
 
 
 def _end(number: int, _: object) -> None:
-    """For SIGTERM, which is raised again, too: an exit, so that what others do at the end (send spans) is done.
+    """Exit the process normally after SIGINT or SIGTERM, so that exit handlers run (for example, to send spans).
 
-    That may take its time, too: another signal ends it.
+    Exit handlers may take long, so another signal ends the process at once. The server raises the first signal again
+    after it has stopped, which calls this function.
     """
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end_at_once)

@@ -69,7 +69,7 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
 
 
 def _found(paths: tuple[str, ...]) -> Iterator[tuple[Path, str, str]]:
-    """Each file, with the name in the report and the gateway that it counts for."""
+    """Yield each file, with its name in the report and the gateway in which it is counted."""
     for given in paths:
         root = Path(given)
         if not root.is_dir():

@@ -1,9 +1,9 @@
-"""A stream of our own in the shape of DeepSeek behind a router, for `streamweld demo`.
+"""The stream of `streamweld demo`: written for this purpose, in the format of DeepSeek behind a router.
 
-What is odd about it was seen in the wild: the call's id comes in every chunk, its name in the first one only and as
-`""` in the rest, the last of these chunks sends the whole arguments again, keep-alive comments stand between chunks,
-and the finish reason says `stop` where a call was made. A reader that opens a call at each id counts 231 of them.
-It knows nothing of the rest of the package.
+Its anomalies were observed in real streams: the call's id is in every chunk, its name is in the first chunk and `""` in
+the others, the last of these chunks repeats the whole arguments, there are keep-alive comments between chunks, and the
+finish reason is `stop` although there is a call. A reader that opens a call at each id counts 231 calls. This module
+imports nothing from the rest of the package.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _pieces(text: str, count: int) -> list[str]:
 
 
 def sample() -> bytes:
-    """The body, as it comes from the network."""
+    """Return the body, as received from the network."""
     keep_alive = b": ROUTER PROCESSING\n\n"
     out = [keep_alive * 3]
     out += [_delta(reasoning=piece) for piece in _pieces(REASONING, 18)]

@@ -41,9 +41,9 @@ _CHUNK_BYTES: Final = 4 << 20
 _CHUNK_ROWS: Final = 256
 _PART_BYTES: Final = 64 << 20
 _PART_ROWS: Final = 4_096
-_LISTED: Final = 200  # rows with findings in the table
-_STEP: Final = 0.5  # seconds between two lines of progress
-# Rules of `CaptureError`: the input, not the stream, cannot be read.
+_LISTED: Final = 200  # maximum number of rows with findings in the table
+_STEP: Final = 0.5  # seconds between two updates of the progress line
+# Rules of `CaptureError` for input that cannot be read, as opposed to faults of the stream.
 _UNREADABLE: Final = frozenset(
     ["unreadable", "corrupt_file", "corrupt_row", "missing_column", "wrong_type", "unsupported_encoding"]
 )
@@ -51,7 +51,7 @@ _UNREADABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is read and how: a scan that goes on has to be the same one."""
+    """The input and options of a scan. A scan can only be resumed with the same task."""
 
     files: list[str]
     column: str | None
@@ -72,7 +72,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to go on: the number of a file, and of a row in it."""
+    """The position at which a scan continues: the number of a file, and of a row in it."""
 
     file: int = 0
     row: int = 0
@@ -80,7 +80,7 @@ class Place:
 
 @dataclass(slots=True)
 class Totals:
-    """What was read so far. Its size does not depend on the number of rows."""
+    """Counts of everything read so far. The size does not depend on the number of rows."""
 
     rows: int = 0
     bytes: int = 0
@@ -113,7 +113,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Captures that are read together, and where the next chunk starts."""
+    """Captures that one job reads together, and the position of the next chunk."""
 
     captures: list[Capture]
     after: Place
@@ -137,7 +137,7 @@ def _chunks(task: Task, start: Place) -> Iterator[Chunk]:
 
 
 def _read(task: Task, start: Place, jobs: int) -> Iterator[tuple[list[dict[str, Any]], Place]]:
-    """The rows in the order of the input; at most two chunks a job are in memory."""
+    """Yield the rows in the order of the input; at most two chunks per job are in memory."""
     read = partial(rows_of, dialect=task.dialect, policy=task.policy)
     chunks = _chunks(task, start)
     if jobs == 1:
@@ -154,7 +154,7 @@ def _read(task: Task, start: Place, jobs: int) -> Iterator[tuple[list[dict[str, 
 
 
 class Parts:
-    """The output while it is written: a folder of parts beside it, and a journal that says what is in them."""
+    """The output while it is written: a folder of parts next to it, and a journal that lists the complete parts."""
 
     def __init__(self, output: Path, kind: Format, task: Task) -> None:
         self.output = output
@@ -166,10 +166,10 @@ class Parts:
         self.size: int = 0
 
     def begin(self, *, resume: bool) -> tuple[Place, Totals]:
-        """Start, or go on after the last part that was finished.
+        """Start a scan, or resume it after the last complete part.
 
         Raises:
-            UsageError: if an interrupted scan is there and `resume` is false, or if it was another scan.
+            UsageError: if an interrupted scan is found and `resume` is false, or if its task was different.
         """
         journal = self.folder / "journal.jsonl"
         if not self.folder.exists():
@@ -201,7 +201,7 @@ class Parts:
             self.flush(after, totals)
 
     def flush(self, after: Place, totals: Totals) -> None:
-        """Finish a part, then write it into the journal: what is in the journal is whole."""
+        """Complete a part, then write it into the journal, so that every part in the journal is complete."""
         write_part(self._part(self.count), self.rows, self.kind)
         line = {"part": self.count, "file": after.file, "row": after.row, "totals": totals.to_dict()}
         with (self.folder / "journal.jsonl").open("a", encoding="ascii") as journal:
@@ -224,11 +224,11 @@ class Parts:
 
 
 class Progress:
-    """One line on standard error: rate and remaining time, by bytes of the files."""
+    """One line on standard error: the rate, and the remaining time estimated from the bytes of the files."""
 
     def __init__(self, task: Task, start: Place, totals: Totals, *, shown: bool) -> None:
         self.shown = shown
-        self.streams: int = totals.rows  # read by an earlier run
+        self.streams: int = totals.rows  # streams that an earlier run read
         self.files: int = len(task.files)
         self.sizes: list[int] = [_size(path) for path in task.files] if shown else []
         self.before: int = sum(self.sizes[: start.file])
@@ -342,7 +342,7 @@ def _run(
     shown: bool,
     keep: Callable[[list[dict[str, Any]], Place], None],
 ) -> Place:
-    """Reads everything from `start` on and hands on the rows that are wanted."""
+    """Read all rows from `start` on, and pass the selected ones to `keep`."""
     meter = Progress(task, start, totals, shown=shown)
     after = start
     for rows, after in _read(task, start, jobs):

@@ -42,12 +42,12 @@ _COUNTS = (
 
 
 def rows_of(captures: Sequence[Capture], dialect: Dialect, policy: Base) -> list[dict[str, Any]]:
-    """The rows of some captures, in order. Runs in the worker processes."""
+    """Return the rows of some captures, in order. Runs in the worker processes."""
     return [_row(capture, dialect, policy) for capture in captures]
 
 
 def findings(row: dict[str, Any]) -> list[str]:
-    """The codes of severity warning or error, and the rule of the error, each once."""
+    """Return the codes of severity warning or error, and the rule of the error, each once."""
     codes = [found["code"] for found in row["diagnostics"] or () if found["severity"] != "info"]
     if row["error"] is not None:
         codes.append(row["error"]["rule"])
@@ -111,7 +111,7 @@ def _raised(error: StreamError) -> dict[str, Any]:
 
 
 def _sent(response: Response) -> dict[str, Any] | None:
-    """The error that the gateway sent, where the policy reads on after it."""
+    """Return the error that the gateway sent, if the policy continues after it."""
     sent = response.error
     if sent is None:
         return None

@@ -21,9 +21,9 @@ _PREFIX: Final = "STREAMWELD_PROXY_"
 
 
 def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
-    """An option of `streamweld proxy`, with an environment variable for each of its names.
+    """Declare an option of `streamweld proxy` with an environment variable for each of its names.
 
-    Several values of one option are separated by spaces in the environment, and an array in the file.
+    Several values of one option are separated by spaces in the environment, and are an array in the file.
     """
     flags = [flag, *[name for name in names if name.startswith("--")]]
     variables = [_PREFIX + one.removeprefix("--").replace("-", "_").upper() for one in flags]
@@ -31,7 +31,7 @@ def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
 
 
 def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Make the settings of the file the defaults of the options."""
+    """Use the settings of the file as the defaults of the options."""
     if path is None:
         return
     try:
@@ -66,7 +66,7 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
 
 
 def _wanted(given: click.Option, value: object) -> str | None:
-    """What the value has to be instead; None if it has the right type."""
+    """Return the type that the value must have; None if it has that type."""
     if given.multiple:
         fits = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
         return None if fits else "an array of strings"

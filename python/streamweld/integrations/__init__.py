@@ -1,1 +1,1 @@
-"""Streams repaired where they pass: under the official clients, and in front of a server."""
+"""Repair streams in transit: in the official clients, in HTTP clients and in front of a server."""

@@ -1,4 +1,4 @@
-"""What integrations share about answers: which are event streams, how much of one is taken, what fills a silence."""
+"""Shared by all integrations: default limits, the keep-alive interval, and recognition of event streams."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["KEEP_ALIVE", "KEEP_ALIVE_SECONDS", "LIMITS", "MAX_STREAM_BYTES", "ch
 MAX_STREAM_BYTES: Final = 256 * 1_048_576
 
 LIMITS: Final = Limits(max_stream_bytes=MAX_STREAM_BYTES)
-"""The default limits of every integration: those of a parser, and a cap on the whole answer."""
+"""The default limits of every integration: the parser's defaults, and a cap on the bytes of one answer."""
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS: Final = 5.0
-"""Where pieces come in and nothing may go out yet, a comment goes out this often: clients have a timeout per read."""
+"""Interval in seconds between keep-alive comments while input arrives but no output can be sent yet: clients have a
+timeout for each read."""
 
 
 def is_event_stream(content_type: str) -> bool:
-    """Whether a `content-type` names an event stream; in any case, whatever its parameters say.
+    """Return True if a `content-type` is that of an event stream, ignoring case and parameters.
 
     >>> is_event_stream("Text/Event-Stream; charset=windows-1252"), is_event_stream("application/json")
     (True, False)
@@ -30,10 +31,10 @@ def is_event_stream(content_type: str) -> bool:
 
 
 def check_folder(record: str | os.PathLike[str] | None) -> str | os.PathLike[str] | None:
-    """The option `record`.
+    """Validate the option `record` and return it.
 
     Raises:
-        UsageError: if it cannot be a path.
+        UsageError: if it is not a path.
     """
     folder = cast("object", record)
     if folder is not None and not isinstance(folder, str | os.PathLike):

@@ -1,7 +1,7 @@
-"""Which answers are repaired under a client, and into what: by endpoint, status, type and what the request asked for.
+"""Decide which answers of a client are repaired, and in which dialect, and create the repair step.
 
-Sans-I/O, shared by every HTTP client. It knows which dialect a client reads at which path, and gives the step that
-turns the pieces of one answer into repaired ones; what stands in them, `StreamConverter` knows.
+The decision depends on endpoint, status, content type and request. This module is sans-I/O and shared by all HTTP
+clients. `Body` turns the chunks of one answer into repaired chunks; the conversion itself is done by `StreamConverter`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = ["EVENT_STREAM", "Body", "OnError", "RepairOptions", "Settings"]
 OnError: TypeAlias = Literal["client", "raise"]
 
 EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
-"""The type of every repaired body, whatever the gateway called it."""
+"""The content type of every repaired body, whatever type the gateway sent."""
 
-# How the paths end at which the official clients read event streams of a dialect. What stands beside them (files, runs
-# of assistants, images, speech, the legacy completions) has events of its own, and is never touched.
+# The path suffixes at which the official clients read event streams, and the dialect they read there. Other endpoints
+# (files, assistant runs, images, speech, legacy completions) have their own events and are never modified.
 _ENDPOINTS: Final[dict[str, Target]] = {
     "/chat/completions": "chat",
     "/responses": "responses",
     "/messages": "anthropic",
     ":streamGenerateContent": "gemini",
 }
-_VERTEX: Final = "/publishers/anthropic/"  # Vertex AI serves several makers' models at one kind of path
+_VERTEX: Final = "/publishers/anthropic/"  # Vertex AI serves models of several vendors under the same kind of path
 _VERTEX_END: Final = ":streamRawPredict"
 _TARGETS: Final = get_args(Target)
 _ON_ERROR: Final = ("client", "raise")
@@ -53,26 +53,27 @@ _NO_BODY: Final = 204
 
 
 class RepairOptions(TypedDict, total=False):
-    """The keywords of everything that repairs under a client.
+    """The keyword arguments of every function that adds repair to a client.
 
-    policy: what is repaired and what is an error, as of `StreamParser`.
-    text_calls: what becomes of tool calls that a model wrote into its text, as of `Policy`; it holds over that of
-        `policy`. The tools are those that the request declares; a request without tools, or with the tool choice
+    policy: which faults are repaired and which raise, as in `StreamParser`.
+    text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
+        `policy`. Only the tools that the request declares count; a request without tools, or with the tool choice
         `none`, gets no such call.
-    limits: how much of an answer is taken, as of `StreamParser`; without it, 256 MiB of one answer.
-    upstream_dialect: the dialect that the gateway answers in, or `auto`, if it is not the one that the client reads;
-        the answer is converted. The request goes out as the client wrote it: to convert that as well, take
+    limits: the limits for one answer, as in `StreamParser`. The default also caps an answer at 256 MiB.
+    upstream_dialect: the dialect that the gateway answers in, or `auto`. Set it if the client reads another dialect:
+        the answer is then converted. The request is sent as the client wrote it: to convert requests too, use
         `streamweld proxy`.
-    endpoints: other ends of paths, and the dialect that the client reads there, or `same`: whatever comes. As in
-        `{"/api/chat": "ai-sdk-ui"}`.
-    upstream: the former name of `upstream_dialect`.
-    on_diagnostic: called with each `Diagnostic` and its `StreamContext` when the answer is read; a function of one
-        argument gets the diagnostic alone. An exception that it raises is logged, and the stream goes on.
-    on_error: what a client sees of a stream that was cut, is broken or passes a limit: `client`: an error event of its
-        dialect, which it raises as its own exception; `raise`: the `StreamError`, with `.partial`, out of its loop.
-    record: a folder. Each stream is recorded there before it is repaired, one file a stream, in the format that
-        `streamweld.testing.recording` describes: its bytes as they were read, and when. No header but the content
-        type is recorded, and nothing of the request but its method and path.
+    endpoints: additional path suffixes, each with the dialect that the client reads there, or `same` to keep the
+        dialect of the answer. Example: `{"/api/chat": "ai-sdk-ui"}`.
+    upstream: deprecated alias of `upstream_dialect`.
+    on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the answer is read; a function with one
+        parameter gets the diagnostic only. An exception that it raises is logged, and the stream continues.
+    on_error: how a client learns that a stream is truncated, broken or exceeds a limit. `client`: through an error
+        event of its dialect, which it raises as its own exception. `raise`: the loop that reads the stream raises the
+        `StreamError`, which has `.partial`.
+    record: a folder. Each stream is recorded there before it is repaired, one file per stream, in the format that
+        `streamweld.testing.recording` describes: its bytes as they were read, with times. Of the headers, only the
+        content type is recorded; of the request, only method and path.
     """
 
     policy: Base | Policy
@@ -87,10 +88,10 @@ class RepairOptions(TypedDict, total=False):
 
 
 class Settings:
-    """The options of one hook, checked once: `RepairOptions`.
+    """The validated `RepairOptions` of one hook.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: if an option is invalid.
     """
 
     __slots__ = ("_endpoints", "_limits", "_on_diagnostic", "_policy", "_promotes", "_raises", "_record", "_upstream")
@@ -137,12 +138,12 @@ class Settings:
     def body(
         self, method: str, url: str, status: int, headers: Mapping[str, str], request: Callable[[], bytes | None]
     ) -> Body | None:
-        """The step for one answer; None for those that are left as they are.
+        """Return the repair step for one answer, or None if the answer is to be left unchanged.
 
         Args:
             method, url: of the request.
-            status, headers: of the answer; names of headers are compared without case.
-            request: gives the body of the request, if that can be had. It is asked only where the type does not tell.
+            status, headers: of the answer; header names are compared without case.
+            request: returns the body of the request if it is available. Called only if the decision depends on it.
         """
         target = self._target(unquote(urlsplit(url).path).rstrip("/")) if method == "POST" else None
         content_type = headers.get("content-type", "")
@@ -150,7 +151,7 @@ class Settings:
             return None
         asked: Any = _asked(request) if self._promotes else None
         if not is_event_stream(content_type):
-            # Called something else, or nothing: a client that asked for an event stream reads it as one.
+            # The content type is missing or wrong. A client that asked for an event stream reads the answer as one.
             asked = _asked(request) if asked is None else asked
             if asked.get("stream") is not True:
                 return None
@@ -159,7 +160,7 @@ class Settings:
             asked = _asked(request) if asked is None else asked
             wanted = asked.get("stream_options")
             usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
-        # Some clients keep bytes that are no text as halves of surrogate pairs; what is told of a type are words.
+        # Some clients decode non-text bytes of a header as surrogates, which must not get into the converter.
         said = content_type if content_type.isprintable() else ""
         converter = self._converter(target, said, asked, include_usage=usage)
         teller = Teller(converter, self._on_diagnostic, plain_url(url), request_id(headers))
@@ -192,18 +193,18 @@ class Settings:
         )
 
 
-# Lines of an event, up to and including the blank lines behind it; a line of JSON alone. At most one event is complete
-# in each, if it begins at the beginning of a line.
+# `_EVENT` matches the lines of an event with the blank lines after it, or one line of JSON. If the match starts at the
+# beginning of a line, it completes at most one event. `_LINE` matches one line.
 _EVENT: Final = re.compile(rb"(?:[A-Za-z:][^\r\n]*(?:\r\n|\r|\n))*+[^\r\n]*+[\r\n]*+")
 _LINE: Final = re.compile(rb"[^\r\n]*[\r\n]*")
 
 
 class Body(Step[bytes]):
-    """The step of one answer: repaired bytes.
+    """The step that repairs the bytes of one answer.
 
-    What the connection raises goes on as it is, because the client knows it best; the converter is told that the
-    transport has failed. Pieces should be small, for instance of `_inflate.SLICE` bytes: what one of them becomes is in
-    memory at once.
+    Exceptions of the connection are raised unchanged, because they describe the failure best; the converter is informed
+    that the transport failed. Chunks should be small, for instance `_inflate.SLICE` bytes, because all output of one
+    chunk is in memory at once.
     """
 
     __slots__ = ("_raises", "_recorder", "_tell", "converter", "max_ratio")
@@ -231,8 +232,8 @@ class Body(Step[bytes]):
             given = self.converter.feed(chunk)
             self._tell.chunk()
             return self._looked(given)
-        # Event by event, so that all that stands before the fault goes out, and of the ending nothing: a client would
-        # raise its own exception from that before ours comes.
+        # Feed event by event, so that everything before the fault is sent and nothing of the error ending: from that
+        # the client would raise its own exception before it sees the `StreamError`.
         out: list[bytes] = []
         for event in _events(bytes(chunk)):
             out.append(self._looked(self.converter.feed(event)))
@@ -248,7 +249,7 @@ class Body(Step[bytes]):
         return given
 
     def finish(self) -> None:
-        """The stream is over, or nobody reads it any more."""
+        """Finish the report and the recording, when the stream has ended or the reader has stopped."""
         self._tell.finish()
 
     def failed(self, error: Exception) -> bytes:
@@ -256,7 +257,7 @@ class Body(Step[bytes]):
         if isinstance(error, LimitExceeded):
             return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
-        if isinstance(error, BrokenBodyError):  # no client raises this: it is the converter's to report
+        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this, so the converter does
             self.over = True
             return self._looked(left)
         self._tell()
@@ -273,12 +274,13 @@ class Body(Step[bytes]):
         error = self.converter.error
         if error is None:
             return given
-        # Behind an error of the gateway the rest is read, for the connection; behind ours there is nothing to wait for.
+        # After an error that the gateway sent, read the rest, so that the connection can be reused. After a fault that
+        # streamweld found, stop reading.
         self.over = not isinstance(error, UpstreamError)
         if self.over:
             self.finish()
         unsaid = isinstance(error, LimitExceeded) and self.converter.dialect is None and not given
-        if not (self._raises or unsaid):  # `unsaid`: there is no dialect to write an ending in
+        if not (self._raises or unsaid):  # `unsaid`: the dialect is unknown, so no error ending can be written
             return given
         self.fault = error
         return b""
@@ -295,7 +297,7 @@ def _events(chunk: bytes) -> Iterator[bytes]:
 
 
 def _asked(request: Callable[[], bytes | None]) -> dict[str, Any]:
-    """The request as an object, where it is one that says something of streams or tools; else empty."""
+    """Return the request as an object if it may mention streams or tools; otherwise an empty one."""
     body = request()
     if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
         return {}

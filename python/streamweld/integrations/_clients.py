@@ -1,4 +1,4 @@
-"""Finds the HTTP clients inside of an official client, or of what a framework built around one."""
+"""Find the HTTP clients inside an official client, or inside a framework's wrapper around one."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 __all__ = ["repair_inside"]
 
 _T = TypeVar("_T")
-# Where clients are kept: by openai and anthropic and their resources (`_client`), langchain-openai (`root_client`,
+# Attributes that hold a client: in openai, anthropic and their resources (`_client`), langchain-openai (`root_client`,
 # `root_async_client`), langchain-anthropic (`_client`, `_async_client`), pydantic-ai and others (`client`).
 _PLACES: Final = ("_client", "_async_client", "root_client", "root_async_client", "client", "async_client")
 _DEPTH: Final = 3
 
 
 def repair_inside(client: _T, options: RepairOptions) -> _T:
-    """Repair every HTTP client that is found in `client`; return `client`.
+    """Add repair to every HTTP client that is found in `client`, and return `client`.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if none is found.
     """
     found = list({id(http): http for http in _clients(client, _DEPTH)}.values())
     if not found:

@@ -1,4 +1,4 @@
-"""Two failures of a connection of which aiohttp reports nothing to those who read a body."""
+"""Detect two connection failures that aiohttp does not report to the reader of a body."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["ConnectionWatch"]
 class ConnectionWatch:
     """Watches the connection of a response until its body has ended.
 
-    After malformed chunks aiohttp closes the connection, and a reader waits for ever: it is given an exception here. A
-    body that ends with its connection looks whole to it when that is reset: `was_reset` is True then.
+    After malformed chunks, aiohttp closes the connection, and the reader would wait forever: this class gives it an
+    exception. If the connection is reset, aiohttp treats a body that is delimited by the end of the connection as
+    complete: `was_reset` then returns True.
     """
 
     def __init__(self, response: ClientResponse) -> None:
@@ -26,14 +27,15 @@ class ConnectionWatch:
         self._is_framed = "content-length" in response.headers or "transfer-encoding" in response.headers
         connection = response.connection
         protocol = None if connection is None else connection.protocol
-        self._lost = None if protocol is None else protocol.closed  # None: the body is here already
+        self._lost = None if protocol is None else protocol.closed  # None: the body has already been received
         if self._lost is not None:
-            self._lost.remove_done_callback(_look)  # of an earlier response on this connection
+            self._lost.remove_done_callback(_look)  # left by an earlier response on this connection
             self._lost.add_done_callback(_look)
             self._lost.add_done_callback(self._leave)
 
     def was_reset(self) -> bool:
-        """The body has ended: whether it did because its connection was reset. Nothing is watched any more."""
+        """Stop watching after the end of the body, and return True if the body ended because the connection was
+        reset."""
         if self._lost is None:
             return False
         self._lost.remove_done_callback(self._leave)
@@ -45,6 +47,6 @@ class ConnectionWatch:
 
 
 def _look(lost: asyncio.Future[None]) -> None:
-    """asyncio logs exceptions that nobody has looked at."""
+    """Retrieve the exception: asyncio logs exceptions that are never retrieved."""
     if not lost.cancelled():
         lost.exception()

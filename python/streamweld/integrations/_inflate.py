@@ -1,6 +1,6 @@
-"""Compressed bodies in slices: what a small piece inflates to is never in memory at once.
+"""Decompress bodies in slices, so that the output of a small compressed chunk is never in memory all at once.
 
-gzip and deflate are always available, `br` and `zstd` where a package that can bound its output is installed.
+gzip and deflate are always available; `br` and `zstd` are if a package that can bound its output is installed.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ __all__ = [
 ]
 
 SLICE: Final = 65_536
-"""The most bytes that come out at once."""
+"""The maximum number of bytes returned at once."""
 
 FREE_BYTES: Final = 16 * 1_048_576
-"""Up to this size the ratio of `Limits.max_inflate_ratio` does not matter."""
+"""`Limits.max_inflate_ratio` is not enforced until a body has inflated to this many bytes."""
 
-_WINDOW: Final = 4096  # of input: decoders copy what they leave, and a body may consist of many small members
+# Bytes of input per step: decoders copy their unused input, and a body may consist of many small members.
+_WINDOW: Final = 4096
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _PLAIN: Final = frozenset({"", "identity"})
 _BUILT_IN: Final = _GZIP | _PLAIN | {"deflate"}
 _CODINGS: Final = _GZIP | {"deflate", "br", "zstd"}
-_ZSTD_WINDOW_LOG: Final = 23  # RFC 9659 3: 8 MiB, the most that a decoder of this content coding has to provide
+# RFC 9659 3: 8 MiB, the window size that every decoder of this content coding must support.
+_ZSTD_WINDOW_LOG: Final = 23
 
 
 class BrokenBodyError(Exception):
-    """The body is malformed or not complete, and its HTTP client reports nothing of that."""
+    """The body is malformed or incomplete, and the HTTP client does not report it."""
 
 
 def coding_of(header: str) -> str:
-    """The encoding that a client undoes for a `content-encoding`: words that are not known change nothing.
+    """Return the encodings in a `content-encoding` that a client decodes. Unknown names are ignored.
 
     >>> coding_of("GZIP"), coding_of("utf-8, br"), coding_of("none"), coding_of("gzip, br")
     ('gzip', 'br', '', 'gzip, br')
@@ -59,23 +61,23 @@ def coding_of(header: str) -> str:
 
 
 def is_plain(encoding: str) -> bool:
-    """Whether a `content-encoding` changes nothing."""
+    """Return True if a `content-encoding` does not change the body."""
     return _word(encoding) in _PLAIN
 
 
 def is_readable(encoding: str) -> bool:
-    """Whether `Inflater` takes bodies of this `content-encoding`, whatever is installed."""
+    """Return True if `Inflater` supports this `content-encoding` without additional packages."""
     return _word(encoding) in _BUILT_IN
 
 
 def is_installed(encoding: str) -> bool:
-    """Whether `Inflater` takes bodies of this `content-encoding` with the packages that are installed."""
+    """Return True if `Inflater` can decode this `content-encoding` with the installed packages."""
     word = _word(encoding)
     return word in _BUILT_IN or (word == "br" and _brotli() is not None) or (word == "zstd" and _zstd() is not None)
 
 
 def slices(data: bytes | bytearray | memoryview, size: int = SLICE) -> Iterator[bytes]:
-    """The data in slices of at most `size` bytes; the very object if it is one slice.
+    """Yield the data in slices of at most `size` bytes. Data that fits in one slice is yielded without a copy.
 
     >>> list(slices(b"abcde", 2))
     [b'ab', b'cd', b'e']
@@ -90,17 +92,17 @@ def _slices(data: bytes | bytearray | memoryview, size: int) -> Iterator[bytes]:
 
 
 def check_ratio(packed: int, plain: int, max_ratio: int | None) -> None:
-    """Raise LimitExceeded if so many packed bytes have become so many plain ones that it is too much."""
+    """Raise LimitExceeded if the ratio of decompressed to compressed bytes exceeds the limit."""
     if max_ratio is not None and plain > max(FREE_BYTES, max_ratio * packed):
         raise LimitExceeded(limit_name="max_inflate_ratio", limit=max_ratio, observed=max_ratio + 1)
 
 
 class Inflater:
-    """The plain bytes of one body.
+    """Decompresses one body.
 
     Args:
-        encoding: the value of `content-encoding`, for which `is_installed` returns True.
-        max_ratio: as of `Limits.max_inflate_ratio`; None is off.
+        encoding: the value of `content-encoding`; `is_installed` must return True for it.
+        max_ratio: as in `Limits.max_inflate_ratio`; None turns the limit off.
     """
 
     __slots__ = ("_decoder", "_head", "_in", "_max_ratio", "_new", "_out", "_word")
@@ -108,27 +110,27 @@ class Inflater:
     def __init__(self, encoding: str, max_ratio: int | None = None) -> None:
         self._max_ratio = max_ratio
         self._word = _word(encoding)
-        self._head = b""  # of a deflate body, until it shows whether it has its wrapper
+        self._head = b""  # start of a deflate body, kept until it shows whether the body has a zlib header
         self._decoder: _Decoder | None = None
         self._new: Callable[[], _Decoder] = _decoder_of(self._word)
         self._in = self._out = 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether the body may end here. An empty one may."""
+        """Return True if the body may end here. An empty body may."""
         return not self._head and (self._decoder is None or self._decoder.is_done)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """The bytes that are in `data`, at most `SLICE` at once; some of them may be empty.
+        """Yield the decompressed bytes of `data`, at most `SLICE` at once. Slices may be empty.
 
         Raises:
-            BrokenBodyError: if the data is not of the encoding.
+            BrokenBodyError: if the data is not in the encoding.
             LimitExceeded: if the body inflates to more than `max_ratio` times its size.
         """
         return slices(data) if self._word in _PLAIN else self._unpacked(data)
 
     def end(self) -> None:
-        """The body has ended. Raises BrokenBodyError if it is not complete."""
+        """End the body. Raises BrokenBodyError if it is incomplete."""
         if not self.is_complete:
             raise BrokenBodyError(f"the {self._word} body ends before it is complete")
 
@@ -144,9 +146,10 @@ class Inflater:
                 self._head = rest
                 return
             if not _is_wrapped(rest):
-                self._new = lambda: _Zlib(-zlib.MAX_WBITS)  # RFC 9110 8.4.1.2: some send deflate without its wrapper
+                # RFC 9110 8.4.1.2: some servers send deflate data without the zlib header.
+                self._new = lambda: _Zlib(-zlib.MAX_WBITS)
         while True:
-            if self._decoder is None or (self._decoder.is_done and rest):  # or another member of the same body
+            if self._decoder is None or (self._decoder.is_done and rest):  # the body may have several members
                 self._decoder = self._new()
             decoder = self._decoder
             try:
@@ -161,23 +164,23 @@ class Inflater:
                 return
 
 
-# --- One compressed stream each
+# --- One class for each compression format
 
 
 class _Decoder(Protocol):
     errors: tuple[type[Exception], ...]
     has_more: bool
-    """More comes out without further input."""
+    """True if more output is available without further input."""
 
     @property
     def is_done(self) -> bool: ...
     @property
     def unused(self) -> bytes:
-        """The input after the end of the stream."""
+        """Return the input after the end of the compressed stream."""
         ...
 
     def inflate(self, data: bytes) -> bytes:
-        """At most `SLICE` bytes."""
+        """Return at most `SLICE` bytes of output."""
         ...
 
 
@@ -205,7 +208,7 @@ class _Zlib:
         try:
             out = self._state.decompress(data, SLICE)
         except zlib.error as fault:
-            # zlib keeps what it had made of the bytes before the malformed one.
+            # zlib discards its output of the bytes before the malformed one, so `_up_to_fault` decodes them again.
             self._fault = fault
             self.has_more = True
             return _up_to_fault(before, data)
@@ -217,12 +220,12 @@ def _up_to_fault(state: zlib._Decompress, data: bytes) -> bytes:  # pyright: ign
     made: list[bytes] = []
     with suppress(zlib.error):
         for byte in data:
-            made.append(state.decompress(bytes((byte,))))  # noqa: PERF401 (what was made before the fault stays)
+            made.append(state.decompress(bytes((byte,))))  # noqa: PERF401 (keeps output before the fault)
     return b"".join(made)
 
 
 class _Brotli:
-    unused = b""  # what follows the end is an error
+    unused = b""  # input after the end is an error here
 
     def __init__(self, module: Any) -> None:
         self._state = module.Decompressor()
@@ -235,14 +238,15 @@ class _Brotli:
         return finished
 
     def inflate(self, data: bytes) -> bytes:
-        out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)  # it may give three times as much
-        # Output may be left even where all input is taken: `can_accept_more_data` does not count it.
+        # Brotli may return three times the limit.
+        out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)
+        # Output may remain even if all input was consumed: `can_accept_more_data` does not reflect it.
         self.has_more = not self.is_done and (bool(out) or not self._state.can_accept_more_data())
         return out
 
 
 class _Zstd:
-    """`compression.zstd`, or `backports.zstd`."""
+    """Decoder of zstd with `compression.zstd` or `backports.zstd`."""
 
     def __init__(self, module: Any) -> None:
         options = {module.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
@@ -266,11 +270,11 @@ class _Zstd:
         return out
 
 
-_WRAPPER: Final = 2  # bytes
+_WRAPPER: Final = 2  # bytes of the zlib header
 
 
 def _is_wrapped(head: bytes) -> bool:
-    """Whether deflate data has the header of RFC 1950."""
+    """Return True if deflate data starts with the zlib header of RFC 1950."""
     return head[0] & 15 == zlib.DEFLATED and (head[0] << 8 | head[1]) % 31 == 0
 
 
@@ -291,7 +295,8 @@ def _decoder_of(word: str) -> Callable[[], _Decoder]:
 
 @cache
 def _brotli() -> Any:
-    """brotli or brotlicffi; None where neither is installed, or the release cannot bound its output (before 1.2)."""
+    """Import brotli or brotlicffi. Returns None if neither is installed, or if the release cannot bound its output
+    (before 1.2)."""
     module = _first("brotlicffi", "brotli")
     try:
         module.Decompressor().process(b"", output_buffer_limit=1)

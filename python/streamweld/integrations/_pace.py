@@ -1,4 +1,4 @@
-"""Work on an event loop in short stretches, so that other tasks are served meanwhile."""
+"""Split work on an event loop into short periods, so that other tasks can run in between."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 __all__ = ["FEED", "Pace"]
 
 FEED: Final = 4096
-"""How many bytes a converter is given at once: a fraction of a millisecond, in either backend."""
+"""The number of bytes that a converter is fed at once. Either backend handles them in a fraction of a millisecond."""
 
 _BUDGET: Final = 0.005  # seconds
 
 
 class Pace:
-    """Suspends a task that has worked for a few milliseconds. Without asyncio it does nothing."""
+    """Suspends a task that has worked for a few milliseconds. Does nothing without asyncio."""
 
     __slots__ = ("_since",)
 
@@ -23,25 +23,25 @@ class Pace:
         self._since = time.perf_counter()
 
     def waited(self, since: float) -> None:
-        """Time that was spent waiting is not work.
+        """Exclude time that was spent waiting from the working time.
 
         Args:
-            since: when the wait began, as `time.perf_counter` has it.
+            since: when the wait began, as returned by `time.perf_counter`.
         """
         self._since += time.perf_counter() - since
 
     @property
     def is_due(self) -> bool:
-        """Whether the task has worked long enough."""
+        """Return True if the task has worked long enough to be suspended."""
         return time.perf_counter() - self._since >= _BUDGET
 
     async def pause(self) -> None:
-        """Let other tasks run, if it is due."""
+        """Let other tasks run if a pause is due."""
         if not self.is_due:
             return
         try:
             asyncio.get_running_loop()
-        except RuntimeError:  # another library's loop, such as trio's
+        except RuntimeError:  # the event loop of another library, such as trio
             return
         await asyncio.sleep(0)
         self._since = time.perf_counter()

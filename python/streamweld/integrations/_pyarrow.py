@@ -1,4 +1,4 @@
-"""pyarrow, imported when it is needed: the extra `bulk`."""
+"""Import pyarrow (extra `bulk`) when it is needed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["load_pyarrow"]
 
 
 def load_pyarrow() -> Any:
-    """Import pyarrow with its Parquet module.
+    """Import pyarrow with its Parquet module and return it.
 
     Raises:
-        MissingExtra: if it is not installed.
+        MissingExtra: if pyarrow is not installed.
     """
     try:
         import_module("pyarrow.parquet")

@@ -1,10 +1,10 @@
-"""A response of httpx or httpx2 whose body is repaired while it is read.
+"""Repair the body of an httpx or httpx2 response while it is read.
 
-The two libraries have the same interface but different classes, and each asserts its own. So the stream classes are
-made from the module that the response comes from, and neither library is imported. This module handles how they hold a
-body (encoded, closed once, iterated twice), not what is in it.
+The two libraries have the same interface but different classes, and each checks for its own. Therefore, the stream
+classes are created from the module that the response comes from, and neither library is imported. This module handles
+how the libraries store a body (compressed, closed once, iterated twice), not its contents.
 
-The body is inflated here, in slices, because httpx would return everything that a piece inflates to at once.
+The body is decompressed here, in slices, because httpx would return all output of a chunk at once.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ __all__ = ["EXTENSION", "splice"]
 
 _FAMILIES: Final = ("httpx2", "httpx")
 EXTENSION: Final = "streamweld"
-"""The key of `response.extensions` under which the `StreamConverter` of a repaired response can be found."""
+"""The key of `response.extensions` that holds the `StreamConverter` of a repaired response."""
 
 
 def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
-    """Put the repairer between a response and its body, if it is one to repair, and there is none yet.
+    """Insert the repair step between a response and its body, if the body is to be repaired and is not repaired yet.
 
-    Its `content-encoding` and `content-length` are taken out: what the client reads now is neither. A body in an
-    encoding that cannot be inflated within bounds is left as it is. A body that is in memory already (a response of
+    Removes `content-encoding` and `content-length`, which do not apply to the repaired body. A body with an encoding
+    that cannot be decompressed within bounds is left unchanged. A body that is already in memory (a response of
     `MockTransport(content=…)`, or one that another hook has read) is repaired at once.
 
     Args:
-        response: a response to repair.
-        settings: what is repaired, and how.
-        asynchronous: whether the body is read with `async for`; some can be read both ways.
+        response: the response.
+        settings: the validated options.
+        asynchronous: whether the body is read with `async for`; some bodies can be read both ways.
 
     Raises:
-        UsageError: for what is no response of httpx or httpx2, or one of the other kind of client.
+        UsageError: if `response` is not a response of httpx or httpx2, or belongs to the other kind of client.
     """
     module = _module_of(response)
     request = response.request
@@ -56,12 +56,12 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
         kinds = ("an AsyncClient", "repair_hook") if asynchronous else ("a Client", "async_repair_hook")
         raise UsageError("this hook is for {}: take {}".format(*kinds))
     if EXTENSION in response.extensions:
-        return  # a transport or hook of ours, closer to the connection: what it writes is no gateway's
+        return  # already repaired by a streamweld transport or hook that is closer to the connection
     headers = response.headers
     encoding = coding_of(headers.get("content-encoding", ""))
     was_read = response.is_stream_consumed or response.is_closed
     if not (was_read or is_installed(encoding)):
-        return  # nothing here can inflate it within bounds
+        return  # no installed package can decompress it within bounds
     body = settings.body(
         request.method,
         str(request.url),
@@ -74,7 +74,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     if was_read:
         _repair_read(response, body, module)
         return
-    # A second response around the body as it came gives its raw bytes by public API.
+    # A second response around the original stream gives access to its raw bytes by public API.
     received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
@@ -90,7 +90,7 @@ def _mark(response: Any, body: Body) -> None:
 
 
 def _repair_read(response: Any, body: Body, module: Any) -> None:
-    """Repair a body that is in memory. No public way replaces one: both libraries keep it in `_content`."""
+    """Repair a body that is in memory. There is no public way to replace it: both libraries store it in `_content`."""
     try:
         content: bytes = response.content
     except module.ResponseNotRead:
@@ -121,7 +121,7 @@ def _module_of(response: Any) -> Any:
 def _content(request: Any, module: Any) -> bytes | None:
     try:
         content: bytes = request.content
-    except module.RequestNotRead:  # it was sent piece by piece and is gone
+    except module.RequestNotRead:  # the request body was streamed and is no longer available
         return None
     return content
 
@@ -132,7 +132,7 @@ def _class(ours: type[Any], base: type[Any]) -> Any:
 
 
 class _Held:
-    """What both streams have: all else that is asked of them (`elapsed`) is asked of the body as it came."""
+    """Base of both stream classes. Delegates other attributes (`elapsed`) to the original stream."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -144,7 +144,8 @@ class _Held:
 
 
 class _Repaired(_Held):
-    """Its own one iterator: openai iterates a second time behind `[DONE]`, and must go on where the first was."""
+    """A repaired stream that is its own only iterator: openai iterates a second time after `[DONE]`, and that iteration
+    must continue where the first one stopped."""
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
         super().__init__(inner)
@@ -161,12 +162,12 @@ class _Repaired(_Held):
     def close(self) -> None:
         self._pieces.close()
         self._body.finish()
-        self._received.close()  # nothing more, where the iterator has done it
+        self._received.close()  # does nothing if the iterator has closed it already
 
 
 class _AsyncRepaired(_Held):
-    """The same for `async for`, and no generator: an event loop that ends closes all of those at once, and tells of
-    each that another one is just closing."""
+    """Like `_Repaired`, for `async for`. It is not a generator, because an event loop that ends closes all generators
+    at once and reports an error for each one that is already closing another."""
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
         super().__init__(inner)
@@ -189,7 +190,7 @@ class _AsyncRepaired(_Held):
             if body.fault is not None:
                 body.throw()
         except BaseException:
-            # What is on its way says more than a connection that does not close.
+            # The exception in flight is more useful than a failure to close the connection.
             with suppress(Exception):
                 await self.aclose()
             raise
@@ -200,7 +201,7 @@ class _AsyncRepaired(_Held):
         body = self._body
         try:
             piece = await self._next()
-        except Exception as error:  # noqa: BLE001 (it is kept, and raised by the caller)
+        except Exception as error:  # noqa: BLE001 (stored, and raised by the caller)
             return body.failed(error)
         if piece is not None:
             return body.step(piece)
@@ -209,7 +210,7 @@ class _AsyncRepaired(_Held):
         return given
 
     async def _next(self) -> bytes | None:
-        """The next plain piece; None at the end of a body that is complete."""
+        """Return the next decompressed chunk, or None at the end of a complete body."""
         while True:
             for piece in self._plain:
                 return piece
@@ -223,14 +224,15 @@ class _AsyncRepaired(_Held):
     async def aclose(self) -> None:
         self._body.over, self._body.fault = True, None
         self._body.finish()
-        # The connection first, as the clients do it: then nothing has to wait inside of a generator that is closed.
+        # Close the connection first, as the clients do. Then nothing has to wait inside a generator that is being
+        # closed.
         await self._received.aclose()
-        with suppress(RuntimeError):  # it is being read, or closed: whoever does that finds out by the connection
+        with suppress(RuntimeError):  # a concurrent reader notices that the connection is closed
             await self._raw.aclose()
 
 
 class _Inflated:
-    """The plain pieces of a response, as a source that can be closed."""
+    """The decompressed chunks of a response, as a source that can be closed."""
 
     def __init__(self, response: Any, inflater: Inflater) -> None:
         self._response = response

@@ -1,4 +1,4 @@
-"""Reports the repairs of one stream: to a callback, and to the logger `streamweld`."""
+"""Report the repairs of one stream to a callback and to the logger `streamweld`."""
 
 from __future__ import annotations
 
@@ -26,41 +26,45 @@ __all__ = ["LOGGER", "OnDiagnostic", "StreamContext", "Teller", "callback", "log
 
 LOGGER: Final = logging.getLogger("streamweld")
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id")
-_CHARS: Final = 200  # of a value in the log
-_LOOKS: Final = 16  # at the response for its model: each costs as much as the response is long
+_CHARS: Final = 200  # maximum length of a value in the log
+# Maximum number of attempts to read the model name: the time for each is proportional to the length of the response.
+_LOOKS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class StreamContext:
-    """Which stream a diagnostic belongs to. What is not known is None."""
+    """The stream that a diagnostic belongs to. Fields whose value is unknown are None."""
 
     url: str | None
-    """Of the request, without credentials, query and fragment."""
+    """URL of the request, without credentials, query and fragment."""
     model: str | None
-    """The model that the stream names."""
+    """Name of the model, as the stream reports it."""
     request_id: str | None
-    """Of the response's headers: `x-request-id`, `request-id`, or that of a cloud."""
+    """Request id from the response headers: `x-request-id`, `request-id`, or the header of a cloud provider."""
     dialect: str | None
-    """The wire format of the stream."""
+    """Wire format of the stream."""
 
 
 class StreamWatch(Protocol):
-    """What a callback with a method `watch_stream` returns for each stream, to measure it: see `otel.StreamMetrics`."""
+    """Interface of an object that measures one stream.
+
+    A callback with a method `watch_stream` returns it: see `otel.StreamMetrics`.
+    """
 
     def chunk(self, read: StreamConverter, /) -> None:
-        """Note that a piece of the stream was read."""
+        """Record that a chunk of the stream was read."""
 
     def end(self, read: StreamConverter, fault: StreamError | None, /) -> None:
-        """Note that the stream is over."""
+        """Record that the stream has ended."""
 
 
 def callback(on_diagnostic: OnDiagnostic | None) -> Callback | None:
-    """The callback as a function of a diagnostic and its context.
+    """Adapt `on_diagnostic` to a function of a diagnostic and its context.
 
-    A callback gets the context if it requires a second positional argument, or has one with the name `context`.
+    The callback gets the context if it requires a second positional argument, or has one named `context`.
 
     Raises:
-        UsageError: if it cannot be called, or would have to be awaited.
+        UsageError: if it is not callable, or is asynchronous.
     """
     if on_diagnostic is None:
         return None
@@ -77,35 +81,35 @@ def callback(on_diagnostic: OnDiagnostic | None) -> Callback | None:
 def _takes_context(function: Any) -> bool:
     try:
         parameters = signature(function).parameters.values()
-    except (TypeError, ValueError):  # a builtin that does not tell
+    except (TypeError, ValueError):  # a builtin without a signature
         return False
     positional = [one for one in parameters if one.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     return len(positional) > 1 and (positional[1].default is Parameter.empty or positional[1].name == "context")
 
 
 def plain_url(url: str) -> str:
-    """The URL without what may be secret: credentials, query and fragment."""
+    """Return the URL without credentials, query and fragment, which may be secret."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}" if host else parts.path
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
-    """The id that the gateway gave the request; `headers` has names in lower case, or compares them without case."""
+    """Return the request id that the gateway assigned. Names in `headers` are lower-case or compared without case."""
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
 def log_diagnostic(diagnostic: Diagnostic) -> None:
-    """One DEBUG record. Its text may hold what a model wrote."""
+    """Write one DEBUG record. Its text may contain model output."""
     place = (diagnostic.code, diagnostic.severity, diagnostic.byte_offset, diagnostic.event_ordinal)
     LOGGER.debug("%s (%s) at byte %s, event %s: %s", *place, printable(diagnostic.message, _CHARS))
 
 
 class Teller:
-    """Calls back for each diagnostic that a converter has recorded since the last time, and logs the stream.
+    """Reports each diagnostic that a converter has recorded since the last call, and logs the stream.
 
-    Diagnostics after `Limits.max_diagnostics` are counted by the converter, and not reported. An exception of the
-    callback is logged, and the stream goes on.
+    Diagnostics beyond `Limits.max_diagnostics` are counted by the converter but not reported. An exception that the
+    callback raises is logged, and the stream continues.
     """
 
     __slots__ = (
@@ -135,7 +139,7 @@ class Teller:
         self._watch = None if watch is None else watch()
 
     def __call__(self) -> None:
-        """Report what is new. To be called after every `feed` and `close`."""
+        """Report new diagnostics. Call this after every `feed` and `close`."""
         if self._tell is None and not self._debug:
             return
         found = self._converter.diagnostics
@@ -154,12 +158,12 @@ class Teller:
                     LOGGER.exception("on_diagnostic raised an exception for %s; the stream goes on", diagnostic.code)
 
     def chunk(self) -> None:
-        """Note that a piece of the stream was fed."""
+        """Record that a chunk of the stream was fed."""
         if self._watch is not None:
             self._watch.chunk(self._converter)
 
     def finish(self) -> None:
-        """Log the stream if it was repaired. To be called when it is over; only the first call counts."""
+        """Log the stream if it was repaired. Call this when the stream is over; only the first call has an effect."""
         if self._finished:
             return
         self._finished = True

@@ -1,4 +1,4 @@
-"""The tools that a request declares, with the JSON schemas of their parameters, if the model may call them."""
+"""Read the tools that a request declares, with the JSON schemas of their parameters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NESTED: Final = ("tools", "functions", "functionDeclarations", "function_declar
 
 
 def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
-    """Name -> schema of the functions in a request of any dialect; empty if its tool choice is `none`.
+    """Return the functions in a request of any dialect, as name -> schema; empty if its tool choice is `none`.
 
-    A name that is declared twice is left out: it does not show which schema is meant.
+    A name that is declared twice is left out, because it is ambiguous which schema applies.
     """
     found: dict[str, Mapping[str, Any] | None] = {}
     if _forbids(request):

@@ -1,10 +1,10 @@
-"""Repairs what an `aiohttp` client reads: as a client middleware, or response by response. Extra: `[aiohttp]`.
+"""Repair the streams that an `aiohttp` client reads: with a client middleware, or one response (extra `aiohttp`).
 
     async with aiohttp.ClientSession(middlewares=[repair_middleware()]) as session:
         async with session.post(url, json=request) as response:
             async for line in response.content: ...
 
-It knows how aiohttp holds a body, and nothing of what stands in it.
+This module handles how aiohttp stores a body, not its contents.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 __all__ = ["RepairOptions", "StreamContext", "repair_middleware", "repair_response"]
 
-_LINE = 2**20  # what aiohttp takes of one line before it raises; a whole answer can stand in one
+_LINE = 2**20  # maximum length of a line in aiohttp before it raises; a whole answer can be on one line
 
 
 def repair_middleware(**options: Unpack[RepairOptions]) -> ClientMiddlewareType:
-    """A middleware for `ClientSession(middlewares=[…])`, or for one request.
+    """Return a middleware for `ClientSession(middlewares=[…])`, or for one request.
 
-    Put it last, next to the connection, if there are others. Bodies that the session leaves encoded
-    (`auto_decompress=False`) are not touched.
+    Put it last, next to the connection, if there are other middlewares. Bodies that the session leaves compressed
+    (`auto_decompress=False`) are not modified.
 
     Args:
         **options: `RepairOptions`.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: if an option is invalid.
     """
     settings = Settings(**options)
 
@@ -62,19 +62,19 @@ def repair_middleware(**options: Unpack[RepairOptions]) -> ClientMiddlewareType:
 
 
 def repair_response(response: ClientResponse, **options: Unpack[RepairOptions]) -> ClientResponse:
-    """One response that has not been read yet, with the repairer before its body.
+    """Repair one response that has not been read yet.
 
-    What its request asked for is not seen here: only what is called an event stream is repaired.
+    The request is not available here, so only responses with the content type of an event stream are repaired.
 
     Args:
-        response: of a session that decodes bodies (`auto_decompress`, as is the default).
+        response: a response of a session that decompresses bodies (`auto_decompress`, which is the default).
         **options: `RepairOptions`.
 
     Returns:
         The same response.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: if an option is invalid.
     """
     _splice(response, Settings(**options), lambda: None)
     return response
@@ -82,7 +82,7 @@ def repair_response(response: ClientResponse, **options: Unpack[RepairOptions]) 
 
 def _splice(response: ClientResponse, settings: Settings, request: Callable[[], bytes | None]) -> None:
     if isinstance(response.content, _Repaired):
-        return  # by a middleware of ours, closer to the connection: what it writes is no gateway's
+        return  # already repaired by a streamweld middleware that is closer to the connection
     body = settings.body(response.method, str(response.url), response.status, response.headers, request)
     if body is not None:
         response.content = _Repaired(response.content, body, ConnectionWatch(response))
@@ -94,11 +94,12 @@ def _content(request: ClientRequest) -> bytes | None:
 
 
 class _Repaired(StreamReader):
-    """A reader that is fed when somebody waits for it. No task of ours runs: a wait that is given up loses nothing."""
+    """A stream reader that reads from the connection only while a caller waits for data. It starts no task, so a
+    canceled wait loses no data."""
 
     def __init__(self, inner: StreamReader, body: Body, watch: ConnectionWatch) -> None:
         loop = asyncio.get_running_loop()
-        # The flow of the connection is the inner reader's to control; this protocol is connected to nothing.
+        # The inner reader controls the flow of the connection; this protocol is not connected to anything.
         super().__init__(BaseProtocol(loop), _LINE, loop=loop)
         self._inner = inner
         self._watch = watch
@@ -106,7 +107,7 @@ class _Repaired(StreamReader):
         self._pieces: Iterator[bytes] = iter(())
         self._over = False
 
-    async def _wait(self, func_name: str) -> None:  # noqa: ARG002 (it is a name of aiohttp's)
+    async def _wait(self, func_name: str) -> None:  # noqa: ARG002 (named by aiohttp)
         if self._body.fault is not None:
             self.set_exception(self._body.fault)
             self._body.throw()
@@ -121,7 +122,7 @@ class _Repaired(StreamReader):
         body = self._body
         try:
             piece = await self._next()
-        except Exception as error:  # noqa: BLE001 (it is kept, and raised by the next wait)
+        except Exception as error:  # noqa: BLE001 (stored, and raised by the next wait)
             given = body.failed(error)
         else:
             given = body.end() if piece is None else body.step(piece)
@@ -130,7 +131,7 @@ class _Repaired(StreamReader):
         return given
 
     async def _next(self) -> bytes | None:
-        """The next slice of the plain body; None at the end."""
+        """Return the next slice of the decompressed body, or None at the end."""
         for piece in self._pieces:
             return piece
         received = await self._inner.readany()
@@ -145,6 +146,6 @@ class _Repaired(StreamReader):
         return next(self._pieces)
 
     async def wait_eof(self) -> None:
-        """Waits until everything is here."""
+        """Wait until the whole body has been received."""
         while not self.is_eof():
             await self._wait("wait_eof")

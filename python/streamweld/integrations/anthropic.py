@@ -1,8 +1,8 @@
-"""Repairs what the official `anthropic` client reads, in one line.
+"""Repair the streams that the official `anthropic` client reads, in one line.
 
     client = streamweld.integrations.anthropic.repair(anthropic.Anthropic())
 
-There is no public way to the HTTP client of a client that exists: `_clients` lists the names it is kept under.
+The official client has no public attribute for its HTTP client: `_clients` lists the names that are tried.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _Client = TypeVar("_Client")
 
 
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
-    """Every stream that the client reads from now on is repaired; what is no stream is not touched.
+    """Repair every stream that the client reads from now on. Other responses are not modified.
 
-    The hook goes into the HTTP client that it has, so it counts for all that share it: `client.copy()`,
-    `client.with_options()`, and others that were given the same `http_client=`. To leave a client as it is, make a new
-    one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. A second call replaces the options of
-    the first.
+    The hook is added to the client's HTTP client, so it applies to all clients that share it: `client.copy()`,
+    `client.with_options()`, and others that were given the same `http_client=`. To leave a client unchanged, create a
+    new one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. A second call replaces the options
+    of the first.
 
     Args:
-        client: `Anthropic`, `AsyncAnthropic`, or another client of that package, be it a release on httpx2 or one on
-            httpx; or what was built around one, such as LangChain's `ChatAnthropic` or a pydantic-ai model.
+        client: `Anthropic`, `AsyncAnthropic`, or another client of that package, in releases based on httpx or on
+            httpx2; or an object that wraps one, such as LangChain's `ChatAnthropic` or a pydantic-ai model.
         **options: `RepairOptions`.
 
     Returns:
         The same client.
 
     Raises:
-        UsageError: for an option that cannot be, and for what is no such client.
+        UsageError: if an option is invalid, or `client` is not such a client.
     """
     return repair_inside(client, options)

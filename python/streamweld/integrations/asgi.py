@@ -1,9 +1,9 @@
-"""`RepairMiddleware`: what an ASGI application streams is repaired on its way out. No dependency.
+"""`RepairMiddleware`: repair the streams that an ASGI application sends. No dependencies.
 
     app.add_middleware(RepairMiddleware, policy="standard")        # Starlette, FastAPI
     app = RepairMiddleware(app)                                    # any ASGI application
 
-It knows ASGI's messages, and of an answer its status and two headers; what stands in a stream, `StreamConverter` knows.
+This module handles ASGI messages, the status and two headers of an answer; `StreamConverter` handles the stream.
 """
 
 from __future__ import annotations
@@ -39,26 +39,30 @@ __all__ = ["RepairMiddleware", "StreamContext"]
 class RepairMiddleware:
     """Repairs the event streams that an application sends, each in its own dialect.
 
-    Answers with another status than 200 or another type than `text/event-stream`, answers to HEAD, and bodies in an
-    encoding other than gzip and deflate pass as they are. Of a stream `content-length` is taken out, and the encoding
-    that it had; a stream that needs no repair passes byte for byte, and nothing is held back but what is not decided.
-    A stream that is cut, broken or past a limit ends there, with the dialect's own error, and so does the answer. Where
-    the application fails, is cancelled or returns in mid-stream, the dialect's own error ending goes out before its
-    exception goes on. A body that is shorter or longer than its `content-length`, or whose packing is not complete, is
-    cut as well. A limit that is passed before the dialect is known is raised to the application.
+    Answers with a status other than 200 or a content type other than `text/event-stream`, answers to HEAD, and bodies
+    in an encoding other than gzip and deflate pass through unchanged. For a stream, `content-length` and
+    `content-encoding` are removed. A stream that needs no repair is passed on byte for byte, and only data that is
+    still undecided is held back.
+
+    A stream that is truncated, broken or exceeds a limit ends at that place with the dialect's own error, and so does
+    the answer. If the application raises, is canceled or returns in the middle of a stream, the dialect's own error
+    ending is sent before the exception propagates. A body that is shorter or longer than its `content-length`, or whose
+    compressed data is incomplete, counts as truncated. A limit that is exceeded before the dialect is known raises in
+    the application.
 
     Args:
         app: the application.
-        dialect: what it streams, or `auto`: what the first payloads show.
-        policy: what is repaired, and what ends the stream with an error.
-        limits: how much of a stream is taken; without it those of a parser, and 256 MiB of one answer.
-        on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function of
-            one argument gets the diagnostic alone. An exception that it raises is logged, and the stream goes on.
-        record: a folder. Each stream is recorded there as the application sent it, before it is repaired, one file a
+        dialect: the dialect of its streams, or `auto` to detect it from the first payloads.
+        policy: which faults are repaired, and which end the stream with an error.
+        limits: the limits of a stream. The default is the parser's limits and at most 256 MiB for one answer.
+        on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
+            with one parameter gets the diagnostic only. An exception that it raises is logged, and the stream
+            continues.
+        record: a folder. Each stream is recorded there as the application sent it, before it is repaired, one file per
             stream, in the format that `streamweld.testing.recording` describes.
 
     Raises:
-        UsageError: for an option that cannot be; here, not with the first request.
+        UsageError: if an option is invalid. It is raised on construction, not at the first request.
     """
 
     def __init__(
@@ -80,7 +84,7 @@ class RepairMiddleware:
         self.converter("")
 
     def converter(self, content_type: str) -> StreamConverter:
-        """The repairer of one answer."""
+        """Create the converter that repairs one answer."""
         return StreamConverter(
             source=self._dialect,
             target="same",
@@ -91,7 +95,7 @@ class RepairMiddleware:
         )
 
     def recorder(self, scope: MutableMapping[str, Any], status: int, content_type: str) -> Recorder | None:
-        """What records one answer."""
+        """Create the recorder of one answer; None without the option `record`."""
         if self._record is None:
             return None
         from streamweld.testing.recording import Recorder
@@ -100,15 +104,15 @@ class RepairMiddleware:
         return Recorder(self._record, method=scope["method"], path=path, status=status, content_type=content_type)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """One connection, as ASGI has it."""
+        """Handle one ASGI connection."""
         if scope["type"] != "http" or scope["method"] == "HEAD":
             await self._app(scope, receive, send)
             return
         answer = _Answer(self, send, self._on_diagnostic, scope)
         try:
             await self._app(scope, receive, answer)
-            await answer.cut()  # nothing, if it has ended its answer
-        except (Exception, asyncio.CancelledError):  # cancelled by a server that stops: the client is told of that, too
+            await answer.cut()  # does nothing if the answer has ended
+        except (Exception, asyncio.CancelledError):  # also if the server stops: the client gets an error ending
             await answer.cut()
             raise
         finally:
@@ -116,7 +120,7 @@ class RepairMiddleware:
 
 
 class _Answer:
-    """The application's `send` of one answer."""
+    """Replaces the application's `send` for one answer."""
 
     _inflater: Inflater
     _tell: Teller
@@ -144,13 +148,14 @@ class _Answer:
         elif self._stream is not None and kind == "http.response.body":
             await self._body(self._stream, message)
         else:
-            if self._held is not None:  # a path or a file descriptor for the server to send: nothing of it is seen here
+            # A path or a file descriptor for the server to send: its contents are not available here.
+            if self._held is not None:
                 await self._send(self._held)
                 self._held = self._stream = None
             await self._send(message)
 
     async def cut(self) -> None:
-        """The application has failed, is cancelled, or has returned too early: the answer ends as one that was cut."""
+        """End the answer as truncated: the application failed, was canceled or returned too early."""
         if self._stream is None or self._over:
             return
         self._over = True
@@ -158,17 +163,17 @@ class _Answer:
         out = self._stream.close(broken=True)
         self._tell()
         if out:
-            with suppress(OSError):  # it is the client that has gone
+            with suppress(OSError):  # the client has disconnected
                 await self._pass(out, more=True)
 
     def finish(self) -> None:
-        """The application has returned."""
+        """Finish the report after the application has returned."""
         self._recorded("left")
         if self._stream is not None:
             self._tell.finish()
 
     def _recorded(self, how: End) -> None:
-        """The body has ended; only the first call counts."""
+        """Record that the body has ended. Only the first call has an effect."""
         if self._recorder is not None:
             self._recorder.end(how)
             self._recorder = None
@@ -195,7 +200,9 @@ class _Answer:
         self._length = int(length) if length.isdecimal() else None
         self._passed = time.monotonic()
         if any(name == b"content-length" for name, _ in headers):
-            self._held = message  # no live stream, so it can wait for what follows: `pathsend` needs it as it is
+            # A response with a length is not a live stream, so its head can wait for the next message: `pathsend` needs
+            # the original headers.
+            self._held = message
         else:
             await self._send({**message, "headers": self._kept})
 
@@ -213,7 +220,8 @@ class _Answer:
                 for part in slices(piece, FEED):
                     out += stream.feed(part)
                     self._tell()
-                    # Each slice waits for the client: a small body does not become a large piece.
+                    # Send each slice before reading the next, so that a small compressed body does not become a large
+                    # message.
                     if out and (len(out) >= SLICE or pace.is_due):
                         await self._pass(out, more=True)
                         out = b""
@@ -234,9 +242,9 @@ class _Answer:
         self._tell()
         if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
             self._over = True
-            raise stream.error  # there is no dialect to end the answer in: its connection is cut
-        # Behind an error of the gateway the rest is read; behind ours there is nothing to wait for. An application that
-        # goes on hears of the end as it hears of a client that has left.
+            raise stream.error  # the dialect is unknown, so no error ending can be written: close the connection
+        # After an error that the gateway sent, read the rest. After a fault that streamweld found, stop: an application
+        # that continues to send is treated as if the client had disconnected.
         self._over = not more or not isinstance(stream.error, UpstreamError | None)
         if out or self._over:
             await self._pass(out, more=not self._over)

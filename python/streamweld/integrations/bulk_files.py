@@ -1,7 +1,7 @@
 """Write scanned rows as Parquet, Arrow IPC or JSON Lines, in parts that are joined at the end.
 
-Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported when such a file is written. No row is held longer
-than its part.
+Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported when such a file is written. Rows are kept in
+memory only until their part is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SUFFIXES: Final[Mapping[str, Format]] = {
 
 
 def format_of(path: str) -> Format:
-    """The format that the name of an output file stands for.
+    """Return the output format for the name of a file.
 
     Raises:
         UsageError: if the name has none of the known suffixes.
@@ -45,7 +45,7 @@ def format_of(path: str) -> Format:
 
 
 def check(kind: Format) -> None:
-    """Find out whether the format can be written here, before anything is read.
+    """Check that the format can be written in this environment, before any input is read.
 
     Raises:
         MissingExtra: if it needs pyarrow, which is not installed.
@@ -62,7 +62,7 @@ def _schema(pyarrow: Any) -> Any:
 
 
 def write_part(path: Path, rows: Sequence[Mapping[str, Any]], kind: Format) -> None:
-    """Write rows to a file of their own. It is renamed into place when it is whole."""
+    """Write rows to a new file, which is renamed into place when it is complete."""
     partial = path.with_suffix(".partial")
     if kind == "jsonl":
         with partial.open("w", encoding="ascii") as file:
@@ -76,7 +76,7 @@ def write_part(path: Path, rows: Sequence[Mapping[str, Any]], kind: Format) -> N
 
 
 def join(parts: Iterable[Path], path: Path, kind: Format) -> None:
-    """Write the parts to one file, which is renamed into place when it is whole."""
+    """Write the parts to one file, which is renamed into place when it is complete."""
     partial = path.with_name(path.name + ".partial")
     try:
         if kind == "jsonl":

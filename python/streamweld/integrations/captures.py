@@ -11,7 +11,7 @@ memory; a HAR file and captured traffic are read whole.
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
-# (JSON and flows as others write them: what is in a container is known only once it is looked at)
+# (JSON and flows come from other programs: the types of their members are checked at run time)
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ __all__ = ["Capture", "CaptureError", "captures", "find"]
 
 COLUMN: Final = "body"
 _HEAD: Final = 4096
-_BATCH: Final = 64  # rows of a Parquet file in memory at a time
-_RATIO: Final = 200  # as the limit `max_inflate_ratio`
+_BATCH: Final = 64  # maximum number of Parquet rows in memory at a time
+_RATIO: Final = 200  # the same value as the limit `max_inflate_ratio`
 _HTTP: Final = re.compile(rb"(?:HTTP/1\.[01] [0-9]{3}|[A-Z]{3,10} \S+ HTTP/1\.[01]\r?\n)")
 _FLOW: Final = re.compile(rb"[0-9]{1,12}:[0-9]{1,12}:[a-z]")
 _DEPTH: Final = 64
-# The content types that an answer of a model has.
+# Content types that an answer of a model can have.
 _STREAMS: Final = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/json")
 
 
 class CaptureError(StreamweldError):
-    """A file or a row in it cannot be read.
+    """A file, or a row in it, cannot be read.
 
     Attributes:
         path: the file.
         row: the number of the row, from 0; None if the whole file cannot be read.
         rule: `unreadable`, `corrupt_file`, `corrupt_row`, `missing_column`, `wrong_type` or `unsupported_encoding`.
-        problem: what is wrong with it.
+        problem: a description of the problem.
     """
 
     def __init__(self, path: str, row: int | None, rule: str, problem: str) -> None:
@@ -69,7 +69,7 @@ class CaptureError(StreamweldError):
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One recorded body, or why there is none. `row` is its number in the file."""
+    """One recorded body, or the reason why it could not be read. `row` is its number in the file."""
 
     path: str
     row: int
@@ -100,12 +100,11 @@ def find(paths: Iterable[str], *, recursive: bool = False) -> Iterator[str]:
 
 
 def captures(path: str, *, column: str | None = None, start: int = 0) -> Iterator[Capture]:
-    """Return the recorded bodies of one file, in order.
+    """Yield the recorded bodies of one file, in order.
 
-    The content decides about the format: Parquet, Arrow IPC, HAR, an HTTP/1.1 conversation as a proxy or `curl -i`
-    writes it, and mitmproxy flows are recognized. A file named `.jsonl` or `.ndjson` has one row a line if `column` is
-    given or its first line is an object with the member `body`. Everything else is one body. `.gz` files are
-    decompressed.
+    The format is detected from the content: Parquet, Arrow IPC, HAR, an HTTP/1.1 conversation as a proxy or `curl -i`
+    writes it, and mitmproxy flows. A file named `.jsonl` or `.ndjson` has one row per line if `column` is given or its
+    first line is an object with the member `body`. Any other file is one body. `.gz` files are decompressed.
 
     Args:
         path: the file.
@@ -113,7 +112,7 @@ def captures(path: str, *, column: str | None = None, start: int = 0) -> Iterato
         start: the number of the first row to return.
 
     Returns:
-        The captures from `start` on; never raises for what is in the file.
+        The captures from `start` on. Invalid content never raises; it is reported in the capture.
 
     Raises:
         MissingExtra: if the file is Parquet or Arrow IPC and pyarrow is not installed.
@@ -177,7 +176,7 @@ def _as_body(path: str, row: int, column: str, value: object) -> Capture:
 def _has_bodies(head: bytes) -> bool:
     line, end, _ = head.lstrip().partition(b"\n")
     if not end:
-        # The first line is longer than what was read: its members show as text.
+        # The first line is longer than the bytes that were read, so search its text for the member.
         return re.match(rb'\{(?:.*,)?\s*"body"\s*:', line, re.DOTALL) is not None
     try:
         first: object = json.loads(line)
@@ -273,16 +272,16 @@ def _har_rows(path: str, data: bytes) -> Iterator[Capture]:
 
 
 def _is_answer(content_type: str, *, is_post: bool = True) -> bool:
-    """Whether a model may have sent the body. Plain JSON counts as the answer to a POST only."""
+    """Return True if the body may be a model's answer. Plain JSON counts only as the answer to a POST."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind in (_STREAMS if is_post else _STREAMS[:-1])
 
 
-# --- HTTP/1.1 as a proxy writes it
+# --- HTTP/1.1 as written by a proxy
 
 
 def _http_rows(path: str, data: bytes) -> Iterator[Capture]:
-    """Requests and responses one after the other; only responses are returned."""
+    """Yield the responses of a sequence of requests and responses."""
     at = row = 0
     while at < len(data):
         if not _HTTP.match(data, at):
@@ -304,7 +303,8 @@ def _http_rows(path: str, data: bytes) -> Iterator[Capture]:
 
 
 def _framed(data: bytes, start: int, fields: dict[str, str], *, is_response: bool) -> tuple[bytes, int]:
-    """The body that starts there, and where it ends. A body that was cut is returned as far as it goes."""
+    """Return the body that starts at `start`, and the offset of its end. A truncated body is returned as far as it
+    goes."""
     if "chunked" in fields.get("transfer-encoding", "").lower():
         return _dechunked(data, start)
     length = fields.get("content-length", "")
@@ -324,7 +324,7 @@ def _dechunked(data: bytes, at: int) -> tuple[bytes, int]:
         except ValueError:
             if pieces:
                 break
-            return data[start:], len(data)  # the proxy removed the chunks and kept the header field
+            return data[start:], len(data)  # the proxy decoded the chunks but kept the header field
         at = end + 1
         if length == 0:
             trailer = re.compile(rb"(?:[^\r\n]+\r?\n)*\r?\n?").match(data, at)
@@ -336,14 +336,14 @@ def _dechunked(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _decoded(path: str, row: int, body: bytes, encoding: str) -> Capture:
-    """The body without its content encoding."""
+    """Decode the content encoding of a body."""
     coding = encoding.strip().lower()
     if coding in ("", "identity"):
         return Capture(path, row, body)
     if coding not in ("gzip", "x-gzip", "deflate"):
         problem = f"the body is encoded with {coding!r}; record with `accept-encoding: identity`"
         return _failed(path, row, "unsupported_encoding", problem)
-    inflate = zlib.decompressobj(47)  # gzip or zlib, by its header
+    inflate = zlib.decompressobj(47)  # gzip or zlib, detected from the header
     try:
         plain = inflate.decompress(body, max(len(body), 1) * _RATIO)
     except zlib.error as error:

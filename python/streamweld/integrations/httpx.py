@@ -1,12 +1,13 @@
-"""Repairs what an `httpx` or `httpx2` client reads: as a response event hook, or as a transport. It depends on neither.
+"""Repair the streams that an `httpx` or `httpx2` client reads: with a response event hook, or a transport.
 
     client = repair(httpx2.Client())
     client = httpx2.AsyncClient(event_hooks={"response": [async_repair_hook()]})
 
-A hook keeps everything else of the client: limits, proxies, keep-alive. Answers to other than LLM endpoints, with
-another status than 2xx, and those that are no streams are not touched. A stream that needs no repair passes byte for
-byte. The `StreamConverter` of a response that is read through it is `response.extensions["streamweld"]`.
-It knows the two interfaces of these clients that are public, and no body.
+A hook leaves everything else of the client in place: limits, proxies, keep-alive. Answers are not modified if they
+are not streams, have a status other than 2xx, or come from an endpoint that is not an LLM endpoint. A stream that needs
+no repair passes through byte for byte. The `StreamConverter` of a repaired response is
+`response.extensions["streamweld"]`. This module imports neither library and uses only public interfaces of the clients;
+`_splice` handles the body.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _OTHER: Final = {"handle_request": "handle_async_request", "handle_async_request
 
 
 class RepairHook:
-    """What `repair_hook` returns."""
+    """The response event hook that `repair_hook` returns."""
 
     __slots__ = ("_settings",)
 
@@ -48,12 +49,12 @@ class RepairHook:
         self._settings = Settings(**options)
 
     def __call__(self, response: Any) -> None:
-        """Puts the repairer into a response that has not been read yet."""
+        """Add the repair step to a response that has not been read yet."""
         splice(response, self._settings, asynchronous=False)
 
 
 class AsyncRepairHook:
-    """What `async_repair_hook` returns."""
+    """The response event hook that `async_repair_hook` returns."""
 
     __slots__ = ("_settings",)
 
@@ -61,9 +62,10 @@ class AsyncRepairHook:
         self._settings = Settings(**options)
 
     def __call__(self, response: Any) -> Awaitable[None]:
-        """Puts the repairer into a response that has not been read yet; there is nothing to wait for.
+        """Add the repair step to a response that has not been read yet, and return a completed awaitable.
 
-        It does so before it is awaited: a client that awaits no hook is told so.
+        The step is added in this call, before the result is awaited. So if the hook is attached to a synchronous
+        client, which never awaits hooks, the UsageError is still raised.
         """
         splice(response, self._settings, asynchronous=True)
         return _nothing()
@@ -74,38 +76,38 @@ async def _nothing() -> None:
 
 
 def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
-    """A response event hook for `httpx.Client` and `httpx2.Client`.
+    """Create a response event hook for `httpx.Client` and `httpx2.Client`.
 
-    Put it first: a hook before it that reads the body leaves nothing to repair.
+    Put it first: after a hook that reads the body, there is nothing left to repair.
 
     Args:
         **options: `RepairOptions`.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: if an option is invalid.
     """
     return RepairHook(**options)
 
 
 def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
-    """A response event hook for `httpx.AsyncClient` and `httpx2.AsyncClient`.
+    """Create a response event hook for `httpx.AsyncClient` and `httpx2.AsyncClient`.
 
-    A task that is cancelled while it reads closes the connection at once. One that is cancelled elsewhere does so when
-    the response is closed: use `async with`.
+    A task that is canceled while it reads closes the connection at once. A task that is canceled elsewhere closes it
+    when the response is closed: use `async with`.
 
     Args:
         **options: `RepairOptions`.
 
     Raises:
-        UsageError: for an option that cannot be.
+        UsageError: if an option is invalid.
     """
     return AsyncRepairHook(**options)
 
 
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
-    """The hook for a client that exists: every stream that it reads from now on is repaired.
+    """Add the hook to an existing client: every stream that it reads from now on is repaired.
 
-    The hook comes before those that are there. A second call replaces the options of the first.
+    The hook is placed before the existing ones. A second call replaces the options of the first.
 
     Args:
         client: `Client` or `AsyncClient` of httpx or httpx2.
@@ -115,7 +117,7 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
         The same client.
 
     Raises:
-        UsageError: for an option that cannot be, and for what is no such client.
+        UsageError: if an option is invalid, or `client` is not such a client.
     """
     http: Any = client
     hooks: Any = getattr(http, "event_hooks", None)
@@ -130,43 +132,43 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
 
 
 def RepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
-    """A transport that repairs what another one receives, where hooks cannot be set.
+    """Wrap a transport so that the streams it receives are repaired, for clients whose hooks cannot be set.
 
-    A client that gets a transport reads no proxies from the environment and sets no limits of its own: give those to
-    `transport`.
+    A client with a custom transport does not read proxies from the environment and does not apply its own limits: pass
+    those to `transport`.
 
     Args:
-        transport: such as `httpx2.HTTPTransport()`. It is closed with this one.
+        transport: for example `httpx2.HTTPTransport()`. It is closed together with the wrapper.
         **options: `RepairOptions`.
 
     Returns:
-        What stands in for `transport`: it has the same methods.
+        A wrapper with the methods of `transport`.
 
     Raises:
-        UsageError: for an option that cannot be, and for what is no transport of a synchronous client.
+        UsageError: if an option is invalid, or `transport` is not the transport of a synchronous client.
     """
     return cast("_Transport", _Sync(transport, Settings(**options)))
 
 
 def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
-    """The same for asynchronous clients, around `httpx2.AsyncHTTPTransport()` and its like.
+    """Wrap a transport of an asynchronous client, such as `httpx2.AsyncHTTPTransport()`, in the same way.
 
     Args:
-        transport: the transport to stand in for.
+        transport: the transport to wrap.
         **options: `RepairOptions`.
 
     Returns:
-        What stands in for `transport`: it has the same methods.
+        A wrapper with the methods of `transport`.
 
     Raises:
-        UsageError: for an option that cannot be, and for what is no transport of an asynchronous client.
+        UsageError: if an option is invalid, or `transport` is not the transport of an asynchronous client.
     """
     return cast("_Transport", _Async(transport, Settings(**options)))
 
 
 class _StandIn:
-    """What is asked for neither here nor below is asked of the transport itself, but not to handle a request: one that
-    can do it for the other kind of client, too, would do it unrepaired."""
+    """Delegates all other attributes to the wrapped transport, except the methods that handle a request: a transport
+    that supports both kinds of client would return unrepaired responses through the other method."""
 
     _handles: str
     _other: str

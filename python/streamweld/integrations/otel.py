@@ -1,10 +1,10 @@
-"""OpenTelemetry: repairs as events of a span, an answer as the GenAI conventions write messages (extra `otel`).
+"""OpenTelemetry: record repairs as span events, and responses as messages of the GenAI conventions (extra `otel`).
 
     RepairMiddleware(app, on_diagnostic=otel.record)               # or any other `on_diagnostic`
 
-`record` writes on the span that is there and opens none: official clients have spans of their own. `RequestSpan` is for
-whoever makes the request himself, as the proxy does. `to_otel_messages` is pure and needs nothing. It knows names and
-shapes of the conventions, all of them in `NAMES`, and no stream.
+`record` writes to the current span and starts none: official clients have spans of their own. `RequestSpan` is for code
+that sends the request itself, such as the proxy. `to_otel_messages` is a pure function without dependencies. All names
+of the conventions are in `NAMES`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "NAMES", "SCHEMA", "RequestSpan", "StreamMetrics", "record", "to_otel_messages"]
 
 SCHEMA: Final = "semantic-conventions-genai, development, 2026-11"
-"""What the names below were read from. None of them is stable yet."""
+"""The release of the conventions that the names below are from. None of the names is stable yet."""
 
 NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -67,12 +67,12 @@ _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
 
 
 def record(diagnostic: Diagnostic) -> None:
-    """One diagnostic as an event of the current span, which also counts them; nothing where no span records.
+    """Record one diagnostic as an event of the current span, and count it there. Does nothing if no span records.
 
-    To be given as `on_diagnostic`. The `detail` is left out: it may hold what a model wrote.
+    Pass this function as `on_diagnostic`. The `detail` is omitted, because it may contain model output.
 
     Raises:
-        MissingExtra: where `opentelemetry-api` is not installed.
+        MissingExtra: if `opentelemetry-api` is not installed.
     """
     need_otel()
     from opentelemetry import trace
@@ -96,17 +96,17 @@ def _record(span: Span, diagnostic: Diagnostic) -> None:
 
 
 class RequestSpan:
-    """One client span for one request to a model: `chat <model>`.
+    """A client span for one request to a model: `chat <model>`.
 
     Args:
-        upstream: the URL that is asked; host and port are told, nothing else of it.
-        dialect: what the upstream speaks, which stands for its provider.
-        model: the one that is asked for.
-        stream: whether a stream is.
-        headers: of the request that came in; a `traceparent` among them is the parent.
+        upstream: the URL of the request; only host and port are recorded.
+        dialect: the dialect of the upstream, which determines the provider name.
+        model: the requested model.
+        stream: whether a stream is requested.
+        headers: of the incoming request; its `traceparent`, if present, is the parent.
 
     Raises:
-        MissingExtra: where `opentelemetry-api` is not installed.
+        MissingExtra: if `opentelemetry-api` is not installed.
     """
 
     def __init__(
@@ -132,17 +132,18 @@ class RequestSpan:
         )
 
     def inject(self, headers: MutableMapping[str, str]) -> None:
-        """Write into the headers of the request that goes out whose child its spans are."""
+        """Write the trace context into the headers of the outgoing request, so that the upstream's spans are children
+        of this one."""
         from opentelemetry import propagate, trace
 
         propagate.inject(headers, context=trace.set_span_in_context(self._span))
 
     def record(self, diagnostic: Diagnostic) -> None:
-        """One diagnostic as an event."""
+        """Record one diagnostic as a span event."""
         _record(self._span, diagnostic)
 
     def end(self, *, status: int, first: float | None, fault: str | None, response: Response | None) -> None:
-        """The request is over: its HTTP status, seconds to the first bytes, what went wrong, what was said."""
+        """Set the HTTP status, the seconds to the first bytes, the fault and the response on the span, and end it."""
         from opentelemetry.trace import Status, StatusCode
 
         span = self._span
@@ -165,14 +166,16 @@ class RequestSpan:
 
 
 def to_otel_messages(response: Response) -> list[dict[str, Any]]:
-    """What `gen_ai.output.messages` holds: one message a choice, each part in its place. It is the user's data.
+    """Return the response as the value of `gen_ai.output.messages`: one message per choice, with its parts in order.
+
+    The messages contain user data.
 
     Args:
-        response: of a parser, an iterator or a converter.
+        response: from a parser, an iterator or a converter.
 
     Returns:
-        Objects that `json.dumps` takes: `role`, `parts`, `finish_reason`. The arguments of a call are an object where
-        they are one, else the text as it came. A source is no part: the conventions have none.
+        Objects for `json.dumps`: `role`, `parts`, `finish_reason`. The arguments of a call are an object if they parse
+        as one, otherwise the original text. Sources are omitted, because the conventions have no part for them.
 
     >>> from streamweld import parse
     >>> body = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'

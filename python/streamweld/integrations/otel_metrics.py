@@ -1,10 +1,10 @@
-"""OpenTelemetry metrics of streams (extra `otel`): first token, gaps between chunks, token rate, repairs, truncation.
+"""OpenTelemetry metrics of streams (extra `otel`): latency, gaps between chunks, token rate, repairs, truncation.
 
-    metrics = otel.StreamMetrics()                                    # once in a process
+    metrics = otel.StreamMetrics()                                    # once per process
     client = repair(OpenAI(), on_diagnostic=metrics)                  # and every other `on_diagnostic`
     for event in metrics.measure(sw.iter_batches(response.iter_bytes())): ...
 
-While a stream is read, a chunk costs a look at the clock; what was measured is recorded when the stream ends.
+While a stream is read, each chunk costs one clock reading; measurements are recorded when the stream ends.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ METRICS: Final[Mapping[str, str]] = MappingProxyType(
         "streams": "streamweld.streams",
     }
 )
-"""The instruments. The GenAI conventions have no name for the last five."""
+"""The names of the instruments. The GenAI conventions have no names for the last five."""
 
 _SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _FIRST: Final = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
@@ -55,7 +55,7 @@ _GAPS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 
 _TOKENS: Final = tuple(4**power for power in range(14))
 _RATES: Final = (1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000, 2000, 5000)
 _CONTENT: Final = (TextDelta, ToolCallStarted, ToolCallDelta, ReasoningDelta, RefusalDelta)
-_MOST_TIMES: Final = 65_536  # of a stream: the last ones of a longer one
+_MOST_TIMES: Final = 65_536  # maximum number of times kept per stream: those of its last chunks
 _PROVIDERS: Final = {"openai": "openai", "anthropic": "anthropic", "google": "gcp.gemini"}
 
 
@@ -66,13 +66,13 @@ def need_otel() -> None:
 
 
 def provider_name(dialect: str | None) -> str | None:
-    """The conventions' name of the provider whose format a dialect is."""
+    """Return the conventions' name of the provider that defines the dialect."""
     provider: str | None = load_conversions()["provider_names"].get(dialect)
     return provider if provider is None else _PROVIDERS.get(provider, provider)
 
 
 class _Read(Protocol):
-    """What was read of a stream: an iterator, or the converter of a repaired stream."""
+    """The reader of a stream: an iterator, or the converter of a repaired stream."""
 
     @property
     def response(self) -> Response: ...
@@ -81,16 +81,16 @@ class _Read(Protocol):
 
 
 class StreamMetrics:
-    """The instruments, and what records with them.
+    """Creates the instruments and records measurements of streams.
 
-    As `on_diagnostic` of `repair`, of `RepairMiddleware` and of a client's hook it measures every stream that they
-    repair, whether or not the stream needed a repair. There the clock starts when the head of the response arrives.
+    As `on_diagnostic` of `repair`, of `RepairMiddleware` or of a client hook, it measures every stream that passes
+    through, whether or not it needs a repair. In this case, the clock starts when the response headers arrive.
 
     Args:
-        meter_provider: where the instruments are created; without it the global one.
-        attributes: put on every measurement, such as `{"server.address": "gateway.example"}`.
+        meter_provider: where the instruments are created; the default is the global provider.
+        attributes: added to every measurement, such as `{"server.address": "gateway.example"}`.
         gaps_per_stream: how many gaps of a stream are recorded, evenly spaced; None for all. The SDK takes microseconds
-            for each. The longest gap is recorded in any case, in an instrument of its own.
+            for each. The longest gap is always recorded, in an instrument of its own.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.
@@ -131,15 +131,15 @@ class StreamMetrics:
         self._repairs.add(1, self._of(context.dialect, context.model) | _anomaly(diagnostic.code, diagnostic.severity))
 
     def watch_stream(self) -> Watch:
-        """The measurement of one stream, from now on; a hook asks for it."""
+        """Start the measurement of one stream. Called by hooks."""
         return Watch(self, None)
 
     def measure(self, batches: EventIterator[list[Event]], *, started: float | None = None) -> Generator[Event]:
-        """Return the events of a stream, and record its metrics when it ends or is left.
+        """Yield the events of a stream, and record its metrics when it ends or the reader stops.
 
         Args:
-            batches: of `iter_batches`.
-            started: when the request was sent, as `time.perf_counter()` has it; without it, the first `next`.
+            batches: from `iter_batches`.
+            started: when the request was sent, as returned by `time.perf_counter()`; the default is the first `next`.
 
         Raises:
             StreamError: as `batches` does.
@@ -162,7 +162,7 @@ class StreamMetrics:
     async def ameasure(
         self, batches: AsyncEventIterator[list[Event]], *, started: float | None = None
     ) -> AsyncGenerator[Event]:
-        """Do the same with the batches of `aiter_batches`."""
+        """Yield the events of `aiter_batches`, and record the stream's metrics in the same way."""
         watch = Watch(self, started)
         note, fault = watch.times.append, None
         try:
@@ -201,7 +201,7 @@ class StreamMetrics:
         return about
 
     def record(self, watch: Watch, read: _Read, fault: StreamweldError | None) -> None:
-        """Record a stream that is over."""
+        """Record the metrics of a stream that is over."""
         response = read.response
         about = self._of(read.dialect, response.model)
         ended = about | {"streamweld.completeness": response.completeness}
@@ -232,7 +232,7 @@ class StreamMetrics:
 
 
 class Watch:
-    """The clock of one stream."""
+    """The times measured for one stream."""
 
     __slots__ = ("_ended", "_metrics", "first_chunk", "first_token", "started", "times")
 
@@ -245,23 +245,23 @@ class Watch:
         self.first_token: float | None = None
 
     def look_at(self, events: list[Event]) -> None:
-        """Note whether the chunk that was noted last is the first one, or the first one with content."""
+        """Note whether the latest chunk is the first one, or the first one with content."""
         if self.first_chunk is None:
             self.first_chunk = self.times[-1]
         if any(isinstance(event, _CONTENT) for event in events):
             self.first_token = self.times[-1]
 
     def chunk(self, read: _Read) -> None:
-        """Note a chunk of a stream that is read elsewhere."""
+        """Note a chunk of a stream that another component reads."""
         self.times.append(perf_counter())
-        # Until there is content, the response is small.
+        # The response is small until it has content, so this search is cheap.
         if self.first_token is None:
             self.look_at([])
             if any(choice.items for choice in read.response.choices):
                 self.first_token = self.times[-1]
 
     def end(self, read: _Read, fault: StreamweldError | None) -> None:
-        """Record what was measured. Only the first call counts."""
+        """Record the measurements. Only the first call has an effect."""
         if not self._ended:
             self._ended = True
             self._metrics.record(self, read, fault)

@@ -34,7 +34,7 @@ __all__ = ["BulkOptions", "parse", "responses"]
 
 
 class BulkOptions(TypedDict, total=False):
-    """The keywords of `streamweld.arrow.parse`."""
+    """The keyword arguments of `streamweld.arrow.parse`."""
 
     body: str
     keep: Sequence[str]
@@ -59,7 +59,7 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
 
 
 def _responses(options: BulkOptions, batches: Iterable[Any]) -> Iterator[Any]:
-    """Runs on the workers. Spark compares fields only; the metadata of the schema stays here."""
+    """Parse the batches on a worker. Spark compares only the fields of the schema, so its metadata is not sent."""
     for batch in batches:
         yield parse_batch(batch, **options).replace_schema_metadata(None)
 

@@ -1,11 +1,11 @@
-"""Reports of recorded streams: one self-contained HTML page, without scripts and requests.
+"""Reports of recorded streams: one self-contained HTML page, without scripts or network requests.
 
     from pathlib import Path
     from streamweld import report
 
     Path("report.html").write_text(report.render([report.read(Path("sample.sse"), "sample.sse", "")]), "utf-8")
 
-`streamweld report` does it for files and folders.
+The command `streamweld report` does this for files and folders.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "read", "render"]
 
 MOST_BYTES: Final = 950_000
-"""Of a page. What does not fit is left out, and the page says how much."""
+"""Maximum size of a page in bytes. Content that does not fit is omitted, and the page states how much."""
 
-_STREAMS: Final = 1_000  # rows of the table of streams
-_ALL: Final = 50  # streams, up to which those without a finding are listed too
-_CODES: Final = 60  # rows of the table of gateways and codes
+_STREAMS: Final = 1_000  # maximum number of rows in the table of streams
+_ALL: Final = 50  # up to this number of streams, those without a finding are listed too
+_CODES: Final = 60  # maximum number of rows in the table of gateways and codes
 _LINKS: Final = 12
-_GATEWAYS: Final = 60  # columns of it
+_GATEWAYS: Final = 60  # maximum number of columns in the table of gateways and codes
 
 
 def render(
@@ -45,18 +45,19 @@ def render(
     """Render recorded streams as one HTML page of at most 1 MB.
 
     Args:
-        recorded: the streams, in the order of the page. Several get a table of streams, and one of gateways and codes.
-        policy: what to do about a fault.
+        recorded: the streams, in the order of the page. For several streams, the page has a table of streams, and one
+            of gateways and codes.
+        policy: which faults are repaired and which raise.
         dialect: the wire format.
         diff: compare the two streams.
 
     Raises:
-        UsageError: if `diff` is set and there are not two streams, or there is none at all.
+        UsageError: if `diff` is set and there are not exactly two streams, or there is none at all.
     """
     streams = [describe(one, policy=policy, dialect=dialect) for one in recorded]
     if not streams or (diff and len(streams) != 2):
         raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
-    # The streams with most findings first, until the page is full; in the page they are in the given order.
+    # Fill the page with the streams that have the most findings, but show them in the given order.
     order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
     overview = _overview(streams, set(order)) if len(streams) > 1 else ""
     compared = comparison(*streams) if diff else ""
@@ -78,7 +79,7 @@ def render(
 
 
 def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
-    """The section, with less in it until it fits; None if it does not."""
+    """Return the section with as much detail as fits; None if not even the shortest version fits."""
     for _ in range(6):
         made = section(facts, number, room)
         if len(made.encode()) <= left:
@@ -136,7 +137,7 @@ def _overview(streams: list[Facts], linked: set[int]) -> str:
 
 
 def _gateways(streams: list[Facts]) -> str:
-    """How many streams of each gateway have each code, the most frequent codes first."""
+    """Return the table of how many streams of each gateway have each code, most frequent codes first."""
     counts: dict[str, Counter[str]] = {}
     total: Counter[str] = Counter()
     for facts in streams:

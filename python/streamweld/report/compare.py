@@ -1,4 +1,4 @@
-"""Two streams beside each other: facts, findings, result and calls, with what differs."""
+"""Compare two streams side by side: facts, findings, result and calls, with the differences marked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALLS: Final = 50
 
 
 def comparison(a: Facts, b: Facts) -> str:
-    """The section that compares two streams."""
+    """Return the section that compares two streams."""
     left, right = facts_of(a), facts_of(b)
     rows = [_row(name, left.get(name, ""), right.get(name, "")) for name in dict.fromkeys([*left, *right])]
     codes = [{found.code for found in facts.findings} for facts in (a, b)]
@@ -56,7 +56,7 @@ def _call(call: object) -> str:
 
 
 def _text(one: Facts, other: Facts, kind: str) -> str:
-    """The text of one stream; the words that the other does not have are marked."""
+    """Return the text of one stream, with the words marked that the other one lacks."""
     mine, theirs = _words(one), _words(other)
     out: list[str] = []
     for tag, start, end, _, _ in SequenceMatcher(None, mine, theirs, autojunk=len(mine) > 2_000).get_opcodes():

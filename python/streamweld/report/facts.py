@@ -1,4 +1,4 @@
-"""Everything that a report shows of one stream, as data: parts, calls, findings, repairs, times."""
+"""The data of a report about one stream: parts, calls, findings, repairs, times."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Assembly", "Block", "Facts", "Lane", "Repair", "Timing", "describe"]
 
-# Lines of an event up to and with the blank lines after it; a line of JSON alone.
+# The lines of an event with the blank lines after it, or one line of JSON.
 _BLOCK: Final = re.compile(rb"(?:[A-Za-z:][^\r\n]*(?:\r\n|\r|\n))*+[^\r\n]*+[\r\n]*+")
-_REPAIRS: Final = 60  # that are kept
-_HELD: Final = 64  # blocks that a converter may hold before they count as changed
+_REPAIRS: Final = 60  # maximum number of repairs kept
+_HELD: Final = 64  # maximum number of blocks that a converter may hold back before they count as changed
 _PERCENTILES: Final[dict[str, float]] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 _LABELS: Final = {"text": "text", "reasoning": "reasoning", "refusal": "refusal", "tool": "call"}
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The bytes of one event on the wire, with the blank lines after it."""
+    """The bytes of one event, including the blank lines after it."""
 
     start: int
     end: int
     kinds: str
-    """The types of the events that it made, with commas; empty if it made none."""
+    """The types of the events that it produced, separated by commas; empty if none."""
 
 
 @dataclass(slots=True)
 class Lane:
-    """One part of the response: the numbers of the blocks that it comes from."""
+    """One part of the response, with the numbers of the blocks that it comes from."""
 
     part: int
     kind: str
@@ -56,7 +56,7 @@ class Lane:
 
 @dataclass(slots=True)
 class Assembly:
-    """How the arguments of a call were put together: the pieces, each with the number of its block."""
+    """How the arguments of a call were assembled: the fragments, each with the number of its block."""
 
     part: int
     pieces: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
@@ -66,7 +66,7 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Bytes as they were received, and what `repair` makes of them."""
+    """Received bytes, and what `repair` makes of them."""
 
     start: int
     before: bytes
@@ -75,7 +75,8 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds: to the end, to the first content, and percentiles of the gaps between two pieces of the body."""
+    """Times in seconds: to the end, to the first content, and percentiles of the gaps between two chunks of the
+    body."""
 
     total: float
     first: float | None
@@ -84,7 +85,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One stream."""
+    """Everything that a report shows about one stream."""
 
     recorded: Recorded
     dialect: str | None
@@ -104,16 +105,16 @@ class Facts:
         return list(dict.fromkeys(found.code for found in self.findings if found.severity != "info"))
 
     def block_at(self, offset: int) -> int:
-        """The number of the block that holds the byte."""
+        """Return the number of the block that contains the byte."""
         return max(0, bisect_right(self.blocks, offset, key=lambda block: block.start) - 1)
 
 
 def describe(recorded: Recorded, *, policy: Base = "standard", dialect: Dialect = "auto") -> Facts:
-    """Parse, check and repair a recorded body, and keep what a report shows.
+    """Parse, check and repair a recorded body, and return the data of its report.
 
     Args:
         recorded: the body.
-        policy: what to do about a fault.
+        policy: which faults are repaired and which raise.
         dialect: the wire format.
     """
     reader = _Reader(policy, dialect)
@@ -147,7 +148,7 @@ def _blocks(body: bytes) -> Iterator[tuple[int, int]]:
 
 
 class _Reader:
-    """Feeds the parser block by block, so that each event is known by its bytes."""
+    """Feeds the parser block by block, so that each event can be traced to its bytes."""
 
     def __init__(self, policy: Base, dialect: Dialect) -> None:
         self.parser = StreamParser(policy=policy, dialect=dialect)
@@ -155,7 +156,7 @@ class _Reader:
         self.blocks: list[Block] = []
         self.lanes: dict[int, Lane] = {}
         self.calls: dict[int, Assembly] = {}
-        self.first: int | None = None  # the byte at which the first content starts
+        self.first: int | None = None  # offset of the first content
 
     def feed(self, start: int, end: int, data: bytes) -> None:
         events: list[Event] = []
@@ -233,7 +234,7 @@ def _findings(body: bytes, dialect: Dialect, response: Response, error: StreamEr
 
 
 def _repaired(body: bytes, spans: list[tuple[int, int]], dialect: str | None) -> tuple[list[Repair], int]:
-    """What `repair` changes, block by block; at most `_REPAIRS` of it, and how much there is."""
+    """Return the changes that `repair` makes, block by block, and their number; at most `_REPAIRS` are returned."""
     if dialect is None:
         return [], 0
     converter = StreamConverter(source=cast("Dialect", dialect), target="same", seed="report", cut_ending="error")
@@ -275,5 +276,6 @@ def _timing(recorded: Recorded, reader: _Reader) -> Timing | None:
 
 
 def _percentile(values: list[float], part: float) -> float:
-    """The smallest value that at least this part of the values does not exceed."""
+    """Return the nearest-rank percentile: the smallest value that is at least as large as this fraction of the
+    values."""
     return values[max(0, ceil(part * len(values)) - 1)]

@@ -1,4 +1,4 @@
-"""One shape for what is reported of a stream: diagnostics, violations of rules, and the error that ended it."""
+"""The common data type for findings of a stream: diagnostics, violations of rules, and the error that ended it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 
 
 class Lines:
-    """Line numbers, from 1, of byte offsets in a body that is read piece by piece. A line ends with LF, CRLF or CR."""
+    """Converts byte offsets in a body, which is read in chunks, to line numbers from 1. A line ends with LF, CRLF or
+    CR."""
 
     __slots__ = ("_after_cr", "_size", "_starts")
 
@@ -34,9 +35,9 @@ class Lines:
         self._after_cr = False
 
     def feed(self, piece: bytes) -> None:
-        """Add the next piece of the body."""
+        """Add the next chunk of the body."""
         if self._after_cr and piece.startswith(b"\n"):
-            self._starts.pop()  # CRLF, cut between its two bytes
+            self._starts.pop()  # a CRLF that is split between two chunks
         self._starts.extend(self._size + end.end() for end in _LINE_END.finditer(piece))
         self._size += len(piece)
         if piece:

@@ -1,4 +1,4 @@
-"""The drawing of a stream: one lane for each part, over the bytes of the body or the time of the recording."""
+"""Draw a stream as SVG: one lane for each part, over the bytes of the body or the time of the recording."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ __all__ = ["drawing"]
 
 _WIDTH: Final = 1000
 _LEFT: Final = 190
-_TOP: Final = 34  # for the axis and the marks
+_TOP: Final = 34  # height of the axis and the marks
 _ROW: Final = 22
 _BAR: Final = 14
-_LABEL: Final = 26  # characters
+_LABEL: Final = 26  # maximum length of a label in characters
 _TICKS: Final = 5
 _KINDS: Final = frozenset({"text", "reasoning", "call", "result", "refusal"})
 
 
 def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) -> str:
-    """The lanes as SVG.
+    """Return the lanes as SVG.
 
     Args:
         facts: the stream.
-        prefix: of the ids in the page.
-        most: lanes that are drawn.
-        marks: findings that are drawn, which are those that the page shows.
-        by_time: over the recorded time instead of the bytes.
+        prefix: prefix of the ids in the page.
+        most: maximum number of lanes.
+        marks: number of findings to draw, which equals the number that the page shows.
+        by_time: draw over the recorded time instead of the bytes.
     """
     lanes = facts.lanes[:most]
     size = max(1, len(facts.recorded.body))
@@ -73,7 +73,7 @@ def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) 
 
 
 def _bars(facts: Facts, lane: Lane, y: int, x: Callable[[int], float]) -> str:
-    """One path for all bars of a lane. Bars less than a pixel apart are one, so its length is bounded."""
+    """Return one path for all bars of a lane. Bars less than a pixel apart are merged, so its length is bounded."""
     bars: list[tuple[int, int]] = []
     for number in lane.blocks:
         block = facts.blocks[number]

@@ -1,4 +1,4 @@
-"""HTML from text that comes from streams: everything is escaped here, and nothing is unescaped anywhere."""
+"""Generate HTML from text of streams. All escaping happens here, and no other module unescapes anything."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 
 
 def inline(text: object) -> str:
-    """Text in one line; control characters as their escapes."""
+    """Escape text for one line; control characters become escapes."""
     return escape(printable(str(text)), quote=True)
 
 
 def pre(text: str) -> str:
-    """Text with its line ends; other control characters as their escapes."""
+    """Escape text and keep its line ends; other control characters become escapes."""
     return "\n".join([inline(line) for line in text.split("\n")])
 
 
 def raw(data: bytes) -> str:
-    """Bytes as text; what is not UTF-8 is U+FFFD."""
+    """Decode bytes as UTF-8; invalid bytes become U+FFFD."""
     return pre(data.decode("utf-8", "replace"))
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters, with the number of those that are left out."""
+    """Truncate text to `limit` characters and append the number of omitted ones."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
 
 
 def table(columns: Sequence[str], rows: Iterable[str], *, numbers: Sequence[str] = ()) -> str:
-    """A table with the rows as they are given; the columns in `numbers` are aligned right."""
+    """Return a table with the given rows; the columns in `numbers` are aligned right."""
     heads = "".join([f'<th scope="col"{_n(name in numbers)}>{inline(name)}</th>' for name in columns])
     return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
@@ -50,11 +50,13 @@ def _n(is_number: bool) -> str:
 
 
 def page(title: str, subtitle: str, contents: str, body: str, footer: str) -> str:
-    """The whole page. Its policy allows one style sheet, by its hash, and nothing else: no script, no request.
+    """Return the whole page.
+
+    Its content security policy allows one style sheet, by its hash, and nothing else: no scripts, no requests.
 
     Args:
         title: text.
-        subtitle: HTML, as all that follow.
+        subtitle: HTML, like all following arguments.
         contents: the links of the navigation.
         body: the sections.
         footer: the last line.

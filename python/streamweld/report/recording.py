@@ -1,6 +1,6 @@
-"""Read a file to report: the plain body of a response, or a recording with the times of its pieces.
+"""Read a file to report: the plain body of a response, or a recording with the times of its chunks.
 
-`streamweld.testing.recording` describes the format of a recording, and reads it.
+`streamweld.testing.recording` describes the format of recordings, and reads it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MARK: Final = b'{"streamweld_recording"'
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A body, and when its pieces were received: `(byte offset, seconds)` for each, or nothing if that is not known."""
+    """A body, and the times of its chunks: `(byte offset, seconds)` for each, or empty if unknown."""
 
     name: str
     gateway: str
@@ -30,7 +30,7 @@ class Recorded:
     times: tuple[tuple[int, float], ...] = ()
 
     def seconds_at(self, offset: int) -> float | None:
-        """When the byte was received; None if that is not known."""
+        """Return when the byte was received; None if unknown."""
         number = bisect_right(self.times, (offset, float("inf")))
         return self.times[number - 1][1] if number else None
 
@@ -40,12 +40,12 @@ def read(path: Path, name: str, gateway: str) -> Recorded:
 
     Args:
         path: the file.
-        name: how the report calls it.
-        gateway: the row of the table of gateways and codes that it counts for.
+        name: its name in the report.
+        gateway: the column of the table of gateways and codes in which it is counted.
 
     Raises:
         OSError: if the file cannot be read.
-        ValueError: if it begins as a recording and a line of it is not valid.
+        ValueError: if it begins as a recording and one of its lines is invalid.
     """
     data = path.read_bytes()
     if not data.startswith(_MARK):

@@ -1,4 +1,4 @@
-"""The section of one stream: facts, lanes, findings, calls, the result beside the raw events, and repairs."""
+"""The report section of one stream: facts, lanes, findings, calls, the result next to the raw events, and repairs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Room", "facts_of", "section"]
 
-_BEFORE: Final = 60  # bytes before a finding that are shown
+_BEFORE: Final = 60  # number of bytes shown before a finding
 _PIECES: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much of a stream is shown."""
+    """Limits on how much of a stream a section shows."""
 
     lanes: int = 24
     findings: int = 80
@@ -34,12 +34,12 @@ class Room:
     repairs: int = 30
 
     def half(self) -> Room:
-        """Half of everything."""
+        """Return a copy with every limit halved."""
         return Room(*[max(1, getattr(self, name) // 2) for name in self.__slots__])
 
 
 def facts_of(facts: Facts) -> dict[str, str]:
-    """What is known of the whole stream, by name."""
+    """Return the facts about the whole stream, by name."""
     response, timing = facts.response, facts.timing
     told = {
         "dialect": facts.dialect or "unknown",
@@ -73,7 +73,7 @@ def _usage(response: Response) -> str:
 
 
 def section(facts: Facts, number: int, room: Room) -> str:
-    """The section as HTML. `number`: of the stream in the page, for ids."""
+    """Return the section as HTML. `number` is the stream's number in the page, used in ids."""
     prefix = f"s{number}"
     shown = _rows(facts, room)
     parts = [
@@ -134,7 +134,7 @@ def _finding(facts: Facts, found: Finding, prefix: str, number: int, shown: list
 
 
 def _excerpt(facts: Facts, offset: int) -> str:
-    """The bytes of the event at `offset`, marked, with what comes before them."""
+    """Return the bytes of the event at `offset`, marked, after the bytes that precede them."""
     body = facts.recorded.body
     if not facts.blocks or offset >= len(body):
         return f"{raw(body[max(0, len(body) - _BEFORE * 3) :])}<mark>(end of the body)</mark>"
@@ -207,7 +207,7 @@ def _result(facts: Facts, room: Room) -> str:
 
 
 def _rows(facts: Facts, room: Room) -> list[int]:
-    """The numbers of the blocks that are shown: all, or the first, the last, and those around findings."""
+    """Return the numbers of the blocks to show: all, or the first, the last, and those around findings."""
     count = len(facts.blocks)
     if count <= room.rows:
         return list(range(count))

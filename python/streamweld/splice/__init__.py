@@ -1,10 +1,10 @@
-"""Joins a truncated stream and the stream of a reconnect into one: `splice`, `iter_splice`, `asplice`.
+"""Join a truncated stream and the stream of a reconnect: `splice`, `iter_splice`, `asplice`.
 
     for event in streamweld.iter_events(streamweld.iter_splice(first, response.iter_bytes())):
         ...
 
-It compares events, not dialects, and decodes no event. `docs/guides/resume.md` lists what it takes as proof of where
-the second stream starts.
+The streams are compared frame by frame, without decoding a dialect. `docs/guides/resume.md` lists the evidence that
+determines where the second stream starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["AsyncSpliceIterator", "SpliceIterator", "Start", "StreamSplicer", "a
 
 
 class _Joiner(Step[bytes]):
-    """The step of a splicer: the bytes of the joined stream."""
+    """Adapts a `StreamSplicer` to the iterators: returns the bytes of the joined stream."""
 
     __slots__ = ("splicer",)
 
@@ -42,7 +42,7 @@ class _Joiner(Step[bytes]):
             self.fault = fault
             return b""
 
-    def end(self, *, broken: bool = False) -> bytes:  # noqa: ARG002 (a joined stream shows by itself how it ended)
+    def end(self, *, broken: bool = False) -> bytes:  # noqa: ARG002 (the bytes of the joined stream show how it ended)
         try:
             return self.splicer.close()
         except StreamError as fault:
@@ -69,22 +69,22 @@ def splice(
     second_starts: Start = "auto",
     limits: Limits | None = None,
 ) -> bytes:
-    """Join a truncated body and the body of a reconnect: no byte twice, none lost.
+    """Join a truncated body and the body of a reconnect, without duplicated or lost bytes.
 
     Args:
-        first: the body that was truncated, with an incomplete last event, if it has one.
+        first: the truncated body, including an incomplete last event, if any.
         second: the body of the reconnect. It may replay the first from its start, repeat a part of it, or continue
-            right after it, and may be truncated too: splice the result with the next one.
-        second_starts: as for `StreamSplicer`; `"auto"` finds out, and raises where the bytes do not prove it.
-        limits: how much to accept; `max_event_bytes` and `max_field_bytes` apply.
+            right after it. It may be truncated too: splice the result with the next one.
+        second_starts: as for `StreamSplicer`; `"auto"` determines it, and raises if the bytes do not prove it.
+        limits: the limits; `max_event_bytes` and `max_field_bytes` apply.
 
     Returns:
-        The whole body. It has at least all complete events of `first`.
+        The whole body. It contains at least all complete events of `first`.
 
     Raises:
         SpliceError: `second` belongs to another stream (`rule` is `splice_other_stream`), events between the two are
             missing (`splice_gap`), or its position cannot be proven (`splice_ambiguous`).
-        UsageError: an option has an impossible value.
+        UsageError: an option is invalid.
 
     >>> first = b'data: {"sequence_number":0}\\n\\ndata: {"sequence_number":1}\\n\\ndata: {"seq'
     >>> second = b'data: {"sequence_number":1}\\n\\ndata: {"sequence_number":2}\\n\\n'
@@ -103,18 +103,18 @@ def iter_splice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> SpliceIterator:
-    """Join a truncated body and a reconnect whose body arrives in pieces.
+    """Join a truncated body and a reconnect whose body arrives in chunks.
 
     Args:
-        first: the body that was truncated.
-        second: pieces of the second body, such as `response.iter_bytes()` of httpx.
+        first: the truncated body.
+        second: chunks of the second body, such as `response.iter_bytes()` of httpx.
         second_starts: as for `StreamSplicer`.
         limits: as for `splice`.
-        close_source: whether to call `second.close()`, if it has one, exactly once: at the end, on an error, and when
+        close_source: whether to call `second.close()`, if it exists, exactly once: at the end, on an error, and when
             the loop is left early.
 
     Raises:
-        SpliceError: as `splice`. What the source raises comes through as it is, after the bytes before it.
+        SpliceError: as `splice`. Exceptions of the source are raised unchanged, after the bytes that precede them.
 
     >>> first = b'data: {"sequence_number":0}\\n\\ndata: {"seq'
     >>> b"".join(iter_splice(first, [b'data: {"sequence', b'_number":1}\\n\\n'])).count(b"\\n\\n")
@@ -133,7 +133,7 @@ def asplice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> AsyncSpliceIterator:
-    """`iter_splice` for `async for`: `second` may be `response.aiter_bytes()` of httpx."""
+    """Join like `iter_splice`, but for `async for`: `second` may be `response.aiter_bytes()` of httpx."""
     source = Source.asynchronous(second, close=close_source, other="iter_splice()")
     splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
     return AsyncSpliceIterator(splicer, source, arun(_Joiner(splicer), source, None))

@@ -1,4 +1,4 @@
-"""Decides where a second stream starts in the first one. The rules are in `docs/guides/resume.md`."""
+"""Determine where a second stream starts in the first one. The rules are in `docs/guides/resume.md`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Start: TypeAlias = Literal["auto", "first_event", "next_event", "next_byte"] | i
 
 
 class Marks(Enum):
-    """What gives each event of the first stream a position of its own."""
+    """What identifies the position of each event of the first stream."""
 
     NUMBERS = "sequence_number"
     IDS = "id"
@@ -29,15 +29,16 @@ class Marks(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Where the second stream starts: at this event of the first one; at the count of events, right after it."""
+    """The start of the second stream: the number of an event of the first one, or the number of its events if it
+    continues right after it."""
 
     event: int
     keeps_tail: bool = False
-    """The second stream continues after the last event of the first one, of which only the blank line is missing."""
+    """True if the second stream continues after the last event of the first one, which lacks only its blank line."""
 
 
 class FirstStream:
-    """The first stream: its events, the bytes after the last complete one, and what its events are found by."""
+    """The first stream: its events, the bytes after the last complete one, and the marks that identify events."""
 
     __slots__ = ("body", "events", "marks", "tail", "trailing", "unterminated")
 
@@ -47,7 +48,7 @@ class FirstStream:
         self.body: Final = body
         self.tail: Final = reader.tail
         self.unterminated: Final = reader.take_unterminated()
-        """The tail, if only its blank line is missing."""
+        """The tail as a block, if only its blank line is missing."""
         self.events: Final = [block for block in blocks if block.key is not None]
         self.marks: Final = _marks(self.events)
         last = next((place for place in range(len(blocks), 0, -1) if blocks[place - 1].key is not None), 0)
@@ -56,20 +57,20 @@ class FirstStream:
 
     @property
     def kept(self) -> bytes:
-        """The body up to its last complete block. A CRLF that was cut in two is made whole."""
+        """Return the body up to its last complete block. A CRLF that was cut in two is completed."""
         if self.tail:
             return self.body[: -len(self.tail)]
         return self.body + b"\n" if self.body.endswith(b"\r") and b"\r\n" in self.body else self.body
 
     @property
     def is_only_comments_after(self) -> bool:
-        """Whether the tail is the beginning of a comment or a ping, which a server does not send again."""
+        """Return True if the tail is the beginning of a comment or a ping, which a server does not send again."""
         tail = self.tail.lstrip(b"\xef\xbb\xbf\r\n")
         return not tail or tail.startswith(b":") or b"ping" in tail or b"event: ping".startswith(tail)
 
 
 def _marks(events: list[Block]) -> Marks:
-    # `[DONE]` after a numbered stream has no number.
+    # In a numbered stream, the final `[DONE]` has no number.
     numbers = [block.number for block in (events[:-1] if _is_unnumbered_end(events) else events)]
     if numbers and all(_ascends(one, other) for one, other in pairwise([-1, *numbers])):
         return Marks.NUMBERS
@@ -86,9 +87,10 @@ def _ascends(one: int | None, other: int | None) -> bool:
 
 
 def is_continued_by(first: FirstStream, second: bytes) -> bool:
-    """Whether the second stream continues at the very next byte, given its bytes up to its first complete block."""
+    """Return True if the second stream continues at the very next byte. `second` is its bytes up to its first complete
+    block."""
     if second.strip(b"\r\n") and first.body.startswith(second[: len(first.body)]):
-        return False  # a replay, whatever its first line looks like
+        return False  # this is a replay, regardless of its first line
     if starts_inside_line(second):
         if not first.tail:
             raise SpliceError(rule="splice_other_stream", detail="the second stream starts in the middle of a line")
@@ -102,7 +104,8 @@ def is_continued_by(first: FirstStream, second: bytes) -> bool:
         return True
     if not first.events:
         return not second.startswith(first.tail)
-    # Both are events: the one with the fields of the events before it. A tail of complete lines leaves the rest behind.
+    # Both are valid events: choose the one with the same fields as earlier events. If the tail has only complete lines,
+    # the second stream starts with the remaining lines of the event.
     usual = shape_of(first.events[-1].raw)
     return shape_of(second) != usual and shape_of(joined) == usual
 
@@ -111,7 +114,7 @@ def locate(first: FirstStream, block: Block) -> Overlap:
     """Find the first event of the second stream in the first one.
 
     Raises:
-        SpliceError: it belongs to another stream, events between the two are missing, or its position is not provable.
+        SpliceError: it belongs to another stream, events between the two are missing, or its position cannot be proven.
     """
     if first.marks is Marks.NUMBERS and block.number is not None:
         return _by_number(first, block.number)
@@ -152,7 +155,8 @@ def _by_id(first: FirstStream, event_id: str) -> Overlap:
     ids = [event.id or "" for event in first.events]
     if event_id in ids:
         return Overlap(ids.index(event_id))
-    # A server that is sent Last-Event-ID continues after it. Only counted ids show that nothing is missing.
+    # A server that received Last-Event-ID continues after that event. Only consecutive ids prove that no event is
+    # missing.
     if all(text.isdecimal() for text in [*ids, event_id]) and len(ids) > 1:
         counts = [int(text) for text in ids]
         if all(other == one + 1 for one, other in pairwise(counts)):
@@ -169,7 +173,7 @@ def _after(first: FirstStream, last: int, found: int, name: str) -> Overlap:
 
 
 def _from_the_start(first: FirstStream, block: Block) -> Overlap:
-    """The first stream has no complete event: the second must be a replay."""
+    """Handle a first stream without a complete event: the second must be a replay."""
     if block.number is not None and block.number > 1:
         raise SpliceError(rule="splice_gap", detail=f"the second stream starts at sequence_number {block.number}")
     if not first.is_only_comments_after and first.tail.lstrip(b"\xef\xbb\xbf\r\n") not in block.raw:
@@ -178,7 +182,7 @@ def _from_the_start(first: FirstStream, block: Block) -> Overlap:
 
 
 def _repeats_its_start(events: list[Block]) -> bool:
-    """Whether the last events equal the first ones: then a replay and a continuation cannot be told apart."""
+    """Return True if the last events equal the first ones: then a replay and a continuation cannot be distinguished."""
     keys = [event.key for event in events]
     border = [0] * len(keys)
     for place in range(1, len(keys)):

@@ -1,4 +1,4 @@
-"""Cuts an event stream into raw blocks: two streams are compared event by event and joined byte by byte."""
+"""Split an event stream into raw blocks, so that two streams can be compared by event and joined by byte."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Block:
 
     raw: bytes
     offset: int
-    """Of the first byte, in the body that the block is from."""
+    """Offset of the first byte in the body that contains the block."""
     key: tuple[str, str] | None
-    """What the event is compared by: its name and its payload. None if the block holds no event, or only a ping."""
+    """Key for comparing events: name and payload. None if the block contains no event, or only a ping."""
     number: int | None
     """The `sequence_number` of the payload."""
     id: str | None
-    """The SSE id that this event set; None if it set none."""
+    """The SSE id that this event sets; None if it sets none."""
     is_json: bool
     """Whether the payload is a JSON object or array, or the terminal marker `[DONE]`."""
 
 
 class BlockReader:
-    """Reads bytes in pieces of any size and returns the blocks that each piece completes."""
+    """Reads chunks of any size and returns the blocks that each one completes."""
 
     __slots__ = ("_buffer", "_last_id", "_line", "_max", "_offset", "_reader", "_scanned")
 
@@ -49,15 +49,15 @@ class BlockReader:
         caps = limits or Limits()
         self._max: Final = caps.max_event_bytes
         self._reader = FrameReader(limits=limits)
-        self._buffer = bytearray()  # the block that is not complete
-        self._offset: int = 0  # of the buffer in the body
-        self._line: int = 0  # where the line begins that is not complete, in the buffer
-        self._scanned: int = 0  # the buffer has no line end between `_line` and here
+        self._buffer = bytearray()  # the incomplete block
+        self._offset: int = 0  # offset of the buffer in the body
+        self._line: int = 0  # start of the incomplete line, in the buffer
+        self._scanned: int = 0  # the buffer has no line end between `_line` and this position
         self._last_id = ""
 
     @property
     def tail(self) -> bytes:
-        """The bytes after the last complete block."""
+        """Return the bytes after the last complete block."""
         return bytes(self._buffer)
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Block]:
@@ -73,7 +73,7 @@ class BlockReader:
         return self._blocks(is_end=True)
 
     def take_unterminated(self) -> Block | None:
-        """Take the tail as a block, if only its blank line is missing. After `finish`."""
+        """Take the tail as a block, if only its blank line is missing. Call this after `finish`."""
         tail = self.tail
         if not tail.strip(b"\r\n"):
             return None
@@ -110,7 +110,8 @@ class BlockReader:
 
     def _block(self, raw: bytes, offset: int) -> Block:
         frames = self._reader.feed(raw)
-        if raw.endswith(b"\r"):  # the reader is between two blocks now, and must not swallow an LF of the next one
+        # The reader is between two blocks now, and must not skip an LF that belongs to the next one.
+        if raw.endswith(b"\r"):
             frames += self._reader.feed(b"\n")
         if not frames:
             return Block(raw, offset, None, None, None, is_json=False)
@@ -146,14 +147,14 @@ def _canonical(payload: dict[str, Any] | list[Any]) -> str:
 
 
 def is_event(data: bytes) -> bool:
-    """Whether these bytes are exactly one complete event with a usable payload."""
+    """Return True if these bytes are exactly one complete event with a usable payload."""
     reader = BlockReader()
     blocks = reader.feed(data) + reader.finish()
     return len(blocks) == 1 and not reader.tail and blocks[0].key is not None and blocks[0].is_json
 
 
 def terminator_of(tail: bytes) -> bytes:
-    """What ends an event of which these are the last bytes."""
+    """Return the line ends that terminate an event whose last bytes are `tail`."""
     ends = _LINE_END.search(tail)
     line_end = ends[0] if ends else b"\n"
     if tail.endswith(b"\r") and line_end == b"\r\n":
@@ -162,12 +163,13 @@ def terminator_of(tail: bytes) -> bytes:
 
 
 def shape_of(block: bytes) -> tuple[bytes, ...]:
-    """The field names of a block, in order, without comments and blank lines."""
+    """Return the field names of a block, in order, without comments and blank lines."""
     names = [line.partition(b":")[0] for line in _LINE_END.split(block) if line]
     return tuple([name for name in names if name])
 
 
 def starts_inside_line(data: bytes) -> bool:
-    """Whether the first line is neither blank, nor a comment, nor a field: the bytes start in the middle of a line."""
+    """Return True if the first line is neither blank, nor a comment, nor a field: the bytes start in the middle of a
+    line."""
     line = _LINE_END.split(data.removeprefix(_BOM), maxsplit=1)[0]
     return bool(line) and not line.startswith(b":") and line.partition(b":")[0] not in _FIELDS

@@ -1,4 +1,4 @@
-"""Joins a truncated stream and the stream of a reconnect: `StreamSplicer` does no I/O."""
+"""Join a truncated stream and the stream of a reconnect: `StreamSplicer` does no I/O."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 __all__ = ["StreamSplicer"]
 
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
-_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # what an event can still lack once its last line was sent
-_MOST_LEAD: Final = 1 << 16  # bytes of keep-alives before the first event; more are dropped
+_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # the most that an event can lack after its last line was sent
+_MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives before the first event; more are dropped
 
 
 class _State(Enum):
     LOCATING = auto()
-    """No event of the second stream yet: its position is unknown."""
+    """No event of the second stream has arrived, so its position is unknown."""
     OVERLAPPING = auto()
-    """The second stream repeats events of the first one, which are compared and left out."""
+    """The second stream repeats events of the first one, which are compared and skipped."""
     COMPARING = auto()
-    """The bodies are not event streams: the second must repeat the first, byte by byte."""
+    """The bodies are not event streams: the second must repeat the first byte by byte."""
     PASSING = auto()
-    """Everything that comes is new."""
+    """All further bytes are new."""
     CLOSED = auto()
 
 
 class StreamSplicer:
-    """Joins a truncated stream and the one that a reconnect returned: no byte twice, none lost.
+    """Joins a truncated stream and the stream that a reconnect returned, without duplicated or lost bytes.
 
-    The second stream may replay the first from its start, repeat a part of it, or continue right after it. All that
-    `feed` and `close` return, joined, is the whole stream from its first byte on.
+    The second stream may replay the first from its start, repeat a part of it, or continue right after it. The
+    concatenated results of `feed` and `close` are the whole stream from its first byte on.
 
     Args:
-        first: the body that was truncated, with an incomplete last event, if it has one.
+        first: the truncated body, including an incomplete last event, if any.
         second_starts: where the second stream starts: `"first_event"` (a replay), `"next_event"` (after the last
             complete event, such as `starting_after`), `"next_byte"` (exactly where the first one ended), or the number
-            of an event of the first stream, from 0. `"auto"` finds out, and raises where the bytes do not prove it.
-        limits: how much to accept; `max_event_bytes` and `max_field_bytes` apply.
+            of an event of the first stream, from 0. `"auto"` determines it, and raises if the bytes do not prove it.
+        limits: the limits; `max_event_bytes` and `max_field_bytes` apply.
 
     Raises:
-        UsageError: an option has an impossible value.
+        UsageError: an option is invalid.
 
     >>> splicer = StreamSplicer(b'data: {"sequence_number":0}\\n\\ndata: {"seq')
     >>> splicer.feed(b'data: {"sequence_number":1}\\n\\n') + splicer.close()
@@ -79,12 +79,14 @@ class StreamSplicer:
         self._reader = BlockReader(limits)
         self._first = FirstStream(body, limits)
         self._start = _checked(second_starts, len(self._first.events))
-        self._lead: list[bytes] = []  # the blocks of the second stream before its first event: comments and pings
+        self._lead: list[bytes] = []  # comments and pings of the second stream before its first event
         self._lead_bytes = 0
-        self._trailing = iter(self._first.trailing)  # what it need not send again
-        self._is_aligned = second_starts != "auto"  # the second stream starts at the start of an event
-        self._is_identical = True  # what it repeated so far has the same bytes
-        self._next = 0  # the event of the first stream that the second must send next
+        # Comments and pings after the first stream's last event, which the second stream need not repeat.
+        self._trailing = iter(self._first.trailing)
+        # True once the second stream is known to start at an event boundary.
+        self._is_aligned = second_starts != "auto"
+        self._is_identical = True  # True while the repeated events have identical bytes
+        self._next = 0  # number of the event of the first stream that the second must send next
         self._state = _State.LOCATING if body else _State.PASSING
         if second_starts != "next_byte" and _is_bare(body):
             if second_starts not in ("auto", "first_event"):
@@ -98,7 +100,7 @@ class StreamSplicer:
 
         Raises:
             SpliceError: the second stream does not belong to the first, events between them are missing, or its
-                position cannot be proven. Nothing was returned before.
+                position cannot be proven. No bytes have been returned in this case.
             LimitExceeded: an event of the second stream is too long.
             UsageError: after `close`, or after an exception.
         """
@@ -108,7 +110,7 @@ class StreamSplicer:
             raise UsageError("the splicer is closed; nothing can be fed any more")
         if state is _State.PASSING:
             return bytes(data)
-        self._state = _State.CLOSED  # and stays so if this raises
+        self._state = _State.CLOSED  # remains closed if this call raises
         if state is _State.COMPARING:
             return self._compare(bytes(data))
         if self._start == "next_byte":
@@ -117,7 +119,9 @@ class StreamSplicer:
         return self._join(state, self._reader.feed(data))
 
     def close(self) -> bytes:
-        """End the second stream and return what is left: the first stream, if nothing followed it. `b""` twice.
+        """End the second stream and return the remaining bytes: the first stream, if nothing followed it.
+
+        A second call returns `b""`.
 
         Raises:
             SpliceError: as `feed`.
@@ -167,7 +171,8 @@ class StreamSplicer:
         return kept + b"".join([block.raw for block in blocks]) + self._reader.tail
 
     def _continues(self) -> bool:
-        """Whether the second stream continues at the very next byte. Decided once, at its first line with anything."""
+        """Return True if the second stream continues at the very next byte. Decided once, at its first line that is not
+        blank."""
         if self._is_aligned:
             self._lead_bytes += len(self._lead[-1])
             if self._lead_bytes > _MOST_LEAD:
@@ -203,7 +208,7 @@ class StreamSplicer:
         self._next += 1
 
     def _check_tail(self, block: Block) -> None:
-        """A server that repeats its bytes must send the incomplete event as it began."""
+        """Raise if a server that repeats its bytes sends the incomplete event with a different beginning."""
         first = self._first
         if first.marks is not Marks.NONE or not first.events or self._start != "auto" or not self._is_identical:
             return
@@ -220,7 +225,7 @@ class StreamSplicer:
         return body + data[len(body) - place :] if self._state is _State.PASSING else b""
 
     def _unfinished(self) -> bytes:
-        """The second stream ended before it had a new complete event."""
+        """Return the joined bytes if the second stream ended before it had a new complete event."""
         first, tail, state = self._first, self._reader.tail, self._state
         if state is _State.LOCATING and not self._is_aligned:
             second = b"".join(self._lead) + tail
@@ -232,7 +237,7 @@ class StreamSplicer:
         is_next = self._start in ("next_event", len(first.events)) or not first.events
         if state is _State.OVERLAPPING:
             is_next = self._next == len(first.events)
-        # Of the same incomplete event in both, the longer one.
+        # If both have the same incomplete event, keep the longer one.
         return first.kept + tail if is_next and tail.startswith(first.tail) else first.kept + first.tail
 
 
@@ -251,7 +256,7 @@ def _checked(start: Start, events: int) -> Start:
 
 
 def _is_bare(body: bytes) -> bool:
-    """Whether the body is JSON rather than an event stream."""
+    """Return True if the body is JSON rather than an event stream."""
     return body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 

@@ -1,11 +1,11 @@
-"""Test code that reads LLM streams: build them, break them as gateways do, record and replay them.
+"""Tools for tests of code that reads LLM streams: build streams, break them as gateways do, record and replay them.
 
     stream = build("chat", [Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
     for broken in every_operator(stream):
         with BrokenGateway([broken]) as gateway:
             ...  # run an agent against gateway.url, and compare with broken.expected
 
-`streamweld.testing.plugin` is the pytest plugin with the fixture `broken_gateway`. Needs no extra.
+`streamweld.testing.plugin` is the pytest plugin with the fixture `broken_gateway`. No extra is needed.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ __all__ = [
 ]
 
 
-# Imported when they are first used: pytest loads the plugin of this package in every run, and `repair(record=…)` needs
-# only the recordings.
+# The modules are imported on first use: pytest loads this package's plugin in every run, and `repair(record=…)` needs
+# only the module `recording`.
 _MODULES: Final = ("builders", "compare", "gateway", "mutate", "recording", "replay", "stream")
 
 

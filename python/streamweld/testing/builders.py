@@ -38,12 +38,12 @@ def build(
     Args:
         dialect: the wire format.
         parts: texts, reasoning, refusals and calls, in order.
-        usage: token counts; None leaves them out where the dialect allows it.
-        finish: `stop`, `length` or `tool_calls`; None chooses by whether there are calls.
-        seed: where texts and arguments are split. None splits each into two pieces.
+        usage: token counts; None omits them if the dialect allows it.
+        finish: `stop`, `length` or `tool_calls`; None selects one depending on whether there are calls.
+        seed: random seed for splitting texts and arguments. None splits each into two pieces.
 
     Raises:
-        ValueError: for a refusal in a dialect that has none.
+        ValueError: if there is a refusal and the dialect does not support it.
     """
     given = tuple(parts)
     filled: list[Part] = []
@@ -88,8 +88,8 @@ _VALUES = (
 def random_parts(dialect: Dialect, seed: int) -> list[Part]:
     """Return one to five random parts that the dialect can carry.
 
-    Names of calls are equal or begin alike. Arguments are equal, empty, nested or long.
-    An id is used twice now and then.
+    Names of calls are equal or have a common prefix. Arguments are equal, empty, nested or long. Ids are sometimes
+    repeated.
     """
     rng = random.Random(f"parts {dialect} {seed}")  # noqa: S311 (not for secrets)
     kinds: list[type[Part]] = [Text, Text, Reasoning, Call, Call, Call]
@@ -114,7 +114,8 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
 
 
 def _differ(one: Call, other: Call) -> bool:
-    """Whether two calls with one id are two for certain: neither can be a repetition or a placeholder of the other."""
+    """Return True if two calls with one id are certainly different: neither can be a duplicate or a placeholder of the
+    other."""
     values = [value_of(one), value_of(other)]
     return one.name != other.name or (values[0] != values[1] and all(values))
 
@@ -131,7 +132,7 @@ def _splitter(seed: int | None) -> Callable[[str], list[str]]:
 
 
 def value_of(call: Call) -> Any:
-    """The arguments as a value; no text is an empty object."""
+    """Return the arguments as a value; empty text is an empty object."""
     return json.loads(call.arguments or "{}")
 
 
@@ -139,7 +140,7 @@ def value_of(call: Call) -> Any:
 
 
 def chunk(delta: Any, finish: str | None = None, **top: Any) -> dict[str, Any]:
-    """One chunk of Chat Completions."""
+    """Return one chunk of Chat Completions."""
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": "model-1"}
     return head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} | top
 
@@ -352,7 +353,7 @@ def _parts(parts: list[Part], split: Callable[[str], list[str]], finish: str, us
 
 
 def _ui(parts: list[Part], split: Callable[[str], list[str]], finish: str, usage: Tokens | None) -> list[Frame]:
-    del usage  # the UI message stream has no place for it
+    del usage  # the UI message stream has no field for usage
     return [
         Frame({"type": "start", "messageId": "msg-1"}, role="start"),
         Frame({"type": "start-step"}),

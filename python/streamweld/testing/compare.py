@@ -1,4 +1,4 @@
-"""Compare what a parser found with what a stream means."""
+"""Compare a parsed response with the expected contents of a stream."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["differences"]
 
 
 def differences(expected: Expected, response: Response, error: StreamError | None = None) -> list[str]:
-    """What a response of streamweld has that a correct reader would not find, in words; empty if it is right.
+    """Describe how a response differs from what a correct reader finds; empty if it is right.
 
     Args:
-        expected: of the stream.
-        response: what was read; after an exception, its `partial`.
-        error: the exception that reading ended with.
+        expected: the expected contents of the stream.
+        response: the response that was read; after an exception, its `partial`.
+        error: the exception that the reader raised.
     """
     return list(_differences(expected, response, error))
 
@@ -72,6 +72,6 @@ def _value(arguments: str) -> Any:
 
 
 def _in_order(got: list[Any], wanted: list[Any]) -> bool:
-    """Whether `got` is `wanted` with some left out."""
+    """Return True if `got` is a subsequence of `wanted`."""
     rest = iter(wanted)
     return all(any(each == one for one in rest) for each in got)

@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback interface that replays recordings and misbehaves as gateways do.
+"""An HTTP server on the loopback interface that replays recordings and imitates the faults of gateways.
 
     with BrokenGateway([OPERATORS["index_is_a_string"](stream)]) as gateway:
         client = openai.OpenAI(base_url=gateway.url + "/v1", api_key="none")
@@ -31,7 +31,7 @@ How: TypeAlias = Literal["complete", "cut", "reset", "stall"]
 
 @dataclass(frozen=True)
 class Request:
-    """A request that the gateway got."""
+    """A request that the gateway received."""
 
     method: str
     path: str
@@ -41,14 +41,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the gateway answers.
+    """The gateway's answer to a request.
 
     Attributes:
-        pieces: the body; each piece is sent by itself, at its time.
+        pieces: the body; each piece is sent separately, at its time.
         status: of the response.
         content_type: of the response.
-        end: `complete`; `cut`: the connection closes in the middle of the body; `reset`: it is reset; `stall`: nothing
-            more comes, until the client leaves or the gateway is closed.
+        end: `complete`; `cut`: the connection closes in the middle of the body; `reset`: it is reset; `stall`: no more
+            bytes are sent until the client disconnects or the gateway is closed.
     """
 
     pieces: tuple[Piece, ...]
@@ -61,8 +61,8 @@ class Reply:
         """Return a reply from a stream, a recording, or a body.
 
         Args:
-            given: what is to be sent.
-            speed: how fast the times of a recording pass: 1 as recorded, 10 ten times as fast. None: without waiting.
+            given: the source of the reply.
+            speed: replay speed of a recording: 1 as recorded, 10 ten times as fast. None: without waiting.
             end: how the body ends; None: as recorded.
         """
         if isinstance(given, Reply):
@@ -81,14 +81,14 @@ Script: TypeAlias = (
 
 
 class BrokenGateway:
-    """Serves a script, from its creation until `close()`.
+    """Serves a script of replies, from its creation until `close()`.
 
     Args:
-        script: what to answer, in order; the last one is repeated. Or a function of the request.
-        speed: how fast the times of recordings pass; None: without waiting.
+        script: the replies, in order; the last one is repeated. Or a function from a request to a reply.
+        speed: replay speed of recordings; None: without waiting.
 
     Attributes:
-        requests: what was asked so far.
+        requests: the requests received so far.
     """
 
     def __init__(self, script: Script, *, speed: float | None = None) -> None:
@@ -107,7 +107,7 @@ class BrokenGateway:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:
-        """Stop serving, and end what stalls."""
+        """Stop serving, and end stalled replies."""
         self._closed.set()
         self._server.shutdown()
         self._server.server_close()
@@ -138,7 +138,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients may leave when they like: that is not an error of the server."""
+        """Ignore errors of connections: clients may disconnect at any time."""
 
 
 def _handler(gateway: BrokenGateway) -> type[BaseHTTPRequestHandler]:
@@ -157,7 +157,7 @@ def _handler(gateway: BrokenGateway) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST  # noqa: N815 (a name of http.server)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (a name of http.server)
-            """The tests that use the gateway need no log."""
+            """Suppress the log, which tests do not need."""
 
         def _answer(self, request: Request) -> None:
             reply = gateway.reply_to(request)

@@ -1,4 +1,4 @@
-"""Random tool calls, texts and their pieces: what the generated streams are made of. Does not parse anything."""
+"""Random tool calls, texts and fragments for generated streams. Does not parse anything."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Entry = dict[str, Any]  # one element of delta.tool_calls
 
 @dataclass
 class Call:
-    """One call as the model meant it. `id` is None where the wire carries none that could be kept."""
+    """One expected tool call. `id` is None if the wire carries no usable id."""
 
     id: str | None
     name: str
     arguments: str
 
 
-# --- pieces -----------------------------------------------------------------------------------------------------------
+# --- fragments --------------------------------------------------------------------------------------------------------
 
 WORDS = (
     "a",
@@ -73,7 +73,7 @@ def random_arguments(rng: Random, least: int = 0) -> str:
 
 
 def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
-    """`text` in 1 to `most` non-empty pieces."""
+    """Split `text` into 1 to `most` non-empty pieces."""
     if len(text) < 2:
         return [text] if text else []
     cuts = sorted(rng.sample(range(1, len(text)), min(rng.randint(0, most - 1), len(text) - 1)))
@@ -81,7 +81,7 @@ def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
 
 
 def row_of(rng: Random, text: str) -> list[str]:
-    """The same, now and then in so many that consecutive deltas make a row of events that look alike."""
+    """Split `text` in the same way, but sometimes into so many pieces that consecutive events have the same form."""
     return fragments_of(rng, text, 8 if rng.random() < 0.8 else 80)
 
 
@@ -108,7 +108,7 @@ def random_calls(rng: Random, *, least: int = 0, distinct: bool = True, blank: b
 
 
 def entry(index: Any = None, call_id: Any = None, name: Any = None, arguments: Any = None, **more: Any) -> Entry:
-    """An element of tool_calls; None leaves a member out."""
+    """Return an element of `tool_calls`. A member that is None is omitted."""
     out: Entry = {}
     if index is not None:
         out["index"] = index
@@ -125,7 +125,7 @@ def in_order(rows: list[list[Entry]]) -> list[Entry]:
 
 
 def interleave(rng: Random, rows: list[list[Entry]]) -> list[Entry]:
-    """Mixes the calls' entries, keeping each call's own order and the order in which calls open."""
+    """Interleave the calls' entries, keeping each call's own order and the order in which calls open."""
     if rng.random() < 0.4:
         return in_order(rows)
     queues = [list(row) for row in rows]
@@ -140,7 +140,7 @@ def interleave(rng: Random, rows: list[list[Entry]]) -> list[Entry]:
 
 
 def pack(rng: Random, entries: list[Entry]) -> list[list[Entry]]:
-    """Several entries in one chunk, now and then."""
+    """Group the entries into chunks, sometimes several in one chunk."""
     out: list[list[Entry]] = []
     for e in entries:
         if out and rng.random() < 0.2:

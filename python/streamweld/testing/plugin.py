@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture that starts gateways which misbehave.
+"""The pytest plugin: a fixture that starts misbehaving gateways.
 
     def test_agent(broken_gateway):
         gateway = broken_gateway([OPERATORS["index_is_a_string"](stream)])
@@ -23,7 +23,7 @@ __all__ = ["broken_gateway"]
 @pytest.fixture
 def broken_gateway() -> Iterator[Callable[..., BrokenGateway]]:
     """Return a function that takes a script and starts a `BrokenGateway`; all are closed after the test."""
-    from streamweld.testing.gateway import BrokenGateway  # tests that do not use the fixture do not pay for it
+    from streamweld.testing.gateway import BrokenGateway  # imported only by tests that use the fixture
 
     started: list[BrokenGateway] = []
 

@@ -48,7 +48,7 @@ _LOGGER = logging.getLogger("streamweld")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes that were read at once, and when: seconds since the start of the response."""
+    """Bytes that were read at once, and the time in seconds since the start of the response."""
 
     at: float
     data: bytes
@@ -67,12 +67,12 @@ class Recording:
 
     @property
     def body(self) -> bytes:
-        """All bytes."""
+        """The whole body."""
         return b"".join(piece.data for piece in self.pieces)
 
     @classmethod
     def of(cls, stream: Stream, *, gap: float = 0.0) -> Recording:
-        """Return a built or broken stream as a recording, with `gap` seconds between its pieces."""
+        """Convert a built or broken stream to a recording, with `gap` seconds between its pieces."""
         pieces = tuple(Piece(number * gap, chunk) for number, chunk in enumerate(stream.chunks))
         return cls(pieces, content_type=stream.content_type)
 
@@ -80,10 +80,11 @@ class Recording:
 class Recorder:
     """Writes one recording while a response is read.
 
-    A file that cannot be written is given up with a warning of the logger `streamweld`: the stream is not affected.
+    If the file cannot be written, the recording stops with a warning of the logger `streamweld`: the stream is not
+    affected.
 
     Args:
-        folder: where the file goes; it is created if it does not exist.
+        folder: folder of the file; it is created if it does not exist.
         method: of the request.
         path: of the request, without its query.
         status: of the response.
@@ -126,7 +127,7 @@ class Recorder:
                 self._give_up(error)
 
     def __del__(self) -> None:
-        """A response that nobody reads to its end was left."""
+        """End the recording of a response that was not read to its end as `left`."""
         if getattr(self, "_out", None) is not None:
             self.end("left")
 
@@ -160,13 +161,13 @@ def write_recording(recording: Recording, file: str | os.PathLike[str]) -> None:
 
 
 def read_recording(file: str | os.PathLike[str]) -> Recording:
-    """Read a recording. One without its last line, such as of a process that was killed, has the end `left`.
+    """Read a recording. If its last line is missing, for example because the process was killed, the end is `left`.
 
     Raises:
         ValueError: if the file is not a recording; the message names the line.
         OSError: if it cannot be read.
     """
-    # Not splitlines(), which also splits at U+2028, and JSON text may contain that.
+    # splitlines() would also split at U+2028, which JSON text may contain.
     lines = Path(file).read_text("utf-8").split("\n")
     head = _object(lines[0], 1)
     if head.get("streamweld_recording") != _FORMAT:

@@ -27,7 +27,7 @@ class ReplayTransport:
 
     Args:
         given: a recording, a stream, a reply, or a body.
-        speed: how fast the times of a recording pass: 1 as recorded; None: without waiting.
+        speed: replay speed of a recording: 1 as recorded; None: without waiting.
     """
 
     def __init__(self, given: Reply | Stream | Recording | bytes, *, speed: float | None = None) -> None:
@@ -44,10 +44,10 @@ class ReplayTransport:
         return self._response(module, _stream_class(module.AsyncByteStream, __aiter__=_async_pieces)(), module)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is no connection to close."""
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is no connection to close."""
 
     def __enter__(self) -> Self:
         return self
@@ -68,12 +68,12 @@ class ReplayTransport:
 
 
 def _module_of(request: Any) -> Any:
-    """`httpx` or `httpx2`, whichever the request belongs to."""
+    """Return `httpx` or `httpx2`, whichever the request belongs to."""
     return sys.modules[type(request).__module__.split(".")[0]]
 
 
 def _stream_class(base: type[Any], **members: Any) -> Any:
-    """Create a subclass of the client's own stream class: clients check the type of a body."""
+    """Create a subclass of the client's own stream class, because clients check the type of a body."""
     return type("ReplayedBody", (base,), members)
 
 

@@ -1,7 +1,7 @@
-"""The 36 shapes into which gateways bend the tool calls of a stream.
+"""The 36 shapes that tool calls have in the streams of gateways.
 
-Each takes the calls and returns the `tool_calls` arrays of the chunks. It may replace the id of a call with what a
-reader must find; None if the wire carries no id. Does not parse anything.
+Each function takes the calls and returns the `tool_calls` arrays of the chunks. It may replace the id of a call with
+the id that a reader must find, or None if the wire carries no id. Does not parse anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def split_first(rng: Random, text: str) -> tuple[str, list[str]]:
-    """(what the header carries, the other fragments)."""
+    """Split the text, and return the first fragment, which the header carries, and a list of the others."""
     pieces = fragments_of(rng, text)
     if pieces and rng.random() < 0.4:
         return pieces[0], pieces[1:]
@@ -180,7 +180,7 @@ def late_name(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def made_unique(calls: list[Call]) -> str:
-    """All calls share the first one's id on the wire; the later ones are expected as id__2, id__3 ..."""
+    """Give all calls the first one's id on the wire. The expected ids of the later ones are id__2, id__3 and so on."""
     shared = calls[0].id or ""
     for n, call in enumerate(calls[1:], 2):
         call.id = f"{shared}__{n}"
@@ -245,7 +245,7 @@ def as_object(_rng: Random, calls: list[Call]) -> list[list[Entry]]:
     out: list[Entry] = []
     for index, call in enumerate(calls):
         value = json.loads(call.arguments)
-        call.arguments = json.dumps(value, ensure_ascii=False, separators=(",", ":"))  # as frame() writes it
+        call.arguments = json.dumps(value, ensure_ascii=False, separators=(",", ":"))  # the same format as in frame()
         out.append(entry(index, call.id, call.name, value))
     return single(out)
 

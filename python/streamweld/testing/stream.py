@@ -1,6 +1,6 @@
-"""Streams as lists of frames, and what a correct reader finds in them.
+"""Streams as lists of frames, with the contents that a correct reader finds in them.
 
-Nothing here parses: what is expected follows from how a stream was built and from what an operator did to it.
+Nothing is parsed here: the expected contents follow from how a stream was built and how operators changed it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Call", "Dialect", "Ending", "Expected", "Frame", "Part", "Reasoning"
 
 Dialect: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 Ending: TypeAlias = Literal["complete", "assumed", "truncated", "error"]
-"""How a stream ends: with its terminal marker; without it, but with a reason to stop; cut; or with an error."""
+"""How a stream ends: with its terminal marker; without it, but with a finish reason; truncated; or with an error."""
 
 Role: TypeAlias = Literal["start", "open", "delta", "close", "finish", "usage", "end", "other"]
 
@@ -31,22 +31,22 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What the model thought."""
+    """Reasoning of the model."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refusal, for the dialects that have one: chat and responses."""
+    """A refusal, for the dialects that support it: chat and responses."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call. `arguments` is JSON text, or empty. In a list of parts, an id of None is filled by the builder; in
-    `Expected.calls`, it means that the wire carries no id of its own and any unique one is right."""
+    """A tool call. `arguments` is JSON text, or empty. In a list of parts, the builder replaces an id of None; in
+    `Expected.calls`, None means that the wire carries no id, and any unique one is right."""
 
     name: str
     arguments: str = "{}"
@@ -66,8 +66,8 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a correct reader finds. `calls` are those that an agent runs; for a stream that is cut, or ends in an error,
-    those that may be run, in this order."""
+    """The contents that a correct reader finds. `calls` are the calls that an agent runs; in a stream that is truncated
+    or ends in an error, the calls that may be run, in this order."""
 
     text: str = ""
     reasoning: str = ""
@@ -82,8 +82,8 @@ class Expected:
 class Frame:
     """One event of a stream. `data` is a JSON value, or text that is sent unchanged.
 
-    `part` is the number of the part that it belongs to, `piece` the text of that part that it carries. `raw` replaces
-    the bytes that `data` and `event` would give.
+    `part` is the number of the part that the event belongs to, `piece` the text of that part that it carries. `raw`
+    replaces the bytes that `data` and `event` would produce.
     """
 
     data: Any
@@ -101,7 +101,7 @@ class Frame:
         return json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
 
     def encode(self) -> bytes:
-        """The bytes of this event."""
+        """Return the bytes of this event."""
         if self.raw is not None:
             return self.raw
         name = "" if self.event is None else f"event: {self.event}\n"
@@ -110,18 +110,19 @@ class Frame:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream, and what it means.
+    """A stream, and its expected contents.
 
     Attributes:
         dialect: the wire format.
-        parts: what it was built from.
+        parts: the parts that it was built from.
         frames: its events, in order.
-        expected: what a correct reader finds.
-        options: arguments of `StreamParser` and `parse` that the expectation needs, such as `policy`.
+        expected: the contents that a correct reader finds.
+        options: arguments of `StreamParser` and `parse` that the expectation depends on, such as `policy`.
         operators: the names of the operators that were applied.
-        cuts: places in the body where one read ends and the next begins.
-        content_type: the header of a response that carries it.
-        opaque: whether its frames no longer show which part of the answer each carries, so that no operator can cut it.
+        cuts: offsets in the body at which one read ends and the next begins.
+        content_type: the content type of a response with this stream.
+        opaque: True if the frames no longer show which part of the answer each carries, so that no operator can
+            truncate it.
     """
 
     dialect: Dialect
@@ -136,12 +137,12 @@ class Stream:
 
     @property
     def body(self) -> bytes:
-        """All bytes."""
+        """The whole body."""
         return b"".join(frame.encode() for frame in self.frames)
 
     @property
     def chunks(self) -> tuple[bytes, ...]:
-        """The body as the network delivers it: by `cuts`, or an event at a time."""
+        """The body in the chunks that the network delivers: split at `cuts`, or one event at a time."""
         if not self.cuts:
             return tuple(frame.encode() for frame in self.frames)
         body = self.body
@@ -149,11 +150,11 @@ class Stream:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls that it was built from, with their ids."""
+        """The calls that the stream was built from, with their ids."""
         return tuple(part for part in self.parts if isinstance(part, Call))
 
     def but(self, frames: Iterable[Frame] | None = None, **expected: Any) -> Stream:
-        """The same stream with other frames, and with other members of what is expected."""
+        """Return the same stream with other frames, and with other members of the expectation."""
         return replace(
             self,
             frames=self.frames if frames is None else tuple(frames),
@@ -161,7 +162,8 @@ class Stream:
         )
 
     def cut(self, count: int, ending: Ending) -> Stream:
-        """The first `count` frames. Texts are what was sent until then; calls are those that were closed."""
+        """Return a stream of the first `count` frames. Expected are the texts sent until then, and the calls that were
+        closed."""
         frames = self.frames[:count]
         sent: dict[type, str] = {Text: "", Reasoning: "", Refusal: ""}
         for frame in frames:

@@ -1,10 +1,10 @@
-"""A proxy in front of one gateway: it repairs every stream, and speaks to clients of other APIs (extra `proxy`).
+"""A proxy in front of one gateway: it repairs every stream, and converts for clients of other APIs (extra `proxy`).
 
     streamweld proxy --upstream https://gateway.example/v1 --upstream-dialect chat
 
     app = create_app(ProxyConfig("https://gateway.example/v1", to="chat"))      # the same, for a server of your own
 
-Importing it needs no extra; `create_app` and `serve` do.
+Importing this module needs no extra; `create_app` and `serve` do.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def _need(config: ProxyConfig) -> None:
 
 
 def create_app(config: ProxyConfig) -> Starlette:
-    """The proxy as an ASGI application, with `/healthz` and `/metrics`; it needs the lifespan protocol.
+    """Create the proxy as an ASGI application, with `/healthz` and `/metrics`. It needs the lifespan protocol.
 
-    It does not know on which address it will be served: give `config` a token if other machines can reach it.
+    The application does not know on which address it is served: set a token in `config` if other machines can reach it.
 
-    Mounted in another application, which runs no lifespan but its own, its own is to be entered there:
-    `async with proxy.router.lifespan_context(proxy) as state: yield state`.
+    If the application is mounted in another one, only the outer lifespan runs. Enter the proxy's lifespan there: `async
+    with proxy.router.lifespan_context(proxy) as state: yield state`.
 
     Raises:
-        MissingExtra: where the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.
+        MissingExtra: if the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.
     """
     _need(config)
     made: Starlette = import_module("streamweld.integrations.proxy.app").create_app(config)
@@ -51,16 +51,16 @@ def create_app(config: ProxyConfig) -> Starlette:
 
 
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
-    """Serve on an address until SIGINT or SIGTERM; open streams then have `grace` seconds to come to their end.
+    """Serve on an address until SIGINT or SIGTERM; open streams then have `grace` seconds to finish.
 
-    Those that do not are ended with an error of their API, as streams that were cut. When all of that is done, the
-    signal is raised again: an interrupt ends in a `KeyboardInterrupt`. A second signal ends the process at once.
+    Streams that do not finish in time end with an error of their API, as truncated streams do. Afterwards, the signal
+    is raised again: an interrupt ends in a `KeyboardInterrupt`. A second signal ends the process at once.
 
     Raises:
         MissingExtra: as `create_app`.
         UsageError: if other machines can reach the address and `config` has no token, if the address is the upstream's,
-            and for a host, port or grace that cannot be.
-        OSError: where the address is not to be had.
+            or if the host, port or grace is invalid.
+        OSError: if the address cannot be bound.
     """
     _need(config)
     import_module("streamweld.integrations.proxy.serve").serve(config, host, port, grace=grace, ready=ready)

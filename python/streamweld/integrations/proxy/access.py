@@ -1,4 +1,4 @@
-"""The access log: one line an exchange, `key=value`, without credentials, queries or payloads."""
+"""The access log: one line per exchange, `key=value`, without credentials, queries or payloads."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _METHOD: Final = 20
 
 
 def log(done: Exchange) -> None:
-    """Write the line of an exchange that is over."""
+    """Write the log line of a finished exchange."""
     if LOGGER.isEnabledFor(logging.INFO):
         facts = facts_of(done)
         LOGGER.info("%s", told(facts), extra={"facts": {**facts, "message": "request"}})
 
 
 def facts_of(done: Exchange) -> dict[str, Any]:
-    """What the log reports, without what is absent.
+    """Return the facts for the log, without absent ones.
 
-    Method and path are the client's: they are cut, and control characters and blanks are escapes.
+    Method and path come from the client: they are shortened, and control characters and blanks are escaped.
     """
     facts: dict[str, Any] = {
         "method": printable(done.method, _METHOD).replace(" ", "%20"),
@@ -50,7 +50,7 @@ def facts_of(done: Exchange) -> dict[str, Any]:
 
 
 def told(facts: dict[str, Any]) -> str:
-    """The line of text."""
+    """Format the facts as one line of text."""
     return " ".join([f"{name}={_word(value)}" for name, value in facts.items()])
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["TOKEN_HEADER", "Admission", "admits_host_and_origin", "admits_token"]
 
 TOKEN_HEADER: Final = "x-streamweld-token"  # noqa: S105 (a name)
-"""The header for the token where the API key's own header carries the upstream's key. It is never forwarded."""
+"""The header for the token if the header of the API key carries the upstream's key. It is never forwarded."""
 
 _DEDICATED: Final = TOKEN_HEADER.encode()
 _SLOTS: Final = {name.encode(): prefix.encode() for name, prefix in load_proxy()["credentials"]["read"]}
@@ -35,12 +35,14 @@ _SHOWN: Final = 100
 
 
 class Admission:
-    """ASGI middleware that refuses what `check` refuses, in the words of the API that the path belongs to.
+    """ASGI middleware that refuses the requests for which `check` raises.
+
+    The refusal is an error of the API that the path belongs to.
 
     Args:
-        app: the application for everything else.
+        app: the application that handles accepted requests.
         check: returns the scope for `app`, or raises Refusal.
-        metrics: counts what is refused.
+        metrics: counts refused requests.
     """
 
     def __init__(self, app: ASGIApp, check: Callable[[Scope], Scope], metrics: Metrics) -> None:
@@ -59,11 +61,11 @@ class Admission:
 
 
 def admits_host_and_origin(config: ProxyConfig) -> Callable[[Scope], Scope]:
-    """The check of `Host` and `Origin`.
+    """Return the check of `Host` and `Origin`.
 
-    A host is accepted if it is a loopback name or address, the address on which the connection came in, or listed in
-    `allow_hosts`. An origin is accepted only if it is listed in `allow_origins`; clients that are not browsers send
-    none.
+    A host is accepted if it is a loopback name or address, the address that the connection was made to, or listed in
+    `allow_hosts`. An origin is accepted only if it is listed in `allow_origins`; clients that are not browsers send no
+    origin.
     """
     hosts = frozenset(canonical(host) for host in config.allow_hosts if not host.startswith("*"))
     suffixes = tuple(host[1:].lower() for host in config.allow_hosts if host.startswith("*."))
@@ -100,10 +102,11 @@ def admits_host_and_origin(config: ProxyConfig) -> Callable[[Scope], Scope]:
 
 
 def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
-    """The check of the client's token; without a configured token everything passes.
+    """Return the check of the client's token. Without a configured token, it accepts every request.
 
-    The token is accepted in `x-streamweld-token`, which then decides alone, or else in any header that an API key can
-    be sent in. The scope that is returned has no header with the token, so it cannot reach the upstream.
+    The token is accepted in `x-streamweld-token`. If this header is present, it alone decides; otherwise, the token is
+    accepted in any header that can carry an API key. The returned scope has no header with the token, so the token
+    cannot reach the upstream.
     """
     if config.token is None:
         return lambda scope: scope
@@ -114,7 +117,7 @@ def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
 
     def check(scope: Scope) -> Scope:
         headers = scope["headers"]
-        # Every value is compared, so that the time does not depend on which one matches.
+        # Compare every value, so that the time does not depend on which one matches.
         dedicated = [is_token(value) for name, value in headers if name == _DEDICATED]
         matches = [is_token(_key(name, value)) for name, value in headers]
         if not (all(dedicated) if dedicated else any(matches)):
@@ -131,7 +134,7 @@ def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
 
 
 def _key(name: bytes, value: bytes) -> bytes:
-    """The API key in a header; empty if the header does not carry one."""
+    """Return the API key in a header; empty if the header does not carry one."""
     prefix = _SLOTS.get(name)
     carries = prefix is not None and value[: len(prefix)].lower() == prefix.lower()
     return value[len(prefix or b"") :] if carries else b""

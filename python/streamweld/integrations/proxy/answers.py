@@ -1,4 +1,4 @@
-"""Answers that the proxy writes itself: JSON bodies, and refusals in the words of an API."""
+"""Answers that the proxy writes itself: JSON bodies, and refusals in the error format of an API."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["CLOSE", "refuse", "send_json", "send_refusal"]
 
 CLOSE: Mapping[str, str] = {"connection": "close"}
-"""For an answer to a request whose body was not read."""
+"""Headers for an answer to a request whose body was not read."""
 
 
 async def send_json(send: Send, done: Exchange, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-    """Send a whole JSON body; without the body if the request was HEAD."""
+    """Send a complete JSON body, or only the headers if the request was HEAD."""
     done.status = status
     told = {
         **headers,
@@ -39,14 +39,14 @@ async def send_json(send: Send, done: Exchange, status: int, body: bytes, header
 
 
 async def send_refusal(send: Send, done: Exchange, refusal: Refusal, headers: Mapping[str, str]) -> None:
-    """Send a refusal in the words of the API that was asked."""
+    """Send a refusal in the error format of the requested API."""
     done.status, done.outcome, done.fault = refusal.status, "refused", refusal.code
     body = refusal_body(done.dialect, refusal.status, refusal.code, refusal.message)
     await send_json(send, done, refusal.status, body, {**refusal.headers, **headers})
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal, metrics: Metrics) -> None:
-    """Answer a request with a refusal before its body is read; it is counted and logged as every other request."""
+    """Refuse a request before its body is read. The refusal is counted and logged like every other request."""
     path, _ = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
     dialect = routes.dialect_of(path) if scope["method"] == "POST" else None
     done = Exchange(scope["method"], path, dialect, dialect)

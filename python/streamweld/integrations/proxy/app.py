@@ -1,6 +1,6 @@
-"""The proxy as an ASGI application: `/healthz`, `/metrics`, and everything else to the upstream, or refused.
+"""The proxy as an ASGI application: `/healthz`, `/metrics`; all other paths are forwarded to the upstream or refused.
 
-Host and origin are checked for every request, the token for all but `/healthz`, which discloses nothing.
+Host and origin are checked for every request, the token for all except `/healthz`, which discloses nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["create_app"]
 
 
 class _Everything:
-    """The application behind every other path."""
+    """The ASGI application for all paths that are not the proxy's own."""
 
     def __init__(self, config: ProxyConfig, metrics: Metrics) -> None:
         self._config = config
@@ -45,7 +45,8 @@ class _Everything:
         self._open: set[asyncio.Task[object]] = set()
 
     async def stop(self) -> None:
-        """Ends what a server has left open, or is about to: as an answer that was cut, while there is a session."""
+        """End all open requests with the error ending of truncated answers, while the session to the upstream still
+        exists."""
         for task in self._open:
             if not task.cancelling():
                 task.cancel()
@@ -65,13 +66,14 @@ class _Everything:
             conversation = Conversation(request, send, session, self._config, self._metrics, pseudonym=self._pseudonym)
             await conversation.hold()
         except ClientDisconnect:
-            pass  # while its request was being read: nobody is left to answer
+            pass  # the client disconnected before its request was complete: there is no client to answer
         finally:
             self._open.discard(task)
 
 
 class _Own(Route):
-    """A path of the proxy's own. The framework's pattern takes a line feed behind it as well: that is another path."""
+    """A path of the proxy's own. The framework's pattern also matches the path with a trailing line feed, which is a
+    different path."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] == "http" and scope["path"].endswith("\n"):
@@ -80,8 +82,9 @@ class _Own(Route):
 
 
 class _Rest(Route):
-    """The route of whatever no other takes. Its pattern would not match a line feed, nor a target that is no path
-    (RFC 9112 3.2): these are refused, logged and counted where all else is, not answered by the framework."""
+    """The route for all other requests. A pattern would not match a line feed, or a request target that is not a path
+    (RFC 9112 3.2): such requests are refused, logged and counted like all others, instead of being answered by the
+    framework."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
@@ -90,7 +93,7 @@ class _Rest(Route):
 
 
 def create_app(config: ProxyConfig) -> Starlette:
-    """The application of one proxy; it opens its session with the server's lifespan."""
+    """Create the application of one proxy. Its session to the upstream opens in the lifespan of the server."""
     metrics = Metrics()
     everything = _Everything(config, metrics)
 
@@ -114,7 +117,7 @@ def create_app(config: ProxyConfig) -> Starlette:
 
     middleware = [Middleware(Admission, admits_host_and_origin(config), metrics)]
     if config.allow_origins:
-        # Browsers ask before they send (preflight), without a token, and read answers only with these headers.
+        # Browsers send a preflight request without a token, and let pages read an answer only with these headers.
         middleware.append(
             Middleware(
                 CORSMiddleware,

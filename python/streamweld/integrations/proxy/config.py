@@ -1,10 +1,10 @@
-"""What a proxy is told once, where it is started: the one upstream, and how much of anything it takes.
+"""The configuration of a proxy, validated when it is created: the upstream, conversion, timeouts and limits.
 
-It checks what it is told, so that nothing behind it has to. It opens no connection.
+Later code relies on valid values. Nothing here opens a connection.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# (JSON as callers give it: what is in a container is known only once it is looked at)
+# (JSON from callers: the types of its members are checked at run time)
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Speaks: TypeAlias = Literal["chat", "responses", "anthropic", "gemini"]
 SPEAKS: Final[tuple[str, ...]] = get_args(Speaks)
 """The dialects whose requests can be converted."""
 
-# The targets of `streamweld.requests` that are reached at the endpoint of a dialect.
+# Targets of `streamweld.requests` that use the endpoint of a dialect.
 _TARGETS: Final[dict[str, tuple[str, ...]]] = {"chat": ("openai-chat", "mistral")}
 
 _TOKEN: Final = re.compile(r"[!-~]+", re.ASCII)
@@ -44,69 +44,70 @@ class ProxyConfig:
     """The configuration of one proxy.
 
     Raises:
-        UsageError: for an upstream that is no plain HTTP address, and for an option that cannot be.
+        UsageError: if the upstream is not a plain HTTP URL, or another option is invalid.
     """
 
     upstream: str
-    """Where requests go, and the only place: `https://gateway.example/v1`. No request can name another. A client's path
-    is appended; where both the upstream's path ends and the client's begins with a version (`/v1`), the upstream's
-    holds."""
+    """URL of the upstream: `https://gateway.example/v1`. All requests go there; no request can select another server.
+    The client's path is appended. If the upstream's path ends with a version (`/v1`) and the client's begins with one,
+    the upstream's version is used."""
 
     _: KW_ONLY
 
     to: Speaks | None = None
-    """What the upstream speaks: `chat`, `responses`, `anthropic` or `gemini`. Requests in another of these are
+    """Dialect of the upstream: `chat`, `responses`, `anthropic` or `gemini`. Requests in another of these dialects are
     converted, and so are their answers. None: nothing is converted."""
 
     policy: Base | Policy = "standard"
-    """What is repaired, and what ends a stream with an error."""
+    """Which faults are repaired, and which end a stream with an error."""
 
     text_calls: TextCalls = "off"
-    """What becomes of tool calls that a model wrote into its text. `promote`: a whole call of a tool that the request
-    declares becomes a tool call. Read docs/guides/text-calls.md first: such a call is untrusted."""
+    """What happens to tool calls that a model wrote into its text. `promote`: a complete call of a tool that the
+    request declares becomes a tool call. Read docs/guides/text-calls.md first: such a call is untrusted."""
 
     gateway: str | None = None
-    """The gateway that the upstream is: a profile of `streamweld.history`. Requests, also those that are in its dialect
-    already, are converted to what it accepts. None: converted requests follow the rules of `to`'s own API, and requests
-    in its dialect pass through unchanged."""
+    """The upstream's gateway profile of `streamweld.history`. Requests, including those in the upstream's dialect, are
+    converted to what this gateway accepts. None: converted requests follow the rules of the API that `to` names, and
+    requests in the upstream's dialect pass through unchanged."""
 
     max_body_bytes: int = 32 * _MEBI
-    """Bytes of a request, and of an answer that has to be read whole."""
+    """Maximum size in bytes of a request, and of an answer that has to be read as a whole."""
 
     max_stream_bytes: int = MAX_STREAM_BYTES
-    """Bytes of an answer, decoded."""
+    """Maximum size in bytes of an answer, after decompression."""
 
     connect_timeout: float = 10.0
-    """Seconds for a connection to the upstream."""
+    """Seconds to wait for a connection to the upstream."""
 
     idle_timeout: float = 300.0
-    """Seconds in which an upstream that is silent is waited for; also for the head of its answer. There is no limit to
-    the whole."""
+    """Seconds that the upstream may be silent, including the time until the head of its answer. There is no overall
+    timeout."""
 
     event_timeout: float = 600.0
-    """Seconds in which no event came, whatever else did: comments, or a byte now and then."""
+    """Maximum time in seconds between two events, even if other bytes arrive, such as comments."""
 
     client_timeout: float = 60.0
-    """Seconds in which a client takes nothing of what there is for it."""
+    """Seconds a client may stall before it is dropped."""
 
     tracing: bool = False
-    """Whether a span is opened for each request (OpenTelemetry, extra `otel`)."""
+    """True if a span is started for each request (OpenTelemetry, extra `otel`)."""
 
     token: str | None = field(default=None, repr=False)
-    """The token that clients have to send, as their API key or in the header `x-streamweld-token`; it is removed from
-    what goes to the upstream. None: clients need none, which is for addresses that other machines cannot reach."""
+    """Token that clients must send, as their API key or in the header `x-streamweld-token`; it is removed from requests
+    to the upstream. None: no token is required, which is only safe on addresses that other machines cannot reach."""
 
     allow_hosts: tuple[str, ...] = ()
-    """Host names that requests may use for the proxy, beside loopback names and the address it listens on; against DNS
-    rebinding. `*.example.com` stands for all names below `example.com`, `*` for every name."""
+    """Host names that requests may use for the proxy, in addition to loopback names and the listening address; protects
+    against DNS rebinding. `*.example.com` matches all names below `example.com`, `*` matches every name."""
 
     allow_origins: tuple[str, ...] = ()
-    """Origins of web pages that may use the proxy, such as `http://localhost:3000`, or `*`. Requests with another
-    `Origin` are refused; those without one, which do not come from web pages, are not affected."""
+    """Origins of web pages that may use the proxy, such as `http://localhost:3000`, or `*`. Requests with any other
+    `Origin` are refused; requests without one, which do not come from web pages, are not affected."""
 
     record: str | None = None
-    """A folder. Each stream of the upstream is recorded there before it is repaired or converted, one file a stream, in
-    the format that `streamweld.testing.recording` describes. No credentials are recorded; the text of the model is."""
+    """Folder for recordings. Each stream of the upstream is recorded there before it is repaired or converted, one file
+    per stream, in the format that `streamweld.testing.recording` describes. Credentials are not recorded, but the
+    model's text is."""
 
     def __post_init__(self) -> None:
         parts = _address(self.upstream)
@@ -151,10 +152,10 @@ class ProxyConfig:
                 raise UsageError(f"allow_origins: {origin!r} is not an origin, such as https://app.example")
 
     def profile(self, to: Speaks) -> Profile:
-        """Whose constraints a request for an upstream that speaks `to` has to follow.
+        """Return the profile whose constraints apply to requests for an upstream with dialect `to`.
 
         Raises:
-            UsageError: if there is no such gateway, or it does not speak that dialect.
+            UsageError: if there is no such gateway, or it does not have that dialect.
         """
         targets = _TARGETS.get(to, (to,))
         for target in targets[1:] if self.gateway is not None else ():
@@ -164,23 +165,23 @@ class ProxyConfig:
 
     @cached_property
     def reading(self) -> Policy:
-        """`policy` with what becomes of text-form tool calls: how an answer is read."""
+        """Return `policy` with the `text_calls` setting applied, for reading answers."""
         return with_text_calls(self.policy, self.text_calls)
 
     @property
     def reads_on(self) -> bool:
-        """Whether the policy records a stream that is cut, or lacks its end, and raises nothing."""
+        """Return True if the policy records a truncated or unterminated stream instead of raising."""
         policy = self.reading
         return policy.action("truncated") != "raise" or policy.missing_terminal == "assume"
 
     @property
     def limits(self) -> Limits:
-        """Those of one answer."""
+        """Return the limits of one answer."""
         return replace(LIMITS, max_stream_bytes=self.max_stream_bytes)
 
 
 def _address(url: str) -> SplitResult | None:
-    """The parts of an HTTP URL; None for what is none, such as half a pair of brackets around a host."""
+    """Split an HTTP URL; return None if it is invalid, for example with one bracket around the host."""
     try:
         parts = urlsplit(url)
         return parts if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 else None

@@ -1,6 +1,6 @@
-"""One request from its first line to its last byte: what is asked, of whom, how the answer comes back, who left first.
+"""Handle one request from its first line to the last byte of the answer, and decide how it is answered.
 
-It decides; paths, headers, bodies and loops have modules of their own.
+Paths, headers, bodies and the transfer loops are handled by modules of their own.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ __all__ = ["LAST", "METHODS", "Conversation"]
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
 LAST: Final = 2.0
-"""Seconds in which an answer that the server cancels can be ended, as one that was cut."""
+"""Seconds to send the error ending of an answer that the server cancels."""
 
 
 class Conversation:
-    """One request, the upstream's answer to it, and what became of both."""
+    """One request, the upstream's answer to it, and the outcome."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class Conversation:
         *,
         pseudonym: str,
     ) -> None:
-        """`pseudonym`: what the proxy calls itself in `Via`."""
-        # Not `request.url`: that is put together from what the client says its host is.
+        """Read the request's head. `pseudonym` is the proxy's name in `Via`."""
+        # `request.url` is not used, because it is built from the `Host` header that the client sent.
         scope = request.scope
         path, sent = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
         dialect = routes.dialect_of(path) if request.method == "POST" else None
@@ -88,9 +88,9 @@ class Conversation:
         self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
 
     async def hold(self) -> None:
-        """All of it. It returns when the answer is sent, or when there is nobody to send it to."""
+        """Handle the whole request. Returns when the answer has been sent, or the client has disconnected."""
         done = self._done
-        close: Mapping[str, str] = CLOSE  # until the body is read
+        close: Mapping[str, str] = CLOSE  # until the body has been read
         try:
             if done.method not in METHODS:
                 allow = {"allow": ", ".join(METHODS)}  # RFC 9110 15.5.6
@@ -109,7 +109,8 @@ class Conversation:
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
     async def _received(self) -> bytes:
-        """The request's body; refused before it is read where its head is, or says that it is too long."""
+        """Return the request's body. Refuses the request without reading it if its head is invalid or announces a body
+        that is too long."""
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
             raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
@@ -135,9 +136,9 @@ class Conversation:
         return bytes(made)
 
     async def _together(self) -> None:
-        """The answer, while somebody waits for it: whoever leaves ends it, and the upstream is left at once.
+        """Send the answer, and stop and close the upstream connection if the client disconnects or stalls.
 
-        A cancellation ends it, too, as an answer that was cut: with the error of its API, not in silence.
+        A cancellation also ends the answer, with the error of its API, as a truncated one.
         """
         work = asyncio.create_task(self._answer())
         gone = asyncio.create_task(self._gone())
@@ -154,7 +155,7 @@ class Conversation:
                 if self._relay is not None and self._relay.is_stalled():
                     self._done.outcome = "client_stalled"
                     break
-        except asyncio.CancelledError:  # the server stops, and the grace that it gave is over
+        except asyncio.CancelledError:  # the server is stopping, and its grace period is over
             if self._done.status == 0:
                 raise Refusal(503, "shutting_down", "the proxy is being stopped") from None
             if self._relay is not None:
@@ -181,7 +182,7 @@ class Conversation:
         done.dropped = (*done.dropped, *asked.dropped)
         path, query = self._sent, self._query
         own = None if done.dialect is None or config.to is None else routes.of_gateway(config.gateway, config.to)
-        # Claude's API has the model in the path at some gateways only.
+        # Only some gateways have the model in the path for the Anthropic API.
         moved = done.dialect == "anthropic" and config.gateway is not None and routes.model_of(self._path) is not None
         if self._converts or ((own is not None or moved) and asked.model is not None):
             to, model = cast("str", config.to), cast("str", asked.model)
@@ -202,7 +203,7 @@ class Conversation:
         try:
             await self._carry(answer, asked)
         finally:
-            # Read to its end, its connection goes back to the pool; else this is where the upstream is left.
+            # After a complete read, this returns the connection to the pool; otherwise, it closes the connection.
             answer.close()
 
     async def _carry(self, answer: ClientResponse, asked: Prepared) -> None:
@@ -223,7 +224,7 @@ class Conversation:
 
     async def _stream(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str]) -> None:
         done, config = self._done, self._config
-        done.stream = True  # also where it was not asked for
+        done.stream = True  # also if the request did not ask for a stream
         if not self._converts:
             done.mode = "repair"
         converter = self._converter(answer, asked)
@@ -249,7 +250,7 @@ class Conversation:
         )
 
     async def _whole(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str], *, good: bool) -> None:
-        """An answer that is not streamed, or an error, in the client's own API."""
+        """Send an answer that is not streamed, or an error, in the client's API."""
         done, config = self._done, self._config
         body = await whole_body(answer, config, done)
         dialect = cast("Speaks", done.dialect)
@@ -278,11 +279,11 @@ class Conversation:
             content_type=passing.plain(answer.headers.get("content-type")) or None,
             include_usage=asked.include_usage,
             carry_reasoning=True,
-            cut_ending="error",  # openai-python raises nothing for a response that is `incomplete`
+            cut_ending="error",  # openai-python does not raise for a response that is `incomplete`
         )
 
     def _read(self, converter: StreamConverter) -> None:
-        """What there is to tell of an answer that was read."""
+        """Add the diagnostics of the answer to the exchange, the log and the span."""
         self._done.diagnostics.update(note.code for note in converter.diagnostics)
         for note in converter.diagnostics:
             log_diagnostic(note)

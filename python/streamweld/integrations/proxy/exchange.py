@@ -1,6 +1,6 @@
-"""What happened to one request, in numbers and names: all that metrics, the log and a span may know of it.
+"""The record of one request and its answer, for metrics, log and span.
 
-No header, no query, no byte of a body and no word of a model stands here.
+It contains no header, no query, no body bytes and no model output.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Mode: TypeAlias = Literal["pass", "repair", "convert"]
 Outcome: TypeAlias = Literal[
     "complete", "assumed", "fault", "refused", "client_gone", "client_stalled", "shutdown", "aborted"
 ]
-"""`assumed`: the policy took a stream without an end of its own for whole."""
+"""How an exchange ended. `assumed`: the policy accepted a stream without a terminal marker as complete."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and its answer; filled as it goes on."""
+    """The record of one request and its answer, updated while they are handled."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class Exchange:
     status: int = 0
     outcome: Outcome = "aborted"
     fault: str | None = None
-    """The name of the exception, or the code of a refusal."""
+    """Name of the exception, or code of the refusal."""
 
     events: int = 0
     bytes_in: int = 0
@@ -47,11 +47,11 @@ class Exchange:
     seconds: float = 0.0
 
     def wrote(self, body: bytes) -> None:
-        """A piece of the answer's body has gone out."""
+        """Record that a piece of the answer's body was sent."""
         if self.first_byte is None and body:
             self.first_byte = time.perf_counter() - self.started
         self.bytes_out += len(body)
 
     def ended(self) -> None:
-        """It is over, however."""
+        """Record the end of the exchange, with any outcome."""
         self.seconds = time.perf_counter() - self.started

@@ -1,8 +1,7 @@
-"""Host names, addresses and origins: parsed, brought into one form, and classified. Only this module resolves
-names.
+"""Parse, normalize and classify host names, addresses and origins. Only this module resolves names.
 
-`ProxyConfig` uses it to validate what it is given, `admission` to compare what a request carries, and `serve` to find
-out whether an address can be reached from other machines, or is the proxy's own.
+`ProxyConfig` validates its options with it, `admission` compares the hosts and origins of requests, and `serve`
+determines whether an address can be reached from other machines, or is the proxy's own.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def canonical(host: str) -> str:
-    """A host name or an IP address in the one form in which two of them are compared.
+    """Normalize a host name or IP address for comparison.
 
     >>> canonical("Example.COM."), canonical("0:0:0:0:0:0:0:1"), canonical("::ffff:127.0.0.1")
     ('example.com', '::1', '127.0.0.1')
@@ -41,7 +40,7 @@ def canonical(host: str) -> str:
 
 
 def host_of(header: str) -> str | None:
-    """The host in the value of a `Host` header, without the port and in canonical form; None if it is malformed.
+    """Return the host in a `Host` header, without the port and normalized; None if it is malformed.
 
     >>> host_of("LOCALHOST:8787"), host_of("[::1]:8787"), host_of("a@b"), host_of("")
     ('localhost', '::1', None, None)
@@ -55,7 +54,7 @@ def host_of(header: str) -> str | None:
 
 
 def is_host(text: str) -> bool:
-    """Whether `text` is a host name or an IP address, without a port and without brackets.
+    """Return True if `text` is a host name or an IP address, without a port and without brackets.
 
     >>> [is_host(text) for text in ("llm.example", "::1", "llm.example:80", "http://llm.example", "")]
     [True, True, False, False, False]
@@ -64,14 +63,14 @@ def is_host(text: str) -> bool:
 
 
 def origin_of(text: str) -> str | None:
-    """A web origin in the form in which browsers send it; None if `text` is not an origin.
+    """Normalize a web origin to the form that browsers send; None if `text` is not an origin.
 
     >>> origin_of("HTTPS://App.example:443"), origin_of("http://localhost:3000/"), origin_of("null")
     ('https://app.example', 'http://localhost:3000', 'null')
     >>> origin_of("app.example"), origin_of("https://app.example/path")
     (None, None)
     """
-    if text == "null":  # what browsers send for a page without an origin of its own, such as a local file
+    if text == "null":  # sent by browsers for pages without an origin, such as local files
         return text
     try:
         parts = urlsplit(text)
@@ -86,7 +85,7 @@ def origin_of(text: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a canonical host is this machine and cannot be anything else: `localhost`, or a loopback address.
+    """Return True if a normalized host is certainly this machine: `localhost`, or a loopback address.
 
     >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "localhost.example", "0.0.0.0")]
     [True, True, True, False, False]
@@ -96,20 +95,20 @@ def is_loopback(host: str) -> bool:
 
 
 def resolved(host: str) -> frozenset[str]:
-    """The addresses of a host, in canonical form; the address itself if it is one.
+    """Resolve a host to its normalized addresses. An address is returned as the only one.
 
     Raises:
         OSError: if the name cannot be resolved.
     """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except UnicodeError as error:  # a name that DNS cannot carry
+    except UnicodeError as error:  # not a valid DNS name
         raise OSError(str(error)) from None
     return frozenset(canonical(str(place[4][0])) for place in found)
 
 
 def is_local(address: str) -> bool:
-    """Whether an address belongs to this machine: it can be bound. The unspecified address leads here, too."""
+    """Return True if an address belongs to this machine, that is, can be bound. True for the unspecified address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

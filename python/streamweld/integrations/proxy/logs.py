@@ -1,4 +1,4 @@
-"""The log of the command `streamweld proxy`: lines of text, or one JSON object a line."""
+"""Logging of the command `streamweld proxy`: lines of text, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS: Final[tuple[str, ...]] = get_args(Format)
 
 
 def configure(form: Format) -> None:
-    """Write records of level INFO and above to standard error; of the server, warnings and above."""
+    """Log to standard error: records of level INFO and above, but of the server only warnings and above."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -23,12 +23,12 @@ def configure(form: Format) -> None:
 
 
 def formatter(form: Format) -> logging.Formatter:
-    """What writes records in that form."""
+    """Return the log formatter for an output format."""
     return _Json() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
 
 
 class _Json(logging.Formatter):
-    """A JSON object without line breaks; `facts` of the record are members of their own."""
+    """Formats a record as a JSON object on one line, with the record's `facts` as members."""
 
     def format(self, record: logging.LogRecord) -> str:
         seconds, rest = divmod(record.created, 1)

@@ -1,4 +1,4 @@
-"""Values that came as JSON, taken for what they ought to be. It knows no member by name."""
+"""Read JSON values of an expected type, with a substitute for any other type."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["list_of", "object_of"]
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """The object; an empty one in the place of anything else."""
+    """Return the value if it is an object, otherwise an empty object."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def list_of(value: object) -> list[Any] | None:
-    """The list; None in the place of anything else."""
+    """Return the value if it is a list, otherwise None."""
     return cast("list[Any]", value) if isinstance(value, list) else None  # type: ignore[redundant-cast]

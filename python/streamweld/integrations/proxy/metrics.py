@@ -1,6 +1,6 @@
-"""`/metrics`: what went through, as Prometheus reads it. Counted once an exchange; nothing is counted by event.
+"""`/metrics`: Prometheus counters, updated once per exchange and never per event.
 
-Labels have few values, all of them words of ours: none comes from a client, an upstream or a model.
+Labels have few values from fixed sets; none comes from a client, an upstream or a model.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Metrics:
         )
 
     def opened(self) -> None:
-        """A stream has begun."""
+        """Count a stream that has started."""
         self._open.inc()
 
     def closed(self) -> None:
-        """A stream that had begun is over."""
+        """Count a stream that has ended."""
         self._open.dec()
 
     def count(self, done: Exchange) -> None:
-        """An exchange that is over."""
+        """Count a finished exchange."""
         dialect, upstream = done.dialect or "none", done.upstream_dialect or "none"
         self._requests.labels(dialect, str(done.status)).inc()
         self._bytes.labels("in").inc(done.bytes_in)
@@ -79,5 +79,5 @@ class Metrics:
         self._whole.observe(done.seconds)
 
     def text(self) -> bytes:
-        """All of them, in the text format."""
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)

@@ -1,6 +1,7 @@
-"""Which `event:` names reach a client: those that its API has. An upstream's own names drive nobody.
+"""Remove `event:` names that the client's API does not have.
 
-A foreign name is taken off, and its data passes without one, as data. It reads lines, and nothing of what they hold.
+Otherwise, an upstream could trigger event handlers of its own choice. The data of such an event is passed on without a
+name. This module looks only at whole lines, not at payloads.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def _foreign(dialect: str) -> re.Pattern[bytes]:
     facts = DIALECTS[dialect]
     known = [name for place in _LISTS for name in facts.get(place, ())] + list(_OWN[dialect])
     words = "|".join([re.escape(name).replace(r"\*", r"[\w.]*") for name in known])
-    # Lines end as event streams have it: LF, CR, or both. A BOM may stand before the first. The literal comes first, so
-    # that `re` searches for it: what stands before it is looked at only where it is found.
+    # Lines end with LF, CR or both, as in event streams, and a BOM may precede the first. The pattern starts with a
+    # literal, so that `re` can search for it quickly; the lookbehinds are checked only where it is found.
     start = r"event:(?:(?<=[\r\n]event:)|(?<=\Aevent:)|(?<=\A\xef\xbb\xbfevent:))"
     line = rf"{start}[ ]?+(?!(?:{words})[\r\n])[^\r\n]*(?:\r\n|\r|\n)"
     return re.compile(line.encode("latin-1"), re.ASCII)
@@ -34,7 +35,7 @@ _FOREIGN: Final = {dialect: _foreign(dialect) for dialect in _OWN}
 
 
 def unnamed(dialect: str) -> Callable[[bytes], bytes]:
-    """What takes the foreign names out of whole blocks of a stream of that dialect.
+    """Return a function that removes unknown event names from whole blocks of a stream of that dialect.
 
     >>> unnamed("anthropic")(b"event: ping\\ndata: {}\\n\\nevent: execute\\ndata: {}\\n\\n")
     b'event: ping\\ndata: {}\\n\\ndata: {}\\n\\n'

@@ -1,6 +1,6 @@
-"""A request's body, read once: what goes to the upstream, and what of it the answer has to be read and written with.
+"""Read a request's body once: the body for the upstream, and the facts that are needed to read and write the answer.
 
-A pure function of the body, so that a large one can be prepared in a worker thread.
+A pure function of the body, so that a large one can be processed in a worker thread.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["Prepared", "prepared"]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that can be sent. It keeps nothing of the parsed body but these few facts."""
+    """A request that can be sent. It does not keep the parsed body, only these facts."""
 
     body: bytes
     stream: bool = False
-    """A stream of events is asked for."""
+    """True if the request asks for a stream."""
 
     model: str | None = None
     tools: Tools | None = None
@@ -41,16 +41,16 @@ class Prepared:
 
 
 def prepared(body: bytes, dialect: str | None, path: str, query: str, config: ProxyConfig) -> Prepared:
-    """Read a request, and convert it if the upstream speaks another dialect, or is a gateway with rules of its own.
+    """Read a request, and convert it if the upstream has another dialect, or is a gateway with rules of its own.
 
     Args:
         body: as the client sent it.
-        dialect: the client's; None where it is not known, and so the body is not read.
+        dialect: the client's; if it is None (unknown), the body is not read.
         path, query: of the request.
         config: of the proxy.
 
     Raises:
-        Refusal: for a body that is not a JSON object, and for what the upstream's API cannot be asked.
+        Refusal: if the body is not a JSON object, or the upstream's API cannot express the request.
     """
     if dialect is None:
         return Prepared(body)
@@ -62,7 +62,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
     asked = cast("dict[str, Any]", request)
     stream = routes.is_stream(dialect, asked, path, query)
-    named = routes.model_of(path)  # also Claude's on Vertex AI, whose bodies have a version of the API instead
+    named = routes.model_of(path)  # also for Claude on Vertex AI, whose bodies have an API version instead
     model = asked.get("model") if named is None else named
     model = model if isinstance(model, str) else None
     tools: Tools | None = declared_tools(asked) if config.reading.text_calls == "promote" else _names(asked)
@@ -92,7 +92,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
 
 
 def _names(request: dict[str, Any]) -> list[str] | None:
-    """The tools that a request declares, where it says so in a way that can be read."""
+    """Return the names of the tools that a request declares; None if they cannot be read."""
     try:
         return [*tool_names(list_of(request.get("tools")))] or None
     except TypeError:

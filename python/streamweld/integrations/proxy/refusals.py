@@ -1,6 +1,6 @@
-"""Errors of the proxy's own, and those of an upstream said in another API's words. It knows the shape of error bodies.
+"""Error bodies: the proxy's own, and upstream errors converted to another API's format.
 
-A refusal is JSON, whatever the upstream sent, and quotes nothing of a body that is no error of an API.
+A refusal is always JSON, and quotes nothing of an upstream body that is not an API error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _SHOWN: Final = 1000
 
 
 class Refusal(Exception):
-    """Ends a request before anything was answered: a status, a code of ours, a sentence without payload, headers."""
+    """Ends a request before an answer was started. Has a status, a streamweld code, a message without payload, and
+    headers."""
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(message)
@@ -35,7 +36,7 @@ class Refusal(Exception):
 
 
 def refusal_body(dialect: str | None, status: int, code: str | None, message: str, kind: str | None = None) -> bytes:
-    """The body of an error as the API has it; where no dialect is known, as OpenAI has it."""
+    """Return the body of an error in the API's format; in OpenAI's if the dialect is unknown."""
     word = str(status)
     if dialect == "anthropic":
         types = _TYPES["anthropic"]
@@ -50,12 +51,13 @@ def refusal_body(dialect: str | None, status: int, code: str | None, message: st
 
 
 def retold(dialect: str, status: int, body: bytes | bytearray) -> bytes:
-    """An upstream's error in the words of another API: its message and code; the type is the status's."""
+    """Convert an upstream's error to another API's format. Message and code are kept; the type follows from the
+    status."""
     try:
         said: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         said = None
-    if isinstance(said, list):  # Gemini's API puts the error of a stream into an array
+    if isinstance(said, list):  # the Gemini API puts the error of a stream into an array
         said = next(iter(cast("list[object]", said)), None)
     error: object = object_of(said).get("error", said)
     message, code = _text(error, "message"), _text(error, "code")

@@ -1,6 +1,6 @@
-"""The loop that carries an answer from the upstream to the client, through a converter or as it is.
+"""Transfer an answer from the upstream to the client, through a converter or unchanged.
 
-It knows when each side was last heard of, so that whoever runs it can end what stalls. It knows no request.
+Records when data last arrived from or was accepted by each side, so that the caller can end stalled transfers.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = ["Relay"]
 
 
 class Relay:
-    """One answer on its way.
+    """The transfer of one answer.
 
     Args:
-        answer: the upstream's, whose head is there.
-        send: ASGI's, to the client.
-        done: is told what goes through.
-        config: for the times after which a side has stalled, and the most bytes.
+        answer: the upstream's answer, whose head has arrived.
+        send: the ASGI function that sends to the client.
+        done: the record of the exchange, which is updated.
+        config: for the stall timeouts and the maximum number of bytes.
     """
 
     def __init__(self, answer: ClientResponse, send: Send, done: Exchange, config: ProxyConfig) -> None:
@@ -60,14 +60,14 @@ class Relay:
         last: Callable[[bytes], bytes] | None = None,
         recorder: Recorder | None = None,
     ) -> None:
-        """Everything, through `converter` and then `last`, which gets whole blocks.
+        """Send the whole answer through `converter` and then through `last`, which gets whole blocks.
 
-        The converter's ending of a fault is the last that goes out, and the upstream is then left at once. A transport
-        that fails is reported to the converter.
+        After a fault, the converter's error ending is sent last, and the upstream's connection is closed at once. A
+        failure of the transport is reported to the converter.
 
         Raises:
-            Refusal: where the answer holds nothing of a stream and nothing has gone out: it is an error then, and
-                clients try again or say so, which they do not with an empty stream.
+            Refusal: if the answer contains no part of a stream and nothing was sent: the client gets an error status,
+                which it retries or reports, unlike an empty stream.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
         pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
@@ -98,7 +98,8 @@ class Relay:
         await self._pass(rest, more=False)
 
     async def as_it_is(self, status: int, headers: dict[str, str]) -> None:
-        """Every byte. A body that breaks off, or is too long, is not ended: the client sees that it is cut."""
+        """Send every byte unchanged. A body that is truncated or too long is not terminated, so that the client sees
+        that it is incomplete."""
         self._begin(status, headers)
         done, pace = self._exchange, Pace()
         try:
@@ -118,8 +119,8 @@ class Relay:
         await self._pass(b"", more=False)
 
     def is_stalled(self) -> bool:
-        """Whether the client has taken nothing for too long. An upstream that has said nothing for too long is left,
-        which the loop sees as the end of a cut answer."""
+        """Return True if the client has not accepted data for too long. Also closes an upstream that has sent no event
+        for too long; the transfer loop then treats the answer as truncated."""
         now = time.monotonic()
         if self._sending:
             return now - self._sent_at > self._config.client_timeout
@@ -128,13 +129,13 @@ class Relay:
         return False
 
     def leave(self) -> None:
-        """The upstream is left, which the loop sees as the end of a cut answer."""
+        """Close the upstream's connection; the transfer loop then treats the answer as truncated."""
         self._answer.close()
 
-    # Inside
+    # Internals
 
     def _begin(self, status: int, headers: dict[str, str]) -> None:
-        """The head goes out with the first bytes: until then, it can be an error instead."""
+        """Store the head, which is sent with the first bytes: until then, an error can be sent instead."""
         self._head = (status, [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()])
 
     async def _pass(self, body: bytes, *, more: bool = True) -> None:
@@ -154,7 +155,8 @@ class Relay:
         return out
 
     async def _keep_alive(self) -> None:
-        """Something comes in, and nothing can go out yet: the client's timeout is for each read. No event, though."""
+        """Send a comment if input arrives but no output can be sent yet, because the client has a timeout for each
+        read. A comment is not an event."""
         event_at = self._event_at
         await self._pass(KEEP_ALIVE)
         self._event_at = event_at
@@ -171,7 +173,7 @@ class Relay:
 
 
 async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) -> AsyncGenerator[bytes]:
-    """The pieces, recorded on their way."""
+    """Record the pieces while they pass through."""
     how: End = "left"
     try:
         async with aclosing(pieces):
@@ -189,7 +191,7 @@ async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) ->
 
 
 async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> AsyncGenerator[bytes]:
-    """What the converter makes of each piece, or of a few milliseconds' work on it; it ends with the first error."""
+    """Yield the converter's output for each piece, or for a few milliseconds of work. Stops after the first error."""
     async with aclosing(pieces):
         async for piece in pieces:
             made: list[bytes] = []
@@ -207,13 +209,13 @@ async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> A
 
 
 def _outcome(converter: StreamConverter, config: ProxyConfig) -> tuple[Outcome, str | None]:
-    """How a stream ended, and the name of what ended it early."""
+    """Return how a stream ended, and the name of the fault that ended it early."""
     fault = converter.error
     if fault is not None:
         return "fault", type(fault).__name__
     if not config.reads_on:
         return "complete", None
-    # The policy records a cut, and does not raise it.
+    # The policy records a truncation instead of raising.
     match converter.response.completeness:
         case "complete":
             return "complete", None

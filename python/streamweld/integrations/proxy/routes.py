@@ -1,4 +1,4 @@
-"""Paths: which API a client speaks, and where its request goes. Nothing of a request but its path leads anywhere."""
+"""Routing by path: the dialect of a client, and the upstream URL. No other part of a request affects the routing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
 
 
 def dialect_of(path: str) -> str | None:
-    """The dialect of what this path answers; None where the proxy knows nothing of it.
+    """Return the dialect of the API at this path; None if the path is unknown.
 
     >>> dialect_of("/v1/chat/completions"), dialect_of("/api/v1/messages"), dialect_of("/v1/threads/t/messages")
     ('chat', 'anthropic', None)
@@ -30,9 +30,9 @@ def dialect_of(path: str) -> str | None:
 
 
 def path_of(dialect: str, model: str, *, stream: bool, gateway: str | None = None) -> tuple[str, str]:
-    """Where an API takes the requests that can be converted: the path with its escapes, and the query.
+    """Return the endpoint of an API for requests that can be converted: the escaped path, and the query.
 
-    `gateway`: the upstream, if it is one that offers the API under other paths.
+    `gateway`: the upstream's gateway, if it offers the API under other paths.
 
     >>> path_of("chat", "m", stream=True)
     ('/v1/chat/completions', '')
@@ -51,14 +51,14 @@ def path_of(dialect: str, model: str, *, stream: bool, gateway: str | None = Non
 
 
 def of_gateway(gateway: str | None, dialect: str) -> Mapping[str, Any] | None:
-    """Where a gateway's paths, keys and bodies differ from those of the API that it speaks; None if they do not."""
+    """Return how a gateway's paths, keys and bodies differ from those of the API it offers; None if they do not."""
     name = (gateway or "").partition("@")[0]
     found: Mapping[str, Any] | None = load_proxy()["gateways"].get(name, {}).get(dialect)
     return found
 
 
 def model_of(path: str) -> str | None:
-    """The model that a path of Gemini's API names; None where it names none.
+    """Return the model in a path of the Gemini API; None if there is none.
 
     >>> model_of("/v1beta/models/gemini-3:streamGenerateContent"), model_of("/v1/messages")
     ('gemini-3', None)
@@ -68,7 +68,9 @@ def model_of(path: str) -> str | None:
 
 
 def is_safe(path: str) -> bool:
-    """Whether a path, escapes undone, stays below where it is put: no step up, no other host, nothing unseen.
+    """Return True if an unescaped path has no `..`, no other host and no invisible characters.
+
+    Such a path stays below the upstream's path.
 
     >>> is_safe("/v1/models"), is_safe("/v1/../admin"), is_safe("//evil.example/"), is_safe("http://evil.example/")
     (True, False, False, False)
@@ -85,12 +87,13 @@ def is_safe(path: str) -> bool:
 
 
 def asked_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str]:
-    """What a request asks for, with its escapes undone, and as the client wrote it: an escaped slash is none
-    (`meta%2Fllama` is one segment).
+    """Return the path of a request, unescaped and as the client wrote it.
+
+    An escaped slash does not separate segments: `meta%2Fllama` is one segment.
 
     Args:
-        path, raw, root: ASGI's `path`, `raw_path` (which not every server has) and `root_path`, below which the
-            application stands: that is nothing to the upstream.
+        path, raw, root: ASGI's `path`, `raw_path` (which not every server has) and `root_path`, the prefix at which the
+            application is mounted: it is removed.
 
     >>> asked_path("/v1/models/meta/llama", b"/v1/models/meta%2Fllama")
     ('/v1/models/meta/llama', '/v1/models/meta%2Fllama')
@@ -108,7 +111,7 @@ def asked_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str]:
 
 
 def target_of(upstream: str, path: str, query: str = "") -> str:
-    """The URL to ask, for a path with its escapes, of which `is_safe` holds without them.
+    """Return the upstream URL for an escaped path. `is_safe` must be true for the unescaped path.
 
     >>> target_of("https://gateway.example/api/v1/", "/v1/chat/completions")
     'https://gateway.example/api/v1/chat/completions'
@@ -125,9 +128,10 @@ def target_of(upstream: str, path: str, query: str = "") -> str:
 
 
 def is_stream(dialect: str, request: object, path: str, query: str) -> bool:
-    """Whether a request asks for a stream of events.
+    """Return True if a request asks for a stream of events.
 
-    In Gemini's API the path says so, and the query; without it, the answer is an array, which passes through.
+    In the Gemini API, this depends on path and query: without `alt=sse`, the answer is an array, which passes through
+    unchanged.
     """
     if dialect == "gemini":
         return path.endswith(":streamGenerateContent") and "sse" in parse_qs(query).get("alt", ())

@@ -1,6 +1,6 @@
-"""The proxy as a server: uvicorn around the application, on one address, until it is told to stop.
+"""Run the proxy as a server: uvicorn with the application, on one address, until a signal stops it.
 
-It stops in order: no connection is taken any more, and streams that are open come to their end; those that do not in
+On the first signal, the server accepts no more connections, and open streams can finish; those that do not finish in
 time end with an error of their API. A second signal ends the process at once.
 """
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-# Seconds. Longer than pools and balancers keep a connection that is idle (60 at most, of their own accord): a POST that
-# meets its close is lost, for a client must not send it twice (RFC 9110 9.2.2). As long as nginx waits.
+# Seconds that an idle connection is kept. Longer than connection pools and load balancers keep idle connections by
+# default (at most 60): a POST that is sent while the server closes the connection is lost, because a client must not
+# retry it (RFC 9110 9.2.2). The same value as in nginx.
 _KEEP_ALIVE: Final = 75
 _PORTS: Final = {"http": 80, "https": 443}
-_EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (it is compared, not bound)
+_EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (compared, not bound)
 
 
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
@@ -39,15 +40,15 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
 
     Args:
         config: of the proxy.
-        host, port: where to listen; port 0 takes a free one. Requests may name this host.
-        grace: seconds that open streams have to come to their end, once the server is told to stop. What is open then
-            ends as a stream that was cut, and what has no answer yet is refused.
-        ready: called with the address, once connections are taken.
+        host, port: where to listen; port 0 selects a free one. Requests may use this host name.
+        grace: seconds that open streams have to finish once the server is stopped. After that, streams end as truncated
+            ones do, and requests without an answer are refused.
+        ready: called with the address, once connections are accepted.
 
     Raises:
-        UsageError: if other machines can reach the address and there is no token, if the address is the upstream's,
-            and for a host, port or grace that cannot be.
-        OSError: where the address is not to be had.
+        UsageError: if other machines can reach the address and there is no token, if the address is the upstream's, or
+            if the host, port or grace is invalid.
+        OSError: if the address cannot be bound.
     """
     addresses = _addresses(host, port)
     if grace < 0:
@@ -64,7 +65,8 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
         config = replace(config, allow_hosts=(*config.allow_hosts, host))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=2048) as listening:
-        # asyncio does this only for sockets that name their protocol. A small event would wait for the last one's ACK.
+        # asyncio sets this only for sockets with an explicit protocol. Without it, a small event waits for the ACK of
+        # the previous one.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name, number = listening.getsockname()[:2]
 
@@ -81,11 +83,11 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
             started,
             uvicorn.Config(
                 create_app(config),
-                http="h11",  # uvicorn would take httptools where it finds it, which reads what h11 refuses
+                http="h11",  # uvicorn would use httptools if it is installed, which accepts requests that h11 rejects
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # nobody tells this server who a client is
+                proxy_headers=False,  # no trusted proxy is configured
                 lifespan="on",
                 ws="none",
                 timeout_graceful_shutdown=grace,
@@ -96,10 +98,12 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
 
 
 class _Server(uvicorn.Server):
-    """uvicorn waits for open streams after a second SIGTERM, and after a second SIGINT for their endings.
+    """A server that ends at once on a second signal.
+
+    uvicorn itself waits for open streams after a second SIGTERM, and for their endings after a second SIGINT.
 
     Args:
-        started: called when connections are taken.
+        started: called once connections are accepted.
         config: of the server.
     """
 
@@ -129,15 +133,15 @@ def _addresses(host: str, port: int) -> frozenset[str]:
 
 
 def _leads_back(upstream: str, addresses: frozenset[str], port: int) -> bool:
-    """Whether requests to the upstream would arrive at the proxy itself. A longer way back is detected by `Via`."""
+    """Return True if requests to the upstream would reach the proxy itself. Longer loops are detected by `Via`."""
     parts = urlsplit(upstream)
     if port == 0 or (parts.port or _PORTS[parts.scheme]) != port:
         return False
     try:
         asked = resolved(parts.hostname or "")
-    except OSError:  # no network at the start, or no such name: that is an error of the first request
+    except OSError:  # no network at startup, or no such name: the first request reports it
         return False
     if addresses & _EVERY_ADDRESS:
         return any(is_local(address) for address in asked)
-    # A connection to the unspecified address goes to this machine's loopback address.
+    # A connection to the unspecified address reaches the loopback address of this machine.
     return bool(asked & addresses) or (bool(asked & _EVERY_ADDRESS) and any(is_loopback(own) for own in addresses))

@@ -1,4 +1,4 @@
-"""What a second signal does: the process ends without waiting for anything."""
+"""Handle a second signal: end the process without waiting."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ __all__ = ["end_at_once"]
 
 
 def end_at_once(number: int, _: object = None) -> None:
-    """A signal handler that ends the process, with the exit code of that signal."""
+    """End the process with the exit code of the signal. Use as a signal handler."""
     logging.shutdown()
     os._exit(128 + number)

@@ -1,7 +1,7 @@
-"""A request for the upstream, by `streamweld.requests`, and what its answer has to be read and written with.
+"""Convert a request for the upstream with `streamweld.requests`, and return what is needed to handle its answer.
 
-What changes the answer and cannot be expressed there is refused; what is a matter of degree (a seed, a penalty) is left
-out, and named in `Translated.dropped`. It does no I/O.
+Options that change the answer and cannot be expressed in the upstream's API are refused; minor ones (a seed, a penalty)
+are dropped and listed in `Translated.dropped`. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Translated", "translated"]
 
 _POLICY: Final = RequestPolicy(vital="raise")
 _SHOWN: Final = 300
-# What a name has to look like to be written into a log; a client can give its members any name.
+# Member names that may be written into a log; a client can use any name.
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 _MOST_DROPPED: Final = 20
-# Whether a stream is asked for is up to the endpoint in Gemini's API, and both belong to the proxy.
+# The proxy handles these itself: in the Gemini API, for example, the endpoint selects streaming.
 _OWN: Final = frozenset({"stream", "include_usage"})
 
 
@@ -40,11 +40,11 @@ class Translated:
     """A request for the upstream.
 
     Attributes:
-        payload: the body; the very object that was given if nothing is changed.
+        payload: the body; the same object as was passed in if nothing changed.
         tools: the names of the tools that the request declares.
-        known_call_ids: the ids of the calls of earlier turns, which the answer must not use again.
-        include_usage: whether the client wants usage in a stream.
-        dropped: names of what was left out.
+        known_call_ids: the ids of calls of earlier turns, which the answer must not use again.
+        include_usage: True if the client wants usage in a stream.
+        dropped: names of the dropped members.
     """
 
     payload: Mapping[str, Any]
@@ -55,17 +55,17 @@ class Translated:
 
 
 def translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig, *, stream: bool) -> Translated:
-    """The request for the upstream of `config`.
+    """Convert a request for the upstream of `config`.
 
     Args:
-        request: with its model, also in the dialects whose requests do not contain it.
-        source: the client's dialect. It may be the upstream's: the request is then made to follow the gateway's rules.
-        config: of the proxy; it has `to`.
-        stream: whether the client asks for a stream.
+        request: with its model, also in dialects whose requests do not contain it.
+        source: the client's dialect. If it is also the upstream's, the request is only adapted to the gateway's rules.
+        config: of the proxy; `to` must be set.
+        stream: True if the client asks for a stream.
 
     Raises:
-        Refusal: 400 for what the upstream cannot be asked, for a history that it cannot be given, and for members of
-            shapes that no request has.
+        Refusal: 400 if the upstream's API cannot express the request or its history, or if a member has an invalid
+            type.
     """
     try:
         return _translated(request, source, config, stream=stream)

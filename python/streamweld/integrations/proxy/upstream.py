@@ -1,4 +1,4 @@
-"""The client side of the proxy: one session, one address, no redirects, no cookies, no proxy of the environment."""
+"""The HTTP client of the proxy: one session, one address, no redirects, no cookies, no proxies from the environment."""
 
 from __future__ import annotations
 
@@ -34,42 +34,45 @@ if TYPE_CHECKING:
 
 __all__ = ["UpstreamCutError", "ask", "inflater_of", "open_session", "plain_pieces", "raw_pieces", "whole_body"]
 
-# What reading an answer raises where the connection breaks or falls silent.
+# Exceptions of reading an answer when the connection breaks or times out.
 _BROKEN: Final = (ClientError, OSError, TimeoutError, HttpProcessingError)
 _READ: Final = 65_536
 
-# Seconds. Servers close what is idle after five (uvicorn and Node, unless told), and a POST must not meet that.
+# Seconds that an idle connection is reused. Servers close idle connections after five by default (uvicorn and Node),
+# and a POST must not be sent while they do.
 _IDLE: Final = 4
 
 
 class UpstreamCutError(Exception):
-    """The transport failed before the upstream's answer was complete. The message is the name of what was raised."""
+    """The transport failed before the upstream's answer was complete. The message is the name of the original
+    exception."""
 
 
 def open_session(config: ProxyConfig) -> ClientSession:
-    """The session of one proxy. It waits for a connection and for each read, never for the whole."""
+    """Create the HTTP session of one proxy. It has timeouts for connecting and for each read, but no overall
+    timeout."""
     return ClientSession(
         connector=TCPConnector(limit=0, keepalive_timeout=_IDLE),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.idle_timeout),
-        auto_decompress=False,  # a small piece may inflate to 64 MiB: `_inflate` does it in slices
+        auto_decompress=False,  # a small chunk may inflate to 64 MiB, so `_inflate` decompresses in slices
         skip_auto_headers=("user-agent", "accept", "content-type"),
         trust_env=False,
-        read_bufsize=_READ,  # of each stream, at most twice that is waiting
+        read_bufsize=_READ,  # per stream; at most twice this many bytes are buffered
     )
 
 
 async def ask(
     session: ClientSession, method: str, url: str, headers: dict[str, str], body: bytes | None
 ) -> ClientResponse:
-    """The head of the upstream's answer.
+    """Send a request and return the upstream's answer as soon as its head has arrived.
 
     Raises:
-        Refusal: 502 or 504 where there is none, or one with a status that no answer has, or a redirect: it is not
-            followed, and not told, because clients would take their credentials along.
+        Refusal: 502 or 504 if there is no answer, if its status is invalid, or if it is a redirect. Redirects are
+            neither followed nor passed on, because clients would send their credentials to the new address.
     """
     try:
-        # A large body is sent in pieces, between which others are served.
+        # Send a large body in pieces, so that other requests are served in between.
         data = BytesIO(body) if body is not None and len(body) > _READ else body
         answer = await session.request(
             method, URL(url, encoded=True), headers=headers, data=data, allow_redirects=False
@@ -81,7 +84,8 @@ async def ask(
     if 300 <= answer.status < 400 and answer.status != 304:
         answer.close()
         raise Refusal(502, "upstream_redirect", f"the upstream answered with a redirect ({answer.status})")
-    if not 200 <= answer.status < 600:  # RFC 9110 15: others are not valid, and a switch of protocols was not asked for
+    # RFC 9110 15: other statuses are invalid, and no switch of protocols was requested.
+    if not 200 <= answer.status < 600:
         answer.close()
         raise Refusal(
             502, "upstream_status", f"the upstream answered with a status that no answer has ({answer.status})"
@@ -90,7 +94,8 @@ async def ask(
 
 
 def inflater_of(answer: ClientResponse, limits: Limits) -> Inflater:
-    """What reads the body of an answer. Raises Refusal where it has an encoding that was not asked for, nor known."""
+    """Create the decompressor for the body of an answer. Raises Refusal if the encoding was not requested or is
+    unknown."""
     encoding = ", ".join(answer.headers.getall("content-encoding", ()))
     if not is_readable(encoding):
         raise Refusal(502, "upstream_encoding", "the upstream packed its answer in a way that was not asked for")
@@ -98,11 +103,11 @@ def inflater_of(answer: ClientResponse, limits: Limits) -> Inflater:
 
 
 async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
-    """The body as it comes, which is counted; `pace` is told how long it was waited for.
+    """Yield the body as it arrives, and count its bytes. The time spent waiting is reported to `pace`.
 
     Raises:
         UpstreamCutError: if the transport fails before the body is complete: the connection breaks or is reset, the
-            framing (chunks, length) is malformed or not finished, or nothing comes for too long.
+            framing (chunks, length) is malformed or incomplete, or no data arrives for too long.
     """
     watch = ConnectionWatch(answer)
     try:
@@ -123,11 +128,11 @@ async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> Asyn
 
 
 async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
-    """The body unpacked, at most `SLICE` bytes at once.
+    """Yield the decompressed body, at most `SLICE` bytes at once.
 
     Raises:
-        UpstreamCutError: as `raw_pieces`, and if the packed body is malformed or not complete.
-        LimitExceeded: if it inflates to too much.
+        UpstreamCutError: as `raw_pieces`, and if the compressed body is malformed or incomplete.
+        LimitExceeded: if the body inflates to too many bytes.
     """
     try:
         async for piece in raw_pieces(answer, done, pace):
@@ -139,7 +144,7 @@ async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchang
 
 
 async def whole_body(answer: ClientResponse, config: ProxyConfig, done: Exchange) -> bytearray:
-    """The body, unpacked. Raises Refusal where it is broken, or longer than `max_body_bytes`."""
+    """Return the whole decompressed body. Raises Refusal if it is broken, or longer than `max_body_bytes`."""
     made, pace, most = bytearray(), Pace(), config.max_body_bytes
     too_long = Refusal(502, "upstream_too_long", f"the upstream's answer has more than {most} bytes")
     try:

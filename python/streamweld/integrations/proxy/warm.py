@@ -1,4 +1,4 @@
-"""What the first requests would load: backends and converters import their modules when they are first used."""
+"""Preload modules that the first requests would otherwise import: those of backends and converters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _CHAT: Final = (
 
 
 def warm_up(config: ProxyConfig) -> None:
-    """Convert a small request and a small answer, of each kind that the proxy of this configuration may have to."""
+    """Convert a small request and a small answer of each kind that a proxy with this configuration may have to
+    convert."""
     said: dict[str, bytes] = {"chat": _CHAT}
     for dialect in SPEAKS[1:]:
         converter = StreamConverter(source="chat", target=cast("Speaks", dialect))

@@ -1,7 +1,6 @@
-"""Answers that are not streamed: the events of one, folded into the JSON body that its API would have sent.
+"""Convert answers that are not streamed: fold the events of an answer into the JSON body of the target API.
 
-The events are those that `StreamConverter` writes, so that a whole answer says what a streamed one would have said. It
-knows the shape of the four APIs' bodies, and no upstream.
+The events are those that `StreamConverter` writes, so a whole answer has the same content as a streamed one.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ __all__ = ["converted", "folded"]
 
 
 def converted(converter: StreamConverter, body: bytes | bytearray, dialect: str) -> bytes | None:
-    """The body of a whole answer in `dialect`, which is the converter's target; None if it has an error."""
+    """Convert the body of a whole answer to `dialect`, which is the converter's target. Returns None if it has an
+    error."""
     made = [converter.feed(part) for part in slices(body)]
     made.append(converter.close())
     return folded(b"".join(made), dialect) if converter.error is None else None
 
 
 def folded(stream: bytes, dialect: str) -> bytes:
-    """The body, from a stream of `dialect` without a fault."""
+    """Fold a stream of `dialect` without a fault into the JSON body."""
     payloads = _payloads(stream)
     match dialect:
         case "chat":
@@ -54,21 +54,21 @@ def _payloads(stream: bytes) -> Iterator[dict[str, Any]]:
 
 
 class _Texts:
-    """Texts that come in pieces, each a member of an object; joined once, at the end."""
+    """Texts that arrive in pieces, each a member of an object. They are joined once, at the end."""
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
 
     def add(self, owner: dict[str, Any], name: str, piece: str) -> None:
-        """More of the text `owner[name]`; what stands there is its beginning."""
+        """Append to the text `owner[name]`, whose current value is the beginning."""
         found = self._pieces.get((id(owner), name))
         if found is None:
             found = self._pieces[id(owner), name] = (owner, [owner.get(name) or ""])
-            owner[name] = ""  # members stay in the order in which they began
+            owner[name] = ""  # keeps the members in the order in which they began
         found[1].append(piece)
 
     def join(self) -> None:
-        """Write the texts into their owners."""
+        """Write the joined texts into their objects."""
         for (_, name), (owner, pieces) in self._pieces.items():
             owner[name] = "".join(pieces)
 
@@ -127,7 +127,7 @@ def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
                 delta, block = event["delta"], made["content"][event["index"]]
                 if delta["type"] == "input_json_delta":
                     inputs.setdefault(event["index"], []).append(delta["partial_json"])
-                else:  # text, thinking, signature: named by the member they are of
+                else:  # text, thinking or signature: the part's member has the same name
                     name = delta["type"].removesuffix("_delta")
                     texts.add(block, name, delta[name])
             case "message_delta":
@@ -142,7 +142,7 @@ def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _object(text: str) -> Any:
-    """The arguments as the API holds them. Text that is no JSON has no place there but as text."""
+    """Parse the arguments, for APIs that have them as an object. Text that is not JSON is returned as text."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -172,5 +172,5 @@ def _gemini(chunks: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _is_text(part: dict[str, Any]) -> bool:
-    """Whether a part is text and nothing else, so that it can be joined with another one."""
+    """Return True if a part has only text, so that it can be joined with another one."""
     return "text" in part and part.keys() <= {"text", "thought"}

@@ -1,4 +1,4 @@
-"""Work that would keep the event loop for long, in a worker thread."""
+"""Run work that would block the event loop in a worker thread."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["LARGE", "Work", "aside"]
 _T = TypeVar("_T")
 
 LARGE: Final = 65_536
-"""Bytes. What is smaller takes less time than a thread costs."""
+"""Minimum input size in bytes for a worker thread. Smaller inputs take less time than starting a thread."""
 
 _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 async def aside(size: int, work: Callable[[], _T]) -> _T:
-    """The result of `work`, which runs in a worker thread if its input is large.
+    """Return the result of `work`, which runs in a worker thread if its input is large.
 
-    A task that is cancelled meanwhile waits for the thread: nothing may be used by both.
+    If the task is canceled in the meantime, it still waits for the thread, so that both never use the same objects.
 
     Args:
         size: of the input, in bytes.
-        work: has no effect on anything that the event loop uses.
+        work: must not change anything that the event loop uses.
     """
     if size <= LARGE:
         return work()
@@ -38,14 +38,14 @@ async def aside(size: int, work: Callable[[], _T]) -> _T:
     except asyncio.CancelledError:
         await asyncio.wait({running})
         if not running.cancelled():
-            running.exception()  # somebody has to look at it
+            running.exception()  # retrieve the exception, so that asyncio does not log it
         raise
 
 
 class Work:
     """A converter that is fed from an event loop.
 
-    Input is fed in slices, between which other tasks run. An event that is larger than that cannot be cut: whatever
+    Input is fed in slices, between which other tasks run. An event larger than a slice cannot be split: the slice that
     completes it is fed in a worker thread. So is the end of a long stream, which may have to close many items.
     """
 
@@ -53,11 +53,11 @@ class Work:
 
     def __init__(self, converter: StreamConverter) -> None:
         self.converter: StreamConverter = converter
-        self._pending = 0  # bytes since the last event that was complete, or more
+        self._pending = 0  # upper bound of the bytes since the last complete event
         self._total = 0  # bytes
 
     async def feed(self, part: bytes) -> bytes:
-        """Feed one slice; what the converter makes of it."""
+        """Feed one slice and return the converter's output."""
         self._total += len(part)
         size = self._pending + len(part)
         feed = self.converter.feed
@@ -67,15 +67,15 @@ class Work:
         return made
 
     async def close(self, *, broken: bool = False) -> bytes:
-        """The input has ended; `broken`: because the transport failed."""
+        """End the input; `broken` is True if the transport failed."""
         return await self._ended(lambda: self.converter.close(broken=broken))
 
     async def exceed(self, limit: LimitExceeded) -> bytes:
-        """The input is not read any further, because of a limit of the transport."""
+        """End the input because it exceeded a limit of the transport."""
         return await self._ended(lambda: self.converter.exceed(limit.limit_name))
 
     async def _ended(self, end: Callable[[], bytes]) -> bytes:
         def work() -> tuple[bytes, StreamError | None]:
-            return end(), self.converter.error  # which has the partial response, made when it is first asked for
+            return end(), self.converter.error  # reading `error` builds the partial response, so do it in the thread
 
         return (await aside(self._total, work))[0]

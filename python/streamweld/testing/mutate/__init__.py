@@ -1,10 +1,10 @@
-"""Break conformant streams as gateways do: named operators, alone and in chains.
+"""Break conformant streams as gateways do, with named operators that can be combined in chains.
 
     stream = build("chat", [Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
     broken = OPERATORS["index_is_a_string"](stream)
     broken = chain(stream, ["index_is_a_string", "success_envelope", "comments"])
 
-An operator returns a new stream with what a correct reader finds in it, or None where it does not apply.
+An operator returns a new stream with the contents that a correct reader finds in it, or None if it does not apply.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MODULES = (chat_calls, chat, responses, anthropic, others, framing)  # importin
 
 @cache
 def operators_for(dialect: Dialect) -> tuple[Operator, ...]:
-    """The operators that apply to a dialect."""
+    """Return the operators that apply to a dialect."""
     return tuple(operator for operator in OPERATORS.values() if dialect in operator.dialects)
 
 
@@ -48,7 +48,7 @@ def chain(stream: Stream, names: Iterable[str], seed: int = 0) -> Stream | None:
         The new stream, or None if one of them does not apply.
 
     Raises:
-        KeyError: for a name that is not in `OPERATORS`.
+        KeyError: if a name is not in `OPERATORS`.
         ValueError: if two operators change the same aspect.
     """
     chosen = sorted((OPERATORS[name] for name in names), key=lambda each: ASPECTS.index(each.aspect))
@@ -61,7 +61,7 @@ def chain(stream: Stream, names: Iterable[str], seed: int = 0) -> Stream | None:
 
 
 def random_chain(dialect: Dialect, seed: int, most: int = 3) -> tuple[str, ...]:
-    """The names of one to `most` operators that may be applied together."""
+    """Return the names of one to `most` operators that can be combined."""
     rng = random.Random(f"chain {dialect} {seed}")  # noqa: S311 (not for secrets)
     pool = operators_for(dialect)
     chosen: dict[str, Operator] = {}
@@ -72,11 +72,11 @@ def random_chain(dialect: Dialect, seed: int, most: int = 3) -> tuple[str, ...]:
 
 
 def every_operator(*streams: Stream, seed: int = 0) -> Iterator[Stream]:
-    """Yield one broken stream for each operator that applies to one of these streams: to the first that it applies to.
+    """Yield one broken stream for each operator, made from the first of these streams that the operator applies to.
 
     Args:
         *streams: conformant streams of one dialect.
-        seed: of the operators' random choices.
+        seed: seed of the operators' random choices.
     """
     for operator in operators_for(streams[0].dialect):
         made = next((made for stream in streams if (made := operator(stream, seed)) is not None), None)

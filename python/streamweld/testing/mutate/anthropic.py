@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def event(kind: str, **members: Any) -> Frame:
-    """A new event."""
+    """Return a new event frame."""
     return Frame({"type": kind} | members, kind)
 
 
@@ -204,7 +204,8 @@ def one_id_for_all_calls(_: Random, stream: Stream) -> Stream | None:
     """All calls have the same id."""
     if not stream.calls or len({str(value_of(call)) for call in stream.calls}) < len(stream.calls):
         return None
-    if any(value_of(call) == {} for call in stream.calls):  # may be a placeholder for the next
+    # An empty object may be a placeholder for the next arguments.
+    if any(value_of(call) == {} for call in stream.calls):
         return None
 
     def same(data: Any, frame: Frame) -> None:
@@ -234,7 +235,7 @@ def interleaved_blocks(_: Random, stream: Stream) -> Stream | None:
 
 
 def _join(stream: Stream, kind: type, into: type, *, closed: bool = False, member: str = "") -> Stream | None:
-    """The deltas of one block go into the block of another type before it."""
+    """Move the deltas of one block into the preceding block, which has another type."""
     number = next(
         (
             n
@@ -304,7 +305,7 @@ _each(
 )
 
 
-# The message around them
+# Message events and usage
 
 
 @operator("anthropic", aspect="usage", effect="usage")

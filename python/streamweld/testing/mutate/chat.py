@@ -1,4 +1,4 @@
-"""Operators on texts, envelopes, counts and reasons in Chat Completions."""
+"""Operators on texts, envelopes, usage and finish reasons in Chat Completions."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ INLINE: dict[str, Any] = {"policy": Policy("standard", inline_reasoning=True)}
 
 
 def choice_of(data: Any) -> dict[str, Any] | None:
-    """The only choice of a chunk, if it has one."""
+    """Return the only choice of a chunk; None if it has none."""
     choices: Any = cast("dict[str, Any]", data).get("choices") if isinstance(data, dict) else None
     return choices[0] if choices else None
 
 
 def of_kind(stream: Stream, frame: Frame, kind: type) -> bool:
-    """Whether the frame carries text of such a part."""
+    """Return True if the frame carries text of a part of this kind."""
     return frame.part is not None and isinstance(stream.parts[frame.part], kind) and bool(frame.piece)
 
 
 def place_of(stream: Stream, role: str) -> int:
-    """Where the frame of that role is; the last place if there is none."""
+    """Return the position of the frame with that role; the last position if there is none."""
     return next((at for at, frame in enumerate(stream.frames) if frame.role == role), len(stream.frames) - 1)
 
 
 def _each_choice(
     name: str, about: str, change: Callable[[dict[str, Any], Frame, Stream], None], aspect: Any = "envelope"
 ) -> None:
-    """An operator that changes each choice of each chunk."""
+    """Register an operator that changes each choice of each chunk."""
 
     def run(_: Random, stream: Stream) -> Stream:
         def one(data: Any, frame: Frame) -> None:
@@ -51,7 +51,7 @@ def _each_choice(
 
 
 def _each_chunk(name: str, about: str, change: Callable[[dict[str, Any], int, Stream], Any], aspect: Any) -> None:
-    """An operator that changes each chunk; `change` gets its number, and may return another one."""
+    """Register an operator that changes each chunk. `change` gets the chunk's number, and may return another chunk."""
 
     def run(_: Random, stream: Stream) -> Stream:
         numbers = iter(range(len(stream.frames)))
@@ -170,7 +170,7 @@ def calls_in_another_choice(_: Random, stream: Stream) -> Stream | None:
 
 
 def message_of(stream: Stream) -> dict[str, Any]:
-    """The whole message that the stream means."""
+    """Return the stream's expected contents as a complete message."""
     truth = stream.expected
     message: dict[str, Any] = {"role": "assistant", "content": truth.text or None}
     if truth.reasoning:
@@ -197,7 +197,8 @@ def _withmessage_of(stream: Stream, frames: list[Frame]) -> list[Frame]:
 
 
 def _plain(stream: Stream) -> bool:
-    """Whether a terminal message can repeat the stream: as built, each call with its own id."""
+    """Return True if a terminal message can repeat the stream: no operator was applied, and each call has its own
+    id."""
     return not stream.operators and all(call.id is not None for call in stream.expected.calls)
 
 
@@ -228,7 +229,7 @@ def _deltas(
     options: dict[str, Any] | None = None,
     certain: bool = True,
 ) -> None:
-    """An operator that changes each delta of texts of such kinds, where there is one."""
+    """Register an operator that changes each delta of texts of these kinds. It applies if there is at least one."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         found = False
@@ -337,7 +338,7 @@ def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
     if last is None:
         return None
     piece = stream.frames[last].piece
-    if stream.expected.text == 2 * piece:  # would be read as a repetition of the whole text
+    if stream.expected.text == 2 * piece:  # a reader would take it for a repetition of the whole text
         return None
 
     def move(data: Any, frame: Frame) -> None:
@@ -362,11 +363,11 @@ def answer_restarts(_: Random, stream: Stream) -> Stream | None:
     return replace(stream.but(inserted(stream, 0, *first)), options=options)
 
 
-# Thinking tags inside the content: recognized with the policy `inline_reasoning`
+# Thinking tags inside the content, which the policy `inline_reasoning` recognizes
 
 
 def _tagged(stream: Stream, pieces: list[str], **expected: Any) -> Stream | None:
-    """A stream that begins with reasoning, which goes into the content."""
+    """Replace reasoning at the start of the stream by `pieces` of content."""
     if not stream.parts or not isinstance(stream.parts[0], Reasoning) or stream.operators:
         return None
     if sum(isinstance(part, Reasoning) for part in stream.parts) > 1 or "<" in stream.expected.text:
@@ -416,7 +417,7 @@ def think_tags_and_reasoning(_: Random, stream: Stream) -> Stream | None:
     return made.but(changed(made, add))
 
 
-# Counts
+# Usage
 
 
 def _counts(stream: Stream) -> dict[str, Any] | None:
@@ -433,7 +434,7 @@ def _counts(stream: Stream) -> dict[str, Any] | None:
 def _usage(
     name: str, about: str, change: Callable[[dict[str, Any], Frame, dict[str, Any], int], None], *, last: bool = False
 ) -> None:
-    """`last`: whether the chunk with the counts stays."""
+    """Register an operator that changes the usage. `last`: keep the chunk with the original usage."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         counts = _counts(stream)
@@ -491,8 +492,9 @@ def _finish(
     alone: bool = False,
     expect: Callable[[Stream], dict[str, Any]] = lambda _: {},
 ) -> None:
-    """`change` gets the frames and the place of the finish reason; `calls`: only with, or without calls; `alone`: only
-    in a stream that no operator has changed."""
+    """Register an operator on the finish reason. `change` gets the frames and the position of the finish reason.
+    `calls`: apply only with (True) or without (False) calls. `alone`: apply only to a stream that no other operator has
+    changed."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         at = place_of(stream, "finish")
@@ -527,7 +529,7 @@ def _camel(frames: list[Frame], at: int, _: Stream) -> None:
 
 
 def _early(frames: list[Frame], at: int, stream: Stream) -> None:
-    """The finish reason goes before the last frame of a call."""
+    """Move the finish reason before the last frame of a call."""
     del stream
     frame = frames.pop(at)
     last = max((place for place, each in enumerate(frames) if "tool_calls" in str(each.data)), default=at)
@@ -581,7 +583,8 @@ def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
     choice, end = choice_of(last.data), choice_of(finish.data)
     if choice is None or end is None or end["delta"] or not ("tool_calls" in choice["delta"] or last.piece):
         return None
-    if last.piece and stream.expected.text == 2 * last.piece:  # would be read as a repetition of the whole text
+    # A reader would take it for a repetition of the whole text.
+    if last.piece and stream.expected.text == 2 * last.piece:
         return None
     data = clone(finish.data)
     data["choices"][0]["delta"] = choice["delta"]
@@ -602,7 +605,7 @@ def length_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
         return None
     kept = stream.cut(places[-1], "complete")
     frames = [*kept.frames, Frame(chunk({}, "length"), role="finish"), DONE]
-    # A call without arguments counts only where the reason to stop is a success.
+    # A call without arguments is complete only if the finish reason is a success.
     calls = tuple(call for call in stream.expected.calls[:-1] if call.arguments)
     return kept.but(frames, calls=calls, finish="length")
 

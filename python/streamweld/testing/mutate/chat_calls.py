@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 
 
-# What the operators are made of
+# Helpers
 
 
 def _has_delta(frame: Frame) -> bool:
@@ -29,7 +29,7 @@ def _has_delta(frame: Frame) -> bool:
 
 
 def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> Stream:
-    """The stream with other call frames, at the place of the first."""
+    """Replace the stream's call frames by these arrays, at the position of the first one."""
     at = next(place for place, frame in enumerate(stream.frames) if _has_delta(frame))
     rest = [frame for frame in stream.frames if not _has_delta(frame)]
     rest[at:at] = [Frame(chunk({"tool_calls": array}), role="delta") for array in arrays]
@@ -37,7 +37,8 @@ def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> 
 
 
 def each_entry(stream: Stream, change: Callable[[Entry, int, int, Call], None]) -> Stream | None:
-    """`change` gets each entry of a call, the number of the call, the number of the entry in it, and the call."""
+    """Change each entry of each call. `change` gets the entry, the number of the call, the number of the entry in the
+    call, and the call."""
     if not stream.calls:
         return None
     seen: dict[int, int] = {}
@@ -58,19 +59,20 @@ def each_entry(stream: Stream, change: Callable[[Entry, int, int, Call], None]) 
 
 
 def distinct(stream: Stream) -> bool:
-    """Whether no two calls have the same arguments: without ids, the bytes would not show that they are two."""
+    """Return True if all calls have different arguments: without ids, the bytes cannot show that equal calls are
+    two."""
     texts = [json.dumps(value_of(call), sort_keys=True) for call in stream.calls]
     return len(set(texts)) == len(texts)
 
 
 def unique(stream: Stream) -> bool:
-    """Whether no id is used twice."""
+    """Return True if no id is used twice."""
     ids = [call.id for call in stream.calls]
     return len(set(ids)) == len(ids)
 
 
 def wire(stream: Stream) -> list[pieces.Call]:
-    """The calls in the form that shapes take."""
+    """Return the calls in the form that the functions of `shapes` take."""
     return [pieces.Call(call.id, call.name, call.arguments) for call in stream.calls]
 
 
@@ -95,8 +97,8 @@ def _shaped(
     certain: bool = True,
     once: bool = True,
 ) -> None:
-    """An operator from a shape. `filled`: arguments have to be objects with members; `apart`: different ones;
-    `length`: of names, at least; `once`: no id twice."""
+    """Register an operator from a shape. `filled`: arguments must be non-empty objects; `apart`: arguments must differ
+    between calls; `length`: minimum length of names; `once`: ids must be unique."""
 
     def run(rng: Random, stream: Stream) -> Stream | None:
         calls = wire(stream)
@@ -113,14 +115,14 @@ def _shaped(
 
 
 def _again(entry_: Entry, call: Call, name: Any = None, identity: Any = None, **more: Any) -> None:
-    """The id and the name again, or others."""
+    """Set the id and name of an entry to those of the call, or to the given ones."""
     entry_["id"] = call.id if identity is None else identity
     entry_["function"]["name"] = call.name if name is None else name
     entry_.update(more)
 
 
 def _later(change: Callable[[Entry, int, int, Call], None]) -> Callable[[Entry, int, int, Call], None]:
-    """Only for what comes after the header of a call."""
+    """Restrict a change to the entries after the header of a call."""
 
     def run(entry_: Entry, k: int, n: int, call: Call) -> None:
         if n:
@@ -130,12 +132,12 @@ def _later(change: Callable[[Entry, int, int, Call], None]) -> Callable[[Entry, 
 
 
 def _null(entry_: Entry, identity: Any = None) -> None:
-    """No name, and this id."""
+    """Set the name to null, and the id to `identity`."""
     entry_["id"] = identity
     entry_["function"]["name"] = None
 
 
-# One change in each entry
+# Operators that change each entry separately
 
 _per_entry(
     "The id is on every chunk, and the name is empty after the first.", _later(lambda e, _k, _n, c: _again(e, c, ""))
@@ -222,7 +224,7 @@ def later_id_counts(_: Random, stream: Stream) -> Stream | None:
     return made and replace(made.but(calls=ids), options={"policy": Policy("standard", unstable_id="last")})
 
 
-# Shapes
+# Operators from shapes
 
 _shaped("no_index", "No call has an index; ids are on headers only.", "noindex_id_first", apart=False)
 _shaped(
@@ -310,7 +312,7 @@ _shaped(
 )
 
 
-# Calls anew
+# Operators that replace all entries of the calls
 
 
 def _arrays(

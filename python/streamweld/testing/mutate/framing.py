@@ -1,4 +1,4 @@
-"""Operators on event framing and on the ends of streams, for every dialect."""
+"""Operators on event framing and on the end of streams, for every dialect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _raw(
     *,
     some: float = 1.0,
 ) -> None:
-    """An operator that writes each event in another way, or some of them."""
+    """Register an operator that changes the bytes of each event, or of a random part of the events (`some`)."""
 
     def run(rng: Random, stream: Stream) -> Stream:
         return stream.but(
@@ -36,7 +36,7 @@ def _raw(
 
 
 def _between(name: str, about: str, raw: bytes, *, some: float = 0.4, first: bool = False) -> None:
-    """An operator that puts bytes between events."""
+    """Register an operator that inserts bytes between events."""
 
     def run(rng: Random, stream: Stream) -> Stream:
         frames: list[Frame] = [Frame("", raw=raw)] if first else []
@@ -50,7 +50,7 @@ def _between(name: str, about: str, raw: bytes, *, some: float = 0.4, first: boo
 
 
 def _lines(_: Random, data: bytes, frame: Frame) -> bytes:
-    """The JSON over several lines; a name stays."""
+    """Split the JSON over several data lines; the event name is kept."""
     if isinstance(frame.data, str):
         return data
     text = json.dumps(frame.data, ensure_ascii=False, indent=1)
@@ -59,7 +59,7 @@ def _lines(_: Random, data: bytes, frame: Frame) -> bytes:
 
 
 def _escaped(_: Random, data: bytes, frame: Frame) -> bytes:
-    """The event in ASCII; half an event stays as it is."""
+    """Escape the event's non-ASCII characters; an incomplete event is kept unchanged."""
     if frame.raw is not None:
         return data
     return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode()
@@ -151,7 +151,7 @@ def done_without_data(_: Random, stream: Stream) -> Stream | None:
 def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream | None:
     """The last event has no blank line after it."""
     last = stream.frames[-1]
-    if last.raw is not None:  # an end that is not a whole event already
+    if last.raw is not None:  # the last frame is not a whole event
         return None
     return stream.but([*stream.frames[:-1], replace(last, raw=last.encode().rstrip(b"\r\n"))])
 
@@ -162,7 +162,7 @@ def event_cut_and_glued(rng: Random, stream: Stream) -> Stream | None:
     texts = [at for at, f in enumerate(stream.frames) if f.part is not None and isinstance(stream.parts[f.part], Text)]
     if not texts:
         return None
-    at = rng.choice(texts)  # of an event after such a cut, only text, finish reason and usage count
+    at = rng.choice(texts)  # after a truncated event, only text, finish reason and usage are salvaged
     cut = Frame("", raw=b'data: {"choices":[{"index":0,"delta":{"con')
     return stream.but(inserted(stream, at, cut))
 
@@ -176,11 +176,11 @@ def more_after_done(_: Random, stream: Stream) -> Stream | None:
     return stream.but([*stream.frames, late, stream.frames[-1]])
 
 
-# Ends
+# Endings
 
 
 def _last_word(stream: Stream) -> int:
-    """The number of the frame that ends the stream, or says why."""
+    """Return the number of the frame that ends the stream, or has the finish reason."""
     return next((at for at, f in enumerate(stream.frames) if f.role in {"finish", "end"}), len(stream.frames) - 1)
 
 

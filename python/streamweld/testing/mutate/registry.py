@@ -1,4 +1,4 @@
-"""The list of operators, and what all of them share."""
+"""The table of operators, and helpers that all operators share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ __all__ = ["ASPECTS", "OPERATORS", "Aspect", "Operator", "changed", "clone", "in
 
 Aspect: TypeAlias = Literal["calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing"]
 ASPECTS: tuple[Aspect, ...] = ("calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing")
-"""What an operator changes, in the order in which a chain applies them. A chain has at most one of each."""
+"""The aspects of a stream that operators change, in the order in which a chain applies them. A chain has at most one
+operator of each."""
 
 ALL: tuple[Dialect, ...] = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 
@@ -28,12 +29,12 @@ class Operator:
 
     Attributes:
         name: a stable name.
-        about: what it does, in one sentence.
-        dialects: where it applies.
-        aspect: what it changes.
-        effect: what it changes in what a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
-        opaque: True where what is left after a cut does not follow from the frames.
-        certain: False where the bytes do not decide what is right. A reader may then differ if it reports it.
+        about: a description in one sentence.
+        dialects: the dialects that it applies to.
+        aspect: the aspect of the stream that it changes.
+        effect: its effect on what a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
+        opaque: True if the contents that remain after a truncation cannot be derived from the frames.
+        certain: False if the bytes do not determine the right result. A reader may then differ if it reports it.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Operator:
         """Apply the operator.
 
         Returns:
-            The new stream, or None if it does not apply: another dialect, or a stream without what it changes.
+            The new stream, or None if it does not apply: the dialect is different, or the stream lacks what it changes.
         """
         if stream.dialect not in self.dialects or not stream.frames:
             return None
@@ -57,7 +58,7 @@ class Operator:
             return None
         made = self.run(random.Random(f"{self.name} {seed}"), stream)  # noqa: S311 (not for secrets)
         if made is None or (stream.options and made.options != stream.options):
-            return None  # one policy for each stream
+            return None  # a stream has only one policy
         return replace(made, operators=(*stream.operators, self.name), opaque=stream.opaque or self.opaque)
 
 
@@ -74,7 +75,7 @@ def operator(
     name: str = "",
     about: str = "",
 ) -> Callable[[Run], Run]:
-    """Register a function as an operator: its name and the first line of its docstring are those of the operator."""
+    """Register a function as an operator. Its name and the first line of its docstring describe the operator."""
 
     def register(run: Run) -> Run:
         known = name or run.__name__
@@ -98,7 +99,7 @@ def clone(value: Any) -> Any:
 
 
 def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
-    """The frames with their JSON changed. `change` gets a copy; it changes it, or returns another object."""
+    """Return the frames with their JSON changed. `change` gets a copy, which it modifies, or returns another object."""
     out: list[Frame] = []
     for frame in stream.frames:
         if isinstance(frame.data, str):
@@ -111,7 +112,7 @@ def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
 
 
 def inserted(stream: Stream, at: int, *frames: Frame) -> list[Frame]:
-    """The frames with others before number `at`."""
+    """Return the frames with others inserted before number `at`."""
     out = list(stream.frames)
     out[at:at] = frames
     return out

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def kind_of(data: Any) -> str:
-    """The type of an event without `response.`."""
+    """Return the type of an event without the prefix `response.`."""
     if not isinstance(data, dict):
         return ""
     return str(cast("dict[str, Any]", data).get("type", "")).removeprefix("response.")
 
 
 def event(kind: str, **members: Any) -> Frame:
-    """A new event."""
+    """Return a new event frame."""
     return Frame({"type": f"response.{kind}"} | members, f"response.{kind}")
 
 
@@ -35,7 +35,8 @@ def _each(
     aspect: Any = "items",
     effect: str = "nothing",
 ) -> None:
-    """An operator that changes each event. `calls`: only in streams with them; False: with no two of one id."""
+    """Register an operator that changes each event of a stream without repeated call ids. If `calls` is not None, it
+    applies only to streams with calls."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         ids = [call.id for call in stream.calls]
@@ -53,7 +54,7 @@ def _without(
     *,
     calls: bool = False,
 ) -> None:
-    """An operator that leaves events out."""
+    """Register an operator that omits events."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         if (calls and not stream.calls) or _shared(stream):
@@ -85,7 +86,7 @@ def _output(data: Any) -> list[dict[str, Any]]:
 
 
 def _duplicate_added(rng: Random, stream: Stream, **other: Any) -> Stream | None:
-    """The first call is announced again after its arguments."""
+    """Announce the first call again after its arguments."""
     del rng
     if not stream.calls or _shared(stream) or value_of(stream.calls[0]) == {}:
         return None
@@ -237,7 +238,7 @@ def content_index_on_every_delta(_: Random, stream: Stream) -> Stream | None:
 _WITHIN = {"content_part.added", "content_part.done", "output_text.done", "refusal.done"}
 
 
-# What is left out
+# Omitted events
 
 _without(
     "arguments_in_done_only",
@@ -341,11 +342,11 @@ def object_deltas_without_done(_: Random, stream: Stream) -> Stream | None:
     return stream.but(f for f in changed(stream, change) if kind_of(f.data) not in dropped)
 
 
-# Order
+# Order of events
 
 
 def _around(stream: Stream) -> tuple[int, int] | None:
-    """The places of the announcement and of the second delta of the first call with two."""
+    """Return the positions of the announcement and of the second delta, for the first call with two deltas."""
     for number, part in enumerate(stream.parts):
         places = [at for at, f in enumerate(stream.frames) if f.part == number and f.role == "delta"]
         if isinstance(part, Call) and len(places) > 1:
@@ -517,7 +518,7 @@ def incomplete_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
     kept = stream.cut(places[-1], "complete")
     response: dict[str, Any] = {"id": "resp_1", "status": "incomplete", "output": []}
     response["incomplete_details"] = {"reason": "max_output_tokens"}
-    # A call without arguments counts only where the reason to stop is a success.
+    # A call without arguments is complete only if the finish reason is a success.
     calls = tuple(call for call in stream.expected.calls[:-1] if call.arguments)
     return kept.but([*kept.frames, event("incomplete", response=response)], calls=calls, finish="length")
 

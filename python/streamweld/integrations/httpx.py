@@ -176,7 +176,7 @@ class _StandIn:
     def __init__(self, transport: Any, settings: Settings) -> None:
         if isinstance(transport, type) or not hasattr(transport, self._handles):
             hint = f": take {self._other}" if hasattr(transport, _OTHER[self._handles]) else ""
-            raise UsageError(f"{type(transport).__name__!r} is no transport of this kind of client{hint}")
+            raise UsageError(f"{type(transport).__name__!r} is not a transport for this kind of client{hint}")
         self._transport = transport
         self._settings = settings
 

@@ -94,7 +94,7 @@ class Conversation:
         try:
             if done.method not in METHODS:
                 allow = {"allow": ", ".join(METHODS)}  # RFC 9110 15.5.6
-                raise Refusal(405, "invalid_method", "the method is none that an upstream could be asked with", allow)
+                raise Refusal(405, "invalid_method", "method not allowed", allow)
             self._body = await self._received()
             close = {}
             await self._together()
@@ -115,7 +115,7 @@ class Conversation:
         if "transfer-encoding" in given and "content-length" in given:
             raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
         if not routes.is_safe(self._path):
-            raise Refusal(400, "invalid_path", "the path is none that an upstream could be asked for")
+            raise Refusal(400, "invalid_path", "the path does not name an endpoint of an upstream")
         self._headers, self._done.dropped = passing.received(given.items())
         self._via = passing.via(given.getlist("via"), self._pseudonym)
         most = self._config.max_body_bytes

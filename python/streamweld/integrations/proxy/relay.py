@@ -164,10 +164,11 @@ class Relay:
     def _refuse(self, fault: StreamError) -> None:
         nothing = isinstance(fault, NotAnEventStream | UnknownDialect)
         if nothing or (isinstance(fault, TruncatedStream) and fault.where == "empty"):
-            said = plain(self._answer.headers.get("content-type")) or "no content type"
+            content_type = plain(self._answer.headers.get("content-type")) or "no content type"
             kind = type(fault).__name__
             message = (
-                f"the upstream answered with status {self._answer.status} ({said}), but with no event stream it speaks"
+                f"the upstream answered with status {self._answer.status} ({content_type}), but its body is not an"
+                " event stream of a known dialect"
             )
             raise Refusal(502, kind, message)
 

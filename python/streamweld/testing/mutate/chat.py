@@ -185,7 +185,7 @@ def message_of(stream: Stream) -> dict[str, Any]:
     return message
 
 
-def _withmessage_of(stream: Stream, frames: list[Frame]) -> list[Frame]:
+def _with_message(stream: Stream, frames: list[Frame]) -> list[Frame]:
     def add(frame: Frame) -> Frame:
         if frame.role != "finish":
             return frame
@@ -205,7 +205,7 @@ def _plain(stream: Stream) -> bool:
 @operator("chat", aspect="calls", opaque=True)
 def terminal_message(_: Random, stream: Stream) -> Stream | None:
     """The last chunk repeats everything as a whole message."""
-    return stream.but(_withmessage_of(stream, list(stream.frames))) if _plain(stream) else None
+    return stream.but(_with_message(stream, list(stream.frames))) if _plain(stream) else None
 
 
 @operator("chat", aspect="calls", opaque=True)
@@ -214,7 +214,7 @@ def calls_in_the_terminal_message(_: Random, stream: Stream) -> Stream | None:
     if not _plain(stream) or not stream.calls:
         return None
     rest = [f for f in stream.frames if f.part is None or not isinstance(stream.parts[f.part], Call)]
-    return stream.but(_withmessage_of(stream, rest))
+    return stream.but(_with_message(stream, rest))
 
 
 # Texts

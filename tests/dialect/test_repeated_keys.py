@@ -1,4 +1,5 @@
-"""Keys that stand twice in a Responses payload, at several depths: which are reported, in what order, what holds."""
+"""Duplicate keys in a Responses payload, at several depths: which are reported, in what order, and which value
+is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the vectors of `responses/` cannot show: what the decoder remembers, and how much of it."""
+"""The state of the Responses decoder and its size, which the vectors of `responses/` cannot show."""
 
 from __future__ import annotations
 

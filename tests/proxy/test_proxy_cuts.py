@@ -1,4 +1,4 @@
-"""Streams whose transport fails, through the proxy: none looks whole to a client, in the log or in a metric."""
+"""Streams whose transport fails, through the proxy: none looks complete to a client, in the log or in a metric."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDLE = 0.5
 
 @pytest.fixture
 def outcome(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[str, str | None]]:
-    """How the next stream ended, as its line in the log has it."""
+    """Return how the next stream ended, according to its line in the log."""
     caplog.set_level(logging.INFO, "streamweld.proxy")
 
     def of_line() -> tuple[str, str | None]:
@@ -99,7 +99,7 @@ def test_a_clean_end_without_a_marker_is_no_fault_of_the_transport(outcome: Call
 
 
 def test_what_the_policy_takes_for_whole_is_not_logged_as_complete(outcome: Callable[[], Any]) -> None:
-    """Anthropic after `content_block_stop`: `missing_terminal="assume"` ends it in order, and says so."""
+    """Anthropic after `content_block_stop`: `missing_terminal="assume"` ends it normally, and reports it."""
     body = TIDY["anthropic"].partition(b"event: message_delta")[0]
     for policy, expected in (
         ("standard", ("fault", "TruncatedStream")),

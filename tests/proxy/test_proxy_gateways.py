@@ -26,7 +26,7 @@ CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 
 
 def test_every_gateway_can_be_reached() -> None:
-    """Each profile of an API that is spoken over HTTP belongs to one dialect of an upstream at least."""
+    """Each profile of an API over HTTP belongs to at least one upstream dialect."""
     unreached: list[str] = []
     for name in profiles.names():
         for to in SPEAKS:
@@ -199,7 +199,7 @@ def test_a_client_of_claude_on_vertex_keeps_its_bytes() -> None:
 
 
 def test_without_a_gateway_a_stream_of_vertex_is_repaired() -> None:
-    """The path alone says that it is Anthropic's API. The upstream leaves out the last event; the client gets it."""
+    """The path alone identifies Anthropic's API. The upstream omits the last event; the client gets it."""
     upstream = Upstream(sse(b"".join(of_anthropic(len(CITIES))).partition(b"event: message_stop")[0]))
     body = json.dumps(RAW | {"stream": True}).encode()
     with between(upstream, to=None) as url:
@@ -212,7 +212,7 @@ def test_without_a_gateway_a_stream_of_vertex_is_repaired() -> None:
 
 @pytest.mark.parametrize("to", ["chat", "anthropic"])
 def test_a_client_of_claude_on_vertex_reaches_other_apis(to: Any) -> None:
-    """The model of its path goes into the body, the version of its body goes."""
+    """The model of its path is moved into the body, and the version in its body is removed."""
     answer = sse(*GOOD) if to == "chat" else in_turn(of_anthropic(len(CITIES)))
     upstream = Upstream(answer)
     with between(upstream, to=to, gateway="deepseek" if to == "chat" else "anthropic") as url:

@@ -1,4 +1,4 @@
-"""Many open streams in one event loop: every result exact, and idle parsers are small (row R12)."""
+"""Many open streams in one event loop: every result is exact, and idle parsers are small (row R12)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def answers(count: int) -> list[str]:
 
 
 def idle(count: int) -> float:
-    """Bytes of resident memory for each open parser that has read its first event."""
+    """Return bytes of resident memory for each open parser that has read its first event."""
     import streamweld as sw
 
     from tests.trust.test_memory_flat import resident

@@ -62,8 +62,10 @@ def final_values(backend: Backend, dialect: str = "chat") -> Reader:
 
 
 def converted(backend: Backend, source: Dialect, target: Target) -> Callable[[list[bytes]], bytes]:
-    """Return a `StreamConverter` run: the bytes of the target for each read, and those of the end. `StreamConverter`
-    uses the backend of the process, which is native; for pure, the backend's internal converter is used."""
+    """Return a function that converts a list of reads and returns the bytes of the target.
+
+    Uses `StreamConverter` for the backend of this process, and the internal converter class for the other backend.
+    """
     config = to_config(Policy(), Limits(), seed="bench")
     options = {
         "prefix": "bench",

@@ -4,12 +4,15 @@ The job: convert the body of a streamed answer, as reads of an HTTP client, to t
 target dialect. Each rival is used as in its documentation or through its own entry point.
 
 linguafranca: the loop of its README (`parse_sse`, `json.loads`) around `convert_response_stream_json`, whose dicts are
-dumped into frames. Its inner step alone: dicts in, dicts out. litellm, Chat -> Responses: `completion(stream=True)`
-over the official client, whose HTTP library returns the reads, and its `LiteLLMCompletionStreamingIterator`, which
-`litellm.responses()` returns for a provider that supports only Chat Completions. `responses()` itself cannot be called
-without the extra `mcp`. Responses -> Messages: the objects that `litellm.anthropic.messages` creates for an OpenAI
-model: `ResponsesAPIStreamingIterator` over the HTTP response, and `AnthropicResponsesStreamWrapper` around it. The
-bridges alone: parsed chunks in, events out.
+dumped into frames. Its inner step is also measured alone: dicts in, dicts out.
+
+litellm, Chat -> Responses: `completion(stream=True)` over the official client, whose HTTP library returns the reads,
+and its `LiteLLMCompletionStreamingIterator`, which `litellm.responses()` returns for a provider that supports only Chat
+Completions. `responses()` itself cannot be called without the extra `mcp`.
+
+litellm, Responses -> Messages: the objects that `litellm.anthropic.messages` creates for an OpenAI model:
+`ResponsesAPIStreamingIterator` over the HTTP response, and `AnthropicResponsesStreamWrapper` around it. The bridges are
+also measured alone: parsed chunks in, events out.
 
 Independent of streamweld.
 """

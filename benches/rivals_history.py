@@ -1,5 +1,4 @@
-"""Other converters of request histories, each through the function for the same job; and a reader of payloads to check
-them.
+"""Other converters of request histories, each through the function for the same job, and a check of their output.
 
 The job: convert Chat Completions messages, including system messages, to the history members of the target's request:
 the system prompt separate if the target requires it, tool calls and results in its format, turns merged, ids checked.
@@ -8,8 +7,9 @@ litellm: the method that builds the body in its completion() (`transform_request
 for Responses the bridge's method): it splits off the system messages and checks names and tools. Its inner step alone
 (`anthropic_messages_pt`) takes messages that are already split, so it does a part of the job and is reported as a part.
 completion() makes a deep copy first (`anthropic/chat/handler.py`): it is reported separately, because a caller of the
-method does not need one. linguafranca: `convert_request_json`, its only entry point for dicts; OpenAI and Anthropic
-only.
+method does not need one.
+
+linguafranca: `convert_request_json`, its only entry point for dicts; OpenAI and Anthropic only.
 
 Independent of streamweld.
 """

@@ -186,8 +186,7 @@ def test_free_form_text_and_json_share_no_call(backend: str, full: bool) -> None
 
 
 def only_stream_errors(backend: str, body: bytes, options: dict[str, Any]) -> None:
-    """Any bytes give an answer or a StreamError with a rule, a position and the partial result, and no other
-    exception."""
+    """Check that any bytes give an answer or a StreamError with a rule, a position and the partial result."""
     outcome = read(backend, [body], options)
     if outcome.error is None:
         return

@@ -193,8 +193,7 @@ ANSWERS: dict[str, Callable[[int], list[bytes]]] = {
 }
 
 
-# --- Clients: each runs the tools until there are no calls; it returns its last text, and the cities that it was asked
-# for
+# --- Clients: each runs the tools until there are no calls, and returns its last text and the requested cities
 
 
 Outcome = tuple[str, list[str]]

@@ -87,15 +87,17 @@ def said(response: sw.Response) -> list[Any]:
 
 
 def reason_written(choice: sw.Choice) -> str | None:
-    """A finish reason that was not sent must not make a client run an incomplete call: it is written as a
-    truncation."""
+    """Return the finish reason that repair writes.
+
+    A derived reason must not make a client run an incomplete call, so it is written as a truncation.
+    """
     is_derived = choice.finish_reason is not None and choice.raw_finish_reason is None
     is_cut = any(call.state == "incomplete" for call in choice.tool_calls)
     return "length" if is_derived and is_cut else choice.finish_reason
 
 
 def has_lost_all(response: sw.Response) -> bool:
-    """Return True if none of the calls can be run, so that nothing remains of the answer."""
+    """Return True if there are calls, but none has a name, so that none can be run."""
     calls = response.tool_calls
     return bool(calls) and not any(c.name for c in calls)
 

@@ -42,7 +42,7 @@ class Attack:
 
 
 def flood(unit: bytes, total: int, head: bytes = b"") -> Iterable[bytes]:
-    """`head`, then `unit` repeated to about `total` bytes, in pieces of 64 KiB."""
+    """Yield `head`, then `unit` repeated to about `total` bytes, in pieces of 64 KiB."""
     block = unit * max(1, PIECE // len(unit))
     return chain((head,), repeat(block, max(1, total // len(block))))
 

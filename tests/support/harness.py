@@ -33,7 +33,7 @@ class Outcome:
 
     @cached_property
     def response(self) -> Response:
-        """Return the Response. It is built on demand because that takes half the time of a short stream."""
+        """Return the Response, built on demand: for a short stream, building it takes half of the time."""
         return self.parser.response
 
     @property

@@ -23,7 +23,7 @@ VALUES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class SharedIndex:
-    """One stream, its calls, and the calls that are exact copies of the previous one."""
+    """One stream, its calls, and whether a call is an exact copy of the previous one."""
 
     body: bytes
     calls: tuple[tuple[str, str], ...]

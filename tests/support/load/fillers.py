@@ -1,6 +1,6 @@
 """Filler: input that an upstream can send without any content, and the memory that each stage uses for it.
 
-`python -m tests.support.load.fillers BACKEND STAGE` Prints one line per filler: its name, the exception, and the peak
+`python -m tests.support.load.fillers BACKEND STAGE` prints one line per filler: its name, the exception, and the peak
 memory growth. Each filler runs in its own process, so that none reuses memory that another one freed.
 """
 

@@ -1,7 +1,7 @@
 """Sends filler through each integration, plain and compressed, and measures memory growth (128 MiB with the full
 counts).
 
-`python -m tests.support.load.flood INTEGRATION [FILLER ...]` Prints a line of JSON for each filler, before and after
+`python -m tests.support.load.flood INTEGRATION [FILLER ...]` prints a line of JSON for each filler, before and after
 the first event, plain and compressed: peak memory growth, the exception, the size and the tail of the output. Each runs
 in its own process.
 """
@@ -45,7 +45,7 @@ def packed(body: Iterator[bytes]) -> Iterator[bytes]:
     yield bytes(ready) + packer.flush()
 
 
-# --- Integrations: each takes the pieces of a body, and gives how many bytes came out and the last of them
+# --- Integrations: each takes the pieces of a body, and returns the number of output bytes and the tail
 
 
 HEADERS: dict[str, dict[str, str]] = {"plain": {}, "packed": {"content-encoding": "gzip"}}

@@ -36,7 +36,7 @@ VECTORS = ROOT / "tests" / "vectors"
 TARGETS = tuple(sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs")))
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 LONGEST = 8192
-MOST_KEPT = 400  # inputs in each corpus of the repository; the smallest are kept
+MOST_KEPT = 400  # number of inputs in each corpus of the repository; the smallest are kept
 # The flags that `cargo fuzz` passes to rustc.
 COVERAGE = (
     "-Cpasses=sancov-module",
@@ -109,7 +109,7 @@ def seeds(target: str) -> list[bytes]:
         folders = [(name, 0)]
     else:
         folders = [(dialect, number << 5) for number, dialect in enumerate(DIALECTS)]
-    if target == "converter":  # each source with the next target in the list
+    if target == "converter":  # convert each source to the next target in the list
         folders = [(dialect, (number + 1) % 6 << 5) for number, dialect in enumerate(DIALECTS)]
     reads = (b"", b"\x00", b"\x07\x30", b"\x80\x02\x11")
     inputs = []
@@ -154,7 +154,7 @@ def keep(programs: Path, target: str) -> str:
     place = FUZZ / "corpus" / f"{target}.zip"
     place.parent.mkdir(exist_ok=True)
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
-        for data in kept:  # equal inputs make equal bytes
+        for data in kept:  # ZipInfo has a fixed date, so equal inputs give equal bytes
             archive.writestr(zipfile.ZipInfo(hashlib.sha256(data).hexdigest()[:16]), data, zipfile.ZIP_DEFLATED)
     return f"{target}: {len(kept)} inputs kept, {place.stat().st_size} bytes"
 

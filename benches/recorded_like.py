@@ -276,7 +276,7 @@ def _gemini(answer: _Answer, rng: random.Random) -> list[bytes]:
 
     events = [chunk({"text": piece, "thought": True}) for piece in answer.thinking]
     events += [chunk({"text": piece}) for piece in answer.text]
-    for call in answer.calls:  # always complete
+    for call in answer.calls:  # arguments are always sent complete here
         function = {"id": call.call_id, "name": call.name, "args": orjson.Fragment(call.arguments)}
         events.append(chunk({"functionCall": function, "thoughtSignature": f"{rng.getrandbits(1600):0400x}"}))
     more: dict[str, Any] = {"finishReason": "STOP"}

@@ -134,7 +134,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ("{", {}),
         ('{"a', {}),
         ('{"a":', {}),
-        ('{"a":1', {}),  # may become 12
+        ('{"a":1', {}),  # the number may become 12
         ('{"a":1 ', {"a": 1}),
         ('{"a":-0.5e', {}),
         ('{"a":tru', {}),
@@ -143,7 +143,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ('{"a":"', {"a": ""}),
         ('{"a":"b\\', {"a": "b"}),
         ('{"a":"b\\u00e', {"a": "b"}),
-        ('{"a":"b\\ud83d', {"a": "b"}),  # a pair, if its other half arrives
+        ('{"a":"b\\ud83d', {"a": "b"}),  # the surrogate is a pair, if its other half arrives
         ('{"a":"b\\ud83d\\ude00', {"a": "b😀"}),
         ('{"a":"b\\ud83d\\ud83d', {"a": "b\ufffd"}),
         ('{"a":"b\\ud83d\\', {"a": "b"}),
@@ -152,7 +152,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ('{"a":"b\\\\ud83d', {"a": "b\\ud83d"}),
         ('{"a":"\\\\', {"a": "\\"}),
         ('{"a":[[1,2],{"b":"c', {"a": [[1, 2], {"b": "c"}]}),
-        ('{"a":1,"a":"x', {"a": "x"}),  # the last one counts, as in `.parsed`
+        ('{"a":1,"a":"x', {"a": "x"}),  # the last duplicate counts, as in `.parsed`
         ('{"a":123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
         ('{"a":1,"b":' + "9" * 17_000 + "}", {"a": 1}),
         ('{"a":1}x', {"a": 1}),
@@ -185,7 +185,7 @@ def test_changes_follow_the_text() -> None:
     view.apply(ev.ToolCallDelta(1, "of another call"))
     assert view.tail == (("text",), ["hi"])
     view.apply(ev.ToolCallDelta(0, '"}'))
-    assert view.value is value  # it grows in place
+    assert view.value is value  # the view grows in place
     assert view.changes() == [
         ("fragment", ("text",), "hi"),
         ("value", ("text",), "hi"),

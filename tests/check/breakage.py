@@ -160,7 +160,7 @@ def kinds(reader: str, expected: Expected, record: dict[str, Any], dialect: str,
     if raw is None or finish_of(record) in (WORDS.get(raw, "unfinished"), "other"):
         found.discard(PHRASES["finish"])  # nothing was sent, or the client has what was sent
     if record["usage"] is not None:
-        found.discard(PHRASES["no"])  # the client has them under the names that were sent
+        found.discard(PHRASES["no"])  # the client has the calls under the names that were sent
     return found
 
 
@@ -289,7 +289,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="read every stream again, also those that did not change")
     parser.add_argument("--corpus", action="store_true", help="write left_over.json: recorded streams after repair")
     options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")  # from pydantic, about values that gateways send instead of strings
+    warnings.simplefilter("ignore")  # pydantic warns about values that gateways send instead of strings
     server = Loopback()
     python, node = Clients(server.origin), Node("node")
     bench = Bench(server, python, node)

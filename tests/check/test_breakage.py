@@ -37,7 +37,7 @@ __all__ = ["loopback", "python_clients"]
 
 OUTCOMES: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))["rules"]
 LEFT: dict[str, Any] = json.loads(LEFT_OVER.read_text("utf-8"))["streams"]
-EVERY = 1 if NIGHTLY else 40  # one in this many rules
+EVERY = 1 if NIGHTLY else 40  # check one in this many rules
 EVERY_RECORDING = 1 if FULL else 15
 # One rule for each client, and two that break none of them.
 KNOWN = {
@@ -62,7 +62,7 @@ def bench(loopback: Loopback, python_clients: Clients, node: Node) -> Bench:
 def test_the_record_is_of_the_streams_of_today() -> None:
     streams = chosen()
     assert OUTCOMES.keys() == streams.keys()
-    assert rules().keys() - OUTCOMES.keys() == {"framing.too_large", "framing.too_much"}  # streams of many megabytes
+    assert rules().keys() - OUTCOMES.keys() == {"framing.too_large", "framing.too_much"}  # need many megabytes
     for rule, (vector, others) in streams.items():
         row = OUTCOMES[rule]
         assert row["body"] == hashlib.sha256(b"".join(chunks_of(vector))).hexdigest()[:16], rule
@@ -89,9 +89,9 @@ def test_a_stream_of_several_rules_is_charged_to_the_one_that_explains_it() -> N
     made = breaks_client(
         {
             "chat.call_index": outcome([], "raises Error"),
-            "chat.choice_index": outcome(["chat.call_index"], "raises Error"),  # raises by itself
+            "chat.choice_index": outcome(["chat.call_index"], "raises Error"),  # the other rule raises by itself
             "chat.no_choices": outcome(["chat.after_done"], "raises Error"),
-            "chat.after_done": outcome([]),  # harmless by itself
+            "chat.after_done": outcome([]),  # the other rule is harmless by itself
             "chat.object": outcome(["chat.no_choices"], "raises Error"),  # severity info, next to an error
         }
     )

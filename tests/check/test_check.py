@@ -111,7 +111,7 @@ def test_the_table() -> None:
         assert rule.severity in {"info", "warning", "error"}
         assert rule.basis in {"text", "reader", "reading"}
         assert rule.text
-        assert ", " in rule.source  # the document, and the section
+        assert ", " in rule.source  # the source names a document and a section
     assert len({(rule.id.partition(".")[0], rule.text) for rule in rules().values()}) == len(rules())
 
 

@@ -35,7 +35,7 @@ FILES = ("FORMAT.md", "VERSION", "runners")
 Case = dict[str, Any]
 
 
-LONGEST = 4096  # longest repetitive text that is written out
+LONGEST = 4096  # the longest repetitive text that is written out
 
 
 def spelled(chunk: Any) -> Any:

@@ -159,7 +159,7 @@ def test_the_scoreboard_is_of_these_results() -> None:
 
 
 @pytest.mark.skipif(not FULL, reason="starts a process for each runner (STREAMWELD_FULL)")
-@pytest.mark.parametrize("language", ["python", "javascript", *(["rust"] if NIGHTLY else [])])  # Rust must be compiled
+@pytest.mark.parametrize("language", ["python", "javascript", *(["rust"] if NIGHTLY else [])])  # Rust: slow build
 def test_the_runners_agree(tmp_path: Path, language: str) -> None:
     with tarfile.open(write(tmp_path)) as archive:
         archive.extractall(tmp_path, filter="data")

@@ -251,7 +251,7 @@ def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
 
     def frames(word: str) -> list[bytes]:
         made = sw.convert(body(word), source="chat", target=target, seed="s")
-        lines = made.splitlines()  # split as by readers that recognize more line separators than SSE has
+        lines = made.splitlines()  # splits like readers that recognize more line separators than SSE has
         assert made.decode().splitlines() == [line.decode() for line in lines]
         return [line[:16] if line.startswith(b"event") else line[:5] for line in lines]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.support.corpus import Recording
 
 TARGETS = ("chat", "responses", "gemini", "anthropic", "ai-sdk-parts", "ai-sdk-ui")
-ONE_ANSWER = ("responses", "anthropic", "ai-sdk-parts", "ai-sdk-ui")  # the first choice is written
+ONE_ANSWER = ("responses", "anthropic", "ai-sdk-parts", "ai-sdk-ui")  # only the first choice is written
 AS_OBJECTS = ("gemini", "ai-sdk-ui")  # arguments are written as an object, not as their text
 WITHOUT_TOTAL = ("anthropic", "ai-sdk-parts")  # the reader computes the total of a usage itself
 SAMPLE = 60
@@ -179,7 +179,7 @@ def excused(rule: str, first: Reading, losses: frozenset[str]) -> bool:
     if rule == "gemini.usage_missing":
         return first.response.usage is None or neutral(first.response.usage, None).is_blank
     if rule == "chat.finish_hides_calls":
-        return "server_tool" in losses  # they were answered in the stream and must not be run again
+        return "server_tool" in losses  # the calls were answered in the stream and must not be run again
     if rule in ("responses.done_differs", "responses.item_done_differs"):
         return bool(
             {d.code for d in first.response.diagnostics} & {"conflict", "args_replay_dropped", "stream_restarted"}

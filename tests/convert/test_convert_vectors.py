@@ -17,7 +17,7 @@ from tests.support.harness import bytewise, policy_of
 from tests.support.vector_files import chunks_of, is_broken, label, load
 
 VECTORS = load("convert")
-SHARE = 13  # one in this many splits, unless all are tried
+SHARE = 13  # test one in this many splits, unless all are tried
 
 
 def compact(value: Any) -> str:

@@ -63,7 +63,7 @@ def test_what_tells_nothing_waits(backend: str, first: Any) -> None:
     outcome = every_way(backend, stream(first, first, CHAT, b"[DONE]"))
     assert (outcome.dialect, outcome.response.text, outcome.error) == ("chat", "hi", None)
     unknown = [e for e in outcome.events if type(e).__name__ == "Unknown"]
-    assert len(unknown) == 2  # replayed, not lost
+    assert len(unknown) == 2  # the waiting payloads are replayed, not lost
 
 
 def test_a_bare_start_waits_for_what_follows(backend: str) -> None:

@@ -42,7 +42,7 @@ class TestSequence:
         for n in range(WINDOW + 10):
             assert not numbers.is_replayed(n, "x" * (n % 7))
         assert len(numbers._seen) == WINDOW  # pyright: ignore[reportPrivateUsage]
-        assert not numbers.is_replayed(0, "")  # too long ago
+        assert not numbers.is_replayed(0, "")  # the number is no longer remembered
         assert numbers.is_replayed(WINDOW, "x" * (WINDOW % 7))
 
 

@@ -24,7 +24,7 @@ def generate() -> ModuleType:
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
-    sys.modules["generate"] = module  # its dataclasses look up their module
+    sys.modules["generate"] = module  # its dataclasses look up their module by name
     found.loader.exec_module(module)
     return module
 

@@ -29,7 +29,7 @@ __all__ = ["browser"]
 
 SITE = Path(ROOT / os.environ.get("STREAMWELD_SITE", "build/site"))
 FULL = os.environ.get("STREAMWELD_FULL") == "1"
-EVERY = 1 if FULL else 20  # one in this many pages of single codes and rules
+EVERY = 1 if FULL else 20  # test one in this many pages of single codes and rules
 
 pytestmark = pytest.mark.skipif(
     "STREAMWELD_SITE" not in os.environ, reason="the site is not built: make docs-test runs these"

@@ -29,9 +29,9 @@ ALWAYS_DONE = {
     "results.single",  # if a call has two results, one is chosen wherever calls are paired
     "results.first",  # results are a separate turn, before the user's
     "tool_id.min",
-    "tool_name.min",  # 1 is the default of a form
-    "item_id.unique",  # true is the default
-    "tool_id.keep",  # `unique` would rename, and is absent here
+    "tool_name.min",  # the default of a form is 1
+    "item_id.unique",  # the default is true
+    "tool_id.keep",  # only `unique` makes a converter rename ids, and it is absent here
     "text_embedding.join",  # the default is two line breaks
 }
 # They need an answer of a known model, or an option: see test_answers, and the vectors with `store`.

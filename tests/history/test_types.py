@@ -96,12 +96,12 @@ def consumed(value: Any) -> None:
 # Values that a server sent and that its own package, or OpenAI's for another server, has no parameter for; and values
 # specific to the recorded history (the outputs of two tools).
 BEYOND = {
-    ("image_generation_call", "xai"),  # without an id
-    ("web_search_call", "openai"),  # a source that is not a URL
-    ("message", "xai__ai-xai-x-search-tool.sse"),  # a citation without its position in the text
+    ("image_generation_call", "xai"),  # its item has no id
+    ("web_search_call", "openai"),  # its source is not a URL
+    ("message", "xai__ai-xai-x-search-tool.sse"),  # its citation has no position in the text
     ("apply_patch_call_output", "openai"),
     ("tool_search_output", "openai"),
-    ("model", "google-gemini__prism-stream-with-tools-1.sse"),  # a signature that is not base64
+    ("model", "google-gemini__prism-stream-with-tools-1.sse"),  # its signature is not base64
 }
 
 

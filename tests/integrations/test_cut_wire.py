@@ -49,7 +49,7 @@ PATHS = {
 }
 SPEAKS = ("chat", "anthropic", "responses")
 BODY: dict[str, Any] = ASK | {"input": "?"}
-MORE = 64  # announced bytes of a chunk that are never sent
+MORE = 64  # number of announced bytes that are never sent
 LONGEST = 6_000
 
 
@@ -65,7 +65,7 @@ async def unfinished_body(talk: Talk, body: bytes) -> None:
 
 async def rst(talk: Talk, body: bytes) -> None:
     await talk.send(body)
-    await asyncio.sleep(0.02)  # otherwise the sent bytes are lost as well
+    await asyncio.sleep(0.02)  # without the pause, the sent bytes are lost as well
     talk.reset()
 
 

@@ -374,7 +374,7 @@ def test_an_early_break_closes_the_connection(family: Any, gateway: Gateway) -> 
         with client.stream("POST", gateway.url("long") + PATH, json=STREAM) as response:
             for _ in response.iter_lines():
                 break
-        assert gateway.quiet()  # while the client is open
+        assert gateway.quiet()  # the connection is closed although the client is still open
     assert gateway.aborted == 2
 
 

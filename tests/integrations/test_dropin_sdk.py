@@ -169,7 +169,7 @@ def test_a_cancelled_read_aborts_upstream_at_once(gateway: Gateway) -> None:
         async with async_openai(gateway, "hang") as client:
             reading = asyncio.create_task(_awaiting(completed(client)))
             assert await asyncio.to_thread(gateway.asked, 1)
-            await asyncio.sleep(0.2)  # it waits for data that never comes
+            await asyncio.sleep(0.2)  # the client waits for data that never comes
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reading

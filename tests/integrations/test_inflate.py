@@ -77,9 +77,9 @@ def test_what_is_not_of_the_encoding(name: str) -> None:
         inflater = Inflater(encoding)
         pieces: list[bytes] = []
         with pytest.raises(BrokenBodyError, match="is malformed"):
-            pieces.extend(inflater.feed(body))  # it keeps the earlier output
+            pieces.extend(inflater.feed(body))  # `extend` keeps the output before the exception
         out = b"".join(pieces)
-        if name == "br" and len(body) > 50:  # its decoders return nothing for input that contains a fault
+        if name == "br" and len(body) > 50:  # brotli decoders return nothing for input that contains a fault
             assert TEXT.startswith(out)
             assert len(out) > len(TEXT) // 2
         else:

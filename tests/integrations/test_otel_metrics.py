@@ -104,7 +104,7 @@ def test_an_iterator(meters: Meters) -> None:
     # The comment causes no event.
     (gaps,) = points["gen_ai.client.operation.time_per_output_chunk"]
     assert gaps.count == len(list(sw.iter_batches(BODY))) - 1
-    assert points["streamweld.time_to_first_token"][0].sum >= 0.03  # the third piece
+    assert points["streamweld.time_to_first_token"][0].sum >= 0.03  # the first token is in the third piece
 
 
 def test_an_asynchronous_iterator(meters: Meters) -> None:

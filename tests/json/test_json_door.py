@@ -73,7 +73,7 @@ def test_doors_agree_with_the_oracle(text: str) -> None:
             parse(text)
         return
     for value in (loads_arguments(text), loads_raw(text), scanner.build(escaped_halves_replaced(text), integer=int)):
-        assert repr(value) == repr(expected)  # repr: 1 is not 1.0, 0.0 is not -0.0
+        assert repr(value) == repr(expected)  # repr distinguishes 1 from 1.0 and 0.0 from -0.0
     payload = parse(text)
     if not payload.overflow:
         assert repr(payload.value) == repr(oracle(text, replace=False))

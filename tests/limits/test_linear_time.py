@@ -32,10 +32,10 @@ READ = 4096
 EVERY = 1 if NIGHTLY else 24  # the sample is one row in this many
 ALL = shapes()
 SHAPES = [shape for shape in ALL if crc32(shape.name.encode()) % EVERY == 0]
-SIZES = {"native": 1500, "pure": 150}  # and four times these sizes
+SIZES = {"native": 1500, "pure": 150}  # number of elements; also run with four times as many
 FULL_SIZES = {"native": (16_000, 32_000, 64_000), "pure": (1000, 2000, 4000)}
 LIMITS = {"off": OFF, "on": Limits()}
-SALVAGE: dict[str, Any] = {"policy": "salvage", "seed": "t"}  # continues wherever possible, so more work is done
+SALVAGE: dict[str, Any] = {"policy": "salvage", "seed": "t"}  # continues after faults, so more work is done
 
 
 def read(shape: Shape, limits: Limits, pieces: list[bytes]) -> object:

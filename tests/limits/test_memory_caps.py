@@ -22,7 +22,7 @@ ROOT = REPOSITORY
 # The errors that a stage may raise for a filler: a limit, or that the input is not a stream of a supported format.
 RAISED = {"-", "unknown_dialect", "not_an_event_stream", "malformed_json", "upstream_error"}
 PAGE = 4096  # resident memory is counted in pages
-USUAL = ("parser", "same")  # the others run with the full counts
+USUAL = ("parser", "same")  # tested in a usual run; the others run with the full counts
 
 
 def allowed(backend: str, stage: str) -> int:
@@ -62,7 +62,7 @@ def test_fillers(backend: str, stage: str) -> None:
         (b"data: " + b"x" * 200, "limit_max_event_bytes", (0, 0)),
         (b": ping\n" * 3 + b"event: " + b"x" * 200, "limit_max_field_bytes", (21, 0)),
         (b"data: null\n\nid: " + b"x" * 200, "limit_max_field_bytes", (12, 1)),
-        (b'[{"a":"\nevent: ' + b"x" * 200, "limit_max_event_bytes", (0, 0)),  # not a field inside an array
+        (b'[{"a":"\nevent: ' + b"x" * 200, "limit_max_event_bytes", (0, 0)),  # the line is not a field inside an array
     ],
 )
 def test_what_a_cap_reports_while_the_dialect_is_unknown(

@@ -27,7 +27,7 @@ from tests.support.imports import (
     tracked_files,
 )
 
-MOST_FILES = 25  # per folder
+MOST_FILES = 25  # maximum number of files per folder
 
 # From bottom to top. A folder uses itself, the folders on its own line, and those on the lines above it.
 STREAM_LAYERS = ("json", "model", "sse", "assemble dialect fastpath", "text_calls", "pipeline", "encode", "repair")

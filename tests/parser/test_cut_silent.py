@@ -132,7 +132,7 @@ def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], 
     response, error = parse(out, dialect)
     if outcome == "reported":
         ends_well = error is None and response.error is None and response.finish_reason in SUCCESS
-        if ends_well and read_as(response) != written:  # otherwise the end was already written
+        if ends_well and read_as(response) != written:  # equal if the end was written before the cut
             return f"reported, but the output reads as {response.finish_reason}: {read_as(response)}"
         return None
     found = read_as(response)

@@ -25,7 +25,7 @@ TAKEN_BACK = {
     "orphan_think_close",
     "content_cumulative",
     "conflict",
-}  # text that only the close corrects
+}  # the close corrects text that was already emitted
 PUT_TOGETHER = {"args_stitched", "args_paired"}  # fragments that were taken for calls and form one call together
 COUNT = 1500
 

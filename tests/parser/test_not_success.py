@@ -17,7 +17,7 @@ from tests.support.vector_files import DIALECTS, chunks_of, is_broken, label, st
 if TYPE_CHECKING:
     from streamweld.response import Response
 
-SHARE = 1  # one in this many of the vectors that are not about endings
+SHARE = 1  # test one in this many of the vectors that are not about endings
 ENDINGS = {"ends", "reasons", "placeholders"}
 CHOSEN = [v for v in streams() if v["file"] in ENDINGS] + [
     v for v in one_of(SHARE, streams(), label) if v["file"] not in ENDINGS

@@ -199,7 +199,7 @@ def test_a_broken_transport_cuts_what_its_marker_did_not_end() -> None:
     assert parser.close(broken=True) == []
     response = parser.response
     assert (response.completeness, response.finish_reason) == ("truncated", "tool_calls")
-    assert [c.state for c in response.tool_calls] == ["complete"]  # its choice had ended
+    assert [c.state for c in response.tool_calls] == ["complete"]  # the choice of this call had ended
     parser = StreamParser()
     parser.feed(BODY)
     parser.close(broken=True)

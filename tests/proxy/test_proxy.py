@@ -75,7 +75,7 @@ def test_what_needs_no_repair_passes_byte_for_byte() -> None:
             "/v1",
             "/v1/models/meta%2Fllama%20%C3%BC",
             "/v1/models/meta%2Fllama%20%C3%BC",
-        ),  # one segment, as openai writes it
+        ),  # one path segment, as openai-python escapes it
         ("", "/v1/models/100%25%2fa", "/v1/models/100%25%2fa"),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_tidy_stream_whose_transport_fails_is_cut(source: str, policy: Any, ou
         for failure in FAILURES:
             answer = got(url, failure, source, source, "tidy")
             assert answer.content.startswith(TIDY[source])
-            with pytest.raises(sw.UpstreamError):  # an error of the API
+            with pytest.raises(sw.UpstreamError):  # the error is that of the API
                 sw.parse(answer.content, dialect=source)
             assert MARKERS.get(source, b"no marker") not in answer.content
             found[failure] = outcome()
@@ -94,7 +94,7 @@ def test_a_stream_that_had_its_terminal_marker_is_complete_however_its_transport
 def test_a_clean_end_without_a_marker_is_no_fault_of_the_transport(outcome: Callable[[], Any]) -> None:
     with between(Upstream(sse(TIDY["chat"])), to=None) as url:
         answer = httpx2.post(url + PATHS["chat"], json=BODY)
-    assert sw.parse(answer.content).completeness == "complete"  # the repair adds `[DONE]`
+    assert sw.parse(answer.content).completeness == "complete"  # repair adds the missing `[DONE]`
     assert outcome() == ("complete", None)
 
 

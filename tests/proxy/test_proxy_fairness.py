@@ -193,7 +193,7 @@ def test_a_large_stream(backend: str, name: str, path: str, monkeypatch: pytest.
 def test_a_large_stream_of_items(backend: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMWELD_BACKEND", backend)
     answer, seconds = asked(Upstream(sse(many_items(SIZE))), path, ASK | {"input": "?"}, "responses")
-    with pytest.raises(sw.UpstreamError):  # it has no end
+    with pytest.raises(sw.UpstreamError):  # the stream has no end
         sw.parse(answer.content)
     assert max(seconds) < MOST
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CITIES = (("Oslo",), ("Rome", "Bern"), ("Lima",), ("Kyiv",))
 LAST = "It is cold."
 TURNS = len(CITIES) + 1
-MODEL = "gpt-5.6"  # of Responses: it reasons by default, so reasoning is requested from the first turn on
+MODEL = "gpt-5.6"  # a Responses model that reasons by default, so reasoning is requested from the first turn on
 CONTAINER = {"chat": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}
 TARGET = {"chat": "openai-chat"}
 
@@ -351,13 +351,13 @@ def test_five_turns(client: str, to: str) -> None:
     assert len(sent) == TURNS
     for turn, request in enumerate(sent):
         target = TARGET.get(to, to)
-        whole = request | {"model": MODEL}  # Gemini's is in the path
+        whole = request | {"model": MODEL}  # Gemini's request has the model in the path
         assert proofs_of(to, request) == secrets_of(to, turn)
         assert judge(target, gateway or target, whole) == []
         assert complaints(target, target, whole) == []
         expected = [(ids_of(at)[place], result(city)) for at in range(turn) for place, city in enumerate(CITIES[at])]
         found = pairs_of(to, request)
-        if to == "gemini":  # it sent no ids
+        if to == "gemini":  # Gemini sent no ids
             assert [said for _, said in found] == [said for _, said in expected]
         else:
             assert found == expected

@@ -136,7 +136,7 @@ async def clients(url: str, count: int, seconds: float, tally: Tally) -> None:
     chance = random.Random(7)
 
     async def one(session: aiohttp.ClientSession) -> None:
-        await asyncio.sleep(chance.random() * seconds / 6)  # not all at once
+        await asyncio.sleep(chance.random() * seconds / 6)  # clients do not start all at once
         while time.monotonic() < end:
             number, kind = next(numbers), chance.choice(list(KINDS))
             path = chance.choice(["/v1/chat/completions", "/v1/messages"])

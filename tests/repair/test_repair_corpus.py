@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 REWRITES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("repair_rewrites.json").read_text("utf-8"))
 REWRITTEN = {name: reason for reason, row in REWRITES["reasons"].items() for name in row["streams"]}
 SAMPLE = 42
-SHARE = 23  # one in this many vectors, unless all are run
+SHARE = 23  # test one in this many vectors, unless all are run
 CUT_STREAMS = 12
 CUT_SHARE = 7 if FULL else 97
 CUT_SIZE = 2_500
@@ -136,7 +136,7 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
         assert (first.finish_reason, type(second.error)) == ("tool_calls", UpstreamError)
         return
     assert second.error is None
-    if "stream_restarted" in codes or out == body:  # the first attempt was already passed on
+    if "stream_restarted" in codes or out == body:  # the first attempt was already passed through
         return
     assert said(second.response) == said(first)
     if not has_lost_all(first):  # Responses and Gemini have no finish word for calls: the presence of calls decides

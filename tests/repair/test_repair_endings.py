@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LIST: dict[str, Any] = json.loads(Path(__file__).with_name("repair_endings.json").read_text("utf-8"))["reasons"]
 LISTED = {name for row in LIST.values() for name in row["streams"]}
-SHARE = 11  # one in this many recordings for pure, unless all are run; listed ones always run
+SHARE = 11  # test one in this many recordings for pure, unless all are run; listed ones always run
 Source = tuple[str, bytes, dict[str, Any], bool]  # name, body, options, whether the transport failed
 
 

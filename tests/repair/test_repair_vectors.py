@@ -14,7 +14,7 @@ from tests.support.harness import bytewise, policy_of
 from tests.support.vector_files import chunks_of, is_broken, label, load
 
 VECTORS = load("repair")
-CUTS = 12  # split positions, unless all are tried
+CUTS = 12  # number of split positions, unless all are tried
 
 
 def expected(vector: dict[str, Any]) -> bytes:

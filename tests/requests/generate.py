@@ -23,7 +23,7 @@ SOURCES: Final = (
     "ai-sdk-model",
     "ai-sdk-ui",
 )
-TOOL_NAMES: Final = ("search", "get_time", "run")  # those that the histories call
+TOOL_NAMES: Final = ("search", "get_time", "run")  # the tools that the histories call
 
 
 class Options:

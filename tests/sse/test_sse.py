@@ -49,7 +49,7 @@ def test_vector_at_every_cut(backend: str, vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("way", ["given", "whole", "bytes"])
 def test_the_224_cases(backend: str, way: str) -> None:
     if not CASES.exists():
-        assert len(load("sse")) == 224  # the vectors contain all of them
+        assert len(load("sse")) == 224  # the vectors contain all 224 of them
         return
     cases = json.loads(CASES.read_text(encoding="utf-8"))
     assert len(cases) == 224

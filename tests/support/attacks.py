@@ -38,7 +38,7 @@ class Attack:
     limits: dict[str, int] = field(default_factory=dict)
     error: str | None = None
     offset: int | None = 0
-    kept: int = 0  # bytes that may be kept: the limit
+    kept: int = 0  # the limit on bytes that may be kept
 
 
 def flood(unit: bytes, total: int, head: bytes = b"") -> Iterable[bytes]:

@@ -18,7 +18,7 @@ from tests.support.servers.upstream import Talk, Upstream
 from tests.support.servers.wire import event
 
 Failure = Callable[[Talk, bytes], Awaitable[None]]
-LENGTH = 64  # announced bytes that are never sent
+LENGTH = 64  # number of announced bytes that are never sent
 
 
 def _frames(api: str) -> list[bytes]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["differing"]
 
-ERROR_HEAD = 200  # characters of an error that the corpus stores
+ERROR_HEAD = 200  # number of characters of an error that the corpus stores
 CHAT_NUMBERS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -98,7 +98,7 @@ def differing(dialect: str, response: Response, expected: dict[str, Any]) -> dic
     for key in ("tool_calls", "server_tool_calls"):
         if key in expected:
             calls: Sequence[ToolCall] = getattr(response, key)
-            if dialect.startswith("ai-sdk"):  # one list for both
+            if dialect.startswith("ai-sdk"):  # AI SDK peers report both in one list
                 calls = [item for item in response.items if isinstance(item, ToolCall)]
             pairs[key] = (calls_of(calls, expected[key], results, spelt=spelt), expected[key])
     for key in ("reasoning", "refusal"):

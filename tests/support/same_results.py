@@ -35,7 +35,7 @@ FOLDERS = {
     "aisdk-ui": "ai-sdk-ui",
 }
 TARGETS = ("same", *FOLDERS.values())
-TEXT_FIELDS = {"message", "help_url"}  # of a Diagnostic: human-readable, may change
+TEXT_FIELDS = {"message", "help_url"}  # human-readable fields of a Diagnostic, which may change
 CHUNK = 1460  # bytes; an Ethernet segment, so that events are split across reads
 
 

@@ -131,7 +131,7 @@ async def openai_agents(dialect: str, model: str, url: str, held: Held, names: l
             pass
     texts = [agents.ItemHelpers.text_message_output(i) for i in result.new_items if i.type == "message_output_item"]
     held.text = "".join(texts)
-    held.success = True  # it reports no finish reason, so no exception counts as success
+    held.success = True  # the framework reports no finish reason, so no exception counts as success
 
 
 FRAMEWORKS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[str, ...], str]] = {

@@ -228,7 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=3, help="how many streams of each operator and list of parts")
     parser.add_argument("--page", type=Path, help="write the page of the documentation to this file")
     chosen = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")  # from pydantic, about values that gateways send instead of strings
+    warnings.simplefilter("ignore")  # pydantic warns about values that gateways send instead of strings
     table = sample(chosen.seeds)
     text = page(table)
     if chosen.page is not None:

@@ -37,7 +37,7 @@ def post(url: str, **more: Any) -> httpx.Response:
 def test_a_script_is_answered_in_order(broken_gateway: Callable[..., BrokenGateway]) -> None:
     gateway = broken_gateway([b"one", STREAM, Reply((Piece(0.0, b"{}"),), 503, "application/json")])
     assert [post(gateway.url).content for _ in range(2)] == [b"one", STREAM.body]
-    for _ in range(2):  # the last one is repeated
+    for _ in range(2):  # the last answer is repeated
         last = post(gateway.url)
         assert (last.status_code, last.headers["content-type"], last.content) == (503, "application/json", b"{}")
     first = gateway.requests[0]

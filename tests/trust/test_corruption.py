@@ -144,7 +144,7 @@ def kind_of(now: tuple[str, str, str], sent: list[tuple[str, str, str]], what: s
     if changed == [2] and is_subsequence(now[2], was[2]) and now[2] != was[2]:
         return "edit" if is_one_edit(now[2], was[2]) and now[2] else "lost"
     if changed == [2] and " event" in what:
-        return "edit"  # of a duplicate or late fragment
+        return "edit"  # an edit of a duplicate or late fragment
     return "edit" if len(changed) == 1 and is_one_edit(now[changed[0]], was[changed[0]]) else "other"
 
 
@@ -156,7 +156,7 @@ def outcome_of(what: str, before: Read, after: Read) -> str:
     kinds = {kind_of(call, before.calls, what) for call in after.calls if call not in before.calls}
     missing = {call[0] for call in before.calls} - {call[0] for call in after.calls}
     if "doubled" in kinds and len(after.calls) == len(before.calls):
-        kinds = kinds - {"doubled"} | {"edit"}  # the id itself, in the only event that has it
+        kinds = kinds - {"doubled"} | {"edit"}  # the edit is in the id itself, in the only event that has it
     elif missing:
         kinds.add("lost")
     if len(after.calls) > len(before.calls) and "doubled" not in kinds:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
-MOST = 4 * 1024  # KiB
+MOST = 4 * 1024  # maximum growth in KiB
 # How each stream ends, and how many streams of a kind run: nightly, usual.
 COUNTS = {"complete": (350_000, 3000), "failing": (75_000, 1000), "abandoned": (75_000, 1000)}
 PURE_SHARE = 10  # the pure backend runs one in this many streams

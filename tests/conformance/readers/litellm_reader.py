@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # avoids a download
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prevents a download at import
 
 import litellm
 import openai

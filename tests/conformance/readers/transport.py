@@ -10,7 +10,7 @@ import httpx
 
 try:
     import httpx2
-except ImportError:  # older clients
+except ImportError:  # older clients use httpx
     httpx2 = httpx  # type: ignore[misc]
 
 logging.disable()  # logging about a broken stream is not part of the result

@@ -23,7 +23,7 @@ from typing import Any
 SECONDS = 20.0
 COMPARED = ("stream", "sse")
 WAYS = ("as given", "in one read", "by byte")
-LONGEST = 1 << 16  # longest body that is read byte by byte
+LONGEST = 1 << 16  # the longest body that is read byte by byte
 
 
 def bytes_of(entry: Any) -> bytes:

@@ -637,7 +637,7 @@ def _made() -> list[AgentHistory]:
             body = json.dumps(request)
             kept = tuple(token for token in tokens if not token.endswith(_UNSAID.get(agent, ("\0",))))
             missing = [token for token in kept if token not in body]
-            assert len(missing) == (name == "interrupted"), (agent, name, missing)  # the missing result
+            assert len(missing) == (name == "interrupted"), (agent, name, missing)  # it lacks one result
             kept = tuple(token for token in kept if token not in missing)
             out.append(AgentHistory(f"{agent}/{name}", source, request, kept))
     for name, source, request in [*SPECIAL, *(FAULTS if FULL else ())]:

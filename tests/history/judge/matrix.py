@@ -45,7 +45,7 @@ CUSTODY: Final = {
     "claude-code/redacted-thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse"),
     "codex/thinking": ("responses/openai-responses", *_EVERY),
     "gemini-cli/thinking": ("gemini/gemini", *_EVERY),
-    "gemini-cli/code-execution": ("gemini/gemini", "gemini/vertex", *_EVERY[:2]),  # on a text
+    "gemini-cli/code-execution": ("gemini/gemini", "gemini/vertex", *_EVERY[:2]),  # the signature is on a text
     "opencode/thinking": ("anthropic/anthropic", *_EVERY),
     "opencode/openai-item": ("responses/openai-responses", *_EVERY),
     "use-chat/thinking": ("anthropic/anthropic", *_EVERY),

@@ -229,9 +229,9 @@ def _as_replayed(item: Json, gateway: str) -> Json:
         if isinstance(block, dict) and block.get("type") == "input_image":
             block.setdefault("detail", "auto")
     if made.get("type") == "reasoning" and made.get("encrypted_content"):
-        made.setdefault("id", "rs_x")  # Codex omits it (codex-rs, ResponseItem::Reasoning)
+        made.setdefault("id", "rs_x")  # Codex sends no id (codex-rs, ResponseItem::Reasoning)
     if made.get("type") == "custom_tool_call":
-        made.pop("status", None)  # Codex sends it (codex-rs, ResponseItem::CustomToolCall)
+        made.pop("status", None)  # Codex sends a status (codex-rs, ResponseItem::CustomToolCall)
     if made.get("type", "message") == "message" and made.get("role") == "assistant" and isinstance(content, list):
         made = {"id": "msg_x", "status": "completed", **made}
     return made

@@ -73,7 +73,7 @@ IN_ORDER = frozenset((*PYTHON["chat"], *NODE_SDK["chat"]))
 # These clients treat every item as complete, whatever its status.
 NO_STATUS = frozenset(NODE_AI["responses"])
 ANTHROPIC = frozenset((*PYTHON["anthropic"], *NODE_SDK["anthropic"], *NODE_AI["anthropic"]))
-RUNNABLE_STATES = ("input-available", "output-available", "output-error")  # of the parts of a UIMessage
+RUNNABLE_STATES = ("input-available", "output-available", "output-error")  # states of the parts of a UIMessage
 
 
 def finish_of(held: dict[str, Any]) -> str | None:

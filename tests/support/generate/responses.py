@@ -23,7 +23,7 @@ LISTED = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "e
 
 def frames(rng: Random) -> list[Frame]:
     """Return one response from its creation to its end."""
-    style = rng.random()  # selects obfuscation, deltas for calls only, ...
+    style = rng.random()  # selects one style: obfuscation, deltas for calls only, ...
     head = _response(rng)
     created = head | {"status": "in_progress", "output": []}
     named: Events = [("response.created", {"response": created})]

@@ -86,7 +86,7 @@ if NIGHTLY:
         "elements": (b"[", b'{"choices":[]},\n'),
         "blanks_in_an_array": (b"[", b" "),
     }
-HEAD = text("hi")  # makes the dialect known before the filler
+HEAD = text("hi")  # a text that makes the dialect known before the filler
 
 
 def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:

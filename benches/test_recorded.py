@@ -48,7 +48,7 @@ LOOPS: dict[str, dict[str, Reader]] = {
 }
 # The project's goals, as multiples of the httpx-sse + orjson loop: a list per feed, and `parse`. Printed, not asserted.
 TARGETS: dict[str, tuple[float, ...]] = {"chat": (8, 10), "responses": (8, 10), "anthropic": (8, 10), "gemini": (5, 6)}
-# Far below the results of a quiet machine: a regression fails the run, a busy machine does not.
+# Minimum speed, far below the results of a quiet machine: a regression fails the run, a busy machine does not.
 LEAST = {"chat": 1.5, "responses": 1.0, "anthropic": 1.0, "gemini": 0.7}
 
 
@@ -123,7 +123,7 @@ def _ratios(dialect: Dialect, bodies: list[bytes], loops: dict[str, Callable[...
         for ours in ("feed", "parse")
         if (ours, name) != ("parse", "split + msgspec")
     }
-    # A ratio above 1 means that a named dialect is read faster than a detected one.
+    # If a ratio is above 1, a named dialect is read faster than a detected one.
     return ratios | {f"feed / {name}": laps[name].median / laps["feed"].median for name in ("auto", "pure")}
 
 

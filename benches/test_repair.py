@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ALL = [*all_shapes(), *responses_shapes(), *anthropic_shapes()]
 # Repair rewrites streams that repeat a call's id and name in every fragment, so that shape is excluded.
 SHAPES = {shape.name: shape for shape in ALL if shape.name != "parallel-tool-calls-deepseek"}
-# As a multiple of the time of `parse` on the same bytes.
+# Maximum time of repair as a multiple of `parse` on the same bytes.
 MOST = 1.5
 CONFIG = to_config(Policy(), Limits())
 OPTIONS = {"prefix": "s", "hold_arguments": False, "include_usage": True, "reasoning_events": "openai"}

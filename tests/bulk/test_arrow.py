@@ -326,7 +326,7 @@ def test_the_limits_are_those_of_a_stream() -> None:
     long = b'data: {"choices":[{"delta":{"content":"' + b"x" * 300_000_000 + b'"}}]}\n\n'
     batch = pa.record_batch({"body": pa.array([chat(1), long, chat(2)], pa.large_binary())})
     read = streamweld.arrow.parse(batch)
-    # It is read in several parts because of its size, but returned as one batch.
+    # The file is read in several parts because of its size, but returned as one batch.
     assert isinstance(read, pa.RecordBatch)
     found = read.to_pylist()
     assert [row["text"] for row in found] == ["Héllo", "", "Héllo"]

@@ -87,7 +87,7 @@ def test_findings_only_and_exit_codes(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".jsonl"])
 def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path, suffix: str) -> None:
-    """They are also those of `streamweld.arrow.parse`, whose rows come from Rust."""
+    """All formats give the same rows as `streamweld.arrow.parse`, whose rows come from Rust."""
     import streamweld.arrow
 
     (folder / "failed.sse").write_bytes(failed_chat())

@@ -123,7 +123,7 @@ def test_a_judge_finds_what_is_wrong_and_nothing_else(bench: Bench) -> None:
 @recorded
 @pytest.mark.parametrize("folder", corpus.FOLDERS)
 def test_repair_leaves_no_violation_that_breaks_a_client(folder: str) -> None:
-    """Only the streams of `left_over.json` are excepted, and an entry that is fixed must be removed."""
+    """After repair, only the streams of `left_over.json` have such violations; a fixed entry must be removed."""
     for number, recording in enumerate(corpus.recordings(folder)):
         name = f"{folder}/{recording.name}"
         if number % EVERY_RECORDING == 0 or name in LEFT:

@@ -87,8 +87,8 @@ def test_auto_finds_the_dialect_of_clean_streams() -> None:
 
 
 def test_the_converter_that_announces_a_call_twice() -> None:
-    """Two items for one call id, and an item_id that equals the call id: a gateway's converter that was reported for
-    both."""
+    """A gateway's converter wrote two items for one call id, and an item_id that equals the call id; both are
+    reported."""
     (vector,) = [v for v in VECTORS if v["name"] == "converter-announces-a-call-twice"]
     found = sw.check(b"".join(chunks_of(vector)))
     twice = [v for v in found if v.rule == "responses.call_id_repeated"]

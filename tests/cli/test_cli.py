@@ -280,7 +280,8 @@ def test_a_call_that_has_its_result_is_not_to_be_run(backend: str) -> None:
 
 
 def test_inspect_json_shows_what_a_later_turn_needs(backend: str) -> None:
-    """Results of the provider's tools, provider metadata of reasoning, and the wire ids of each item."""
+    """`inspect --json` includes results of the provider's tools, provider metadata of reasoning, and the wire ids of
+    items."""
     item = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
     search = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
     run = {"id": "mcp_1", "type": "mcp_call", "name": "f", "server_label": "s", "arguments": "{}", "output": "ok"}

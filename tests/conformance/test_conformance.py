@@ -71,7 +71,7 @@ def test_every_quirk_of_a_case_has_evidence() -> None:
 
 
 def test_reads_are_the_bytes_of_the_vectors() -> None:
-    """Applies to the cases without an added envelope."""
+    """The reads of each case are the bytes of its vector, unless an envelope was added."""
     from tests.support.vector_files import chunks_of
 
     vectors = {f"{v['layer']}/{v['file']}/{v['name']}": v for layer in ("chat", "sse", "repair") for v in load(layer)}
@@ -193,7 +193,7 @@ def test_the_runners_agree(tmp_path: Path, language: str) -> None:
     assert set(result["failed"]) == {case["id"] for case in portable} - {case["id"] for case in passed}
 
 
-# A reader that never returns anything.
+# A reader that returns nothing for every case.
 SILENT = {
     ".py": "READER = {'name': 'silent', 'version': '1'}\ndef read(case, reads):\n"
     "    return {'error': None, 'calls': [], 'events': [], 'text': ''}\n",

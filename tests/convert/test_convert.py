@@ -259,8 +259,8 @@ def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
 
 
 def test_a_loss_that_is_a_fault_stands_where_it_happened() -> None:
-    """A payload of unknown dialect waits; here one event has two documents, which identify it, so the first is read
-    inside the event."""
+    """A payload waits while the dialect is unknown. The second event has two documents, which identify the dialect, so
+    the waiting payload is read inside that event."""
     body = b'data: {"x":1}\n\ndata: {"choices":[{"delta":{"content":"a"}}]}\ndata: [DONE]\n\n'
     policy = sw.Policy("salvage", actions={"not_carried": "raise"})
     converter = sw.StreamConverter(target="anthropic", policy=policy)
@@ -271,8 +271,7 @@ def test_a_loss_that_is_a_fault_stands_where_it_happened() -> None:
 
 
 def test_a_loss_that_is_a_fault_is_raised_where_it_came() -> None:
-    """Also in an event that resembles the previous one: the call is emitted when the third arrives, which is of another
-    choice."""
+    """The loss is raised at the event that causes it, even if that event resembles the previous one."""
     frames = [
         chunk({"content": "n"}, index=1),
         call(0, "", "g", ""),

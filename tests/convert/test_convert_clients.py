@@ -212,8 +212,8 @@ CITING = {
 
 
 def test_clients_of_chat_hold_every_citation(readers: Readers) -> None:
-    """openai-python rejects a second list of them, openai-node keeps the last, @ai-sdk/openai requires them
-    complete."""
+    """Chat clients get every citation: openai-python rejects a second list of them, openai-node keeps the last list,
+    @ai-sdk/openai requires complete entries."""
     (vector,) = [v for v in load("convert") if v["name"] == "annotations_of_several_texts"]
     for backend in readers.backends:
         with using(backend):

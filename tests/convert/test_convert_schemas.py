@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMAS = corpus.ROOT.parent / "data" / "openresponses"
 VERSIONS = ("2026-01-15", "2026-04-24")
-# OpenAI's own, which OpenResponses leaves to extensions.
+# An OpenAI item type that OpenResponses leaves to extensions.
 BEYOND = ("custom_tool_call",)
 
 pytestmark = pytest.mark.skipif(not SCHEMAS.is_dir(), reason=f"no published schemas at {SCHEMAS}")

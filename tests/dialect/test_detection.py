@@ -171,7 +171,7 @@ def test_a_wrong_dialect_is_told(backend: str) -> None:
 
 @pytest.mark.parametrize("given", ["auto", "gemini"])
 def test_lines_that_look_like_whole_answers(backend: str, given: str) -> None:
-    """The lines after the first one decide the format."""
+    """What follows the first line decides whether a body is one answer or JSON lines."""
     one = json.dumps(GEMINI).encode()
     options = {"dialect": given}
     for tail, text, codes in (

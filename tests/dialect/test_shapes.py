@@ -83,7 +83,8 @@ def test_there_are_36_shapes() -> None:
 
 @pytest.mark.timeout(600)
 def test_conformant_streams_are_untouched(backend: str, full: bool) -> None:
-    """Byte-exact, without any diagnostic or reset, and deltas are the fragments as sent."""
+    """The results of conformant streams are byte-exact, without diagnostics or resets, and deltas are the fragments as
+    sent."""
     for seed in range((15_000 if full else 800) if backend == "native" else (1000 if full else 150)):
         rng = random.Random(seed)
         stream = conformant(rng)

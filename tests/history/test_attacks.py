@@ -132,7 +132,8 @@ def bottomless() -> Any:
 @TO_EVERY
 @pytest.mark.parametrize("given", [endless(), bottomless()], ids=["endless", "bottomless"])
 def test_arguments_that_are_no_json(target: str, given: Any) -> None:
-    """Targets whose arguments are text cannot represent them; others keep the user's own object."""
+    """Arguments that are not JSON cannot be written where arguments are text; other targets keep the user's own
+    object."""
     if FAMILIES[target] in ("openai-chat", "responses"):
         with pytest.raises(HistoryError, match="/1/content/0: unreadable"):
             convert(asked(given), source="anthropic", target=target)

@@ -165,7 +165,7 @@ def test_the_code_names_every_rule_and_no_other() -> None:
 
 
 def test_the_judge_is_independent() -> None:
-    """It shares rules, profiles and errors with the converter, and nothing that reads, plans or writes."""
+    """The checker shares rules, profiles and errors with the converter, and no code that reads, plans or writes."""
     package = Path(sw.__file__).parent / "history"
     # `payload`: objects of vendors' packages as plain data. `models`: the version in a model's name.
     shared = {"profiles", "rules", "payload", "models"}

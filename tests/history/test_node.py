@@ -112,7 +112,8 @@ def test_a_request_holds_all_of_a_history(node: Node, provider: str, broken: boo
 
 
 def test_google_refuses_instructions_amid_the_turns(node: Node) -> None:
-    """As the guide states: the AI SDK accepts them, this provider does not, and naming the gateway fixes it."""
+    """The AI SDK accepts instructions between turns, but its Google provider rejects them; naming the gateway in
+    `convert` fixes it."""
     assert f'gateway="{GOOGLE}"' in GUIDE.read_text("utf-8")
     cases = generated("ai-sdk-model", "", broken=True)
     refused = 0
@@ -146,7 +147,7 @@ def test_the_ai_sdk_reads_ui_messages(node: Node, broken: bool) -> None:
 
 
 def test_the_ai_sdk_tells_right_from_wrong(node: Node) -> None:
-    """The AI SDK that checks our histories is the real one: it rejects invalid input."""
+    """The AI SDK that checks our histories detects invalid input."""
     asked = {"role": "user", "content": "hi"}
     call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
     unanswered = [asked, {"role": "assistant", "content": [call]}]

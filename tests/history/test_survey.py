@@ -20,7 +20,7 @@ ROUTES = [(target, name) for name in profiles.names() for target in profiles.loa
 
 
 class Nothing(Survey):
-    """A survey that excludes nothing, so every pass and every writer searches itself."""
+    """A survey that excludes nothing, so that every pass and every writer does its own search."""
 
     def __init__(self, turns: list[Turn]) -> None:
         super().__init__(turns)

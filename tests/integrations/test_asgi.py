@@ -327,7 +327,7 @@ def test_other_connections_pass() -> None:
 
 
 def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
-    """uvicorn cancels open requests when its shutdown time is over."""
+    """An open stream at the end of uvicorn's shutdown time is cancelled, and ends with an error."""
 
     async def endpoint(_: Any) -> StreamingResponse:
         async def body() -> AsyncIterator[bytes]:
@@ -352,7 +352,7 @@ def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
 
 
 def test_what_passes_a_limit_ends_the_answer_and_the_source() -> None:
-    """A client that got its error need not wait, and an application that sends endlessly is cancelled."""
+    """At a limit, the client gets an error and need not wait, and the application is cancelled."""
     stopped = threading.Event()
 
     async def endpoint(_: Any) -> StreamingResponse:

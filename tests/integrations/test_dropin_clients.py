@@ -85,7 +85,8 @@ def test_every_cell_is_right_or_a_clear_error(environment: str, backend: str) ->
 
 
 def test_without_repair_they_are_wrong() -> None:
-    """The cells are meaningful: the newest clients read these wrongly, most of them silently."""
+    """Without repair, the newest clients read these cells wrongly, most of them silently, so the cells are meaningful
+    tests."""
     found = run("new", "native", "plain")
     assert found["chat/a/sync/helper"]["calls"][0][0] == "call_1call_1call_1call_1"
     assert found["chat/b/async/helper"]["calls"][0][1] == "run_sandboxget_time"

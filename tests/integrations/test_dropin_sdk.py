@@ -59,7 +59,7 @@ def test_connections_come_back_into_the_pool(gateway: Gateway) -> None:
 @pytest.mark.parametrize("repaired", [False, True], ids=["alone", "repaired"])
 @pytest.mark.parametrize("last", [b"", b"data: [DONE]\n\n"], ids=["as-documented", "done"])
 def test_anthropic_connections_come_back_into_the_pool(gateway: Gateway, last: bytes, repaired: bool) -> None:
-    """Also after the `[DONE]` that Chat gateways send in every dialect."""
+    """Connections return to the pool, even after the `[DONE]` that Chat gateways send in every dialect."""
     clean = {cell["name"]: cell for cell in cells("messages")}["clean"]
     gateway.answers["ended"] = Answer([*[frame_bytes(frame) for frame in clean["frames"]], *([last] if last else [])])
     options: Any = {"api_key": "k", "base_url": gateway.url("ended"), "max_retries": 0}

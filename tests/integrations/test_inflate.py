@@ -139,7 +139,8 @@ LINES = st.sampled_from([b"data: {}", b": x", b"event: y", b'{"a":1}', b"", b" z
 
 @given(st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=12), st.integers(0, 40))
 def test_events_are_cut_apart(lines: list[tuple[bytes, bytes]], begin: int) -> None:
-    """Nothing is lost, and after the rest of a line no unit has two events."""
+    """Concatenated units equal the body, and no unit contains two events, except that the first may begin inside a
+    line."""
     body = b"".join([line + end for line, end in lines])[begin:]
     units = list(_events(body))
     assert b"".join(units) == body

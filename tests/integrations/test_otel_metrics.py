@@ -188,7 +188,8 @@ def test_nothing_is_imported_before_it_is_asked_for() -> None:
 
 
 def test_an_event_costs_a_tenth_of_a_microsecond(meters: Meters) -> None:
-    """Measured in reads of the usual size, as the time added to the plain loop, including the recording at the end."""
+    """The cost per event is the time added to the plain loop, in reads of the usual size, including the recording at
+    the end."""
     body = b"".join(chunk({"content": "word "}, **HEAD) for _ in range(40_000)) + DONE
     reads = [body[at : at + 16_384] for at in range(0, len(body), 16_384)]
 

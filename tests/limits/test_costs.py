@@ -271,7 +271,7 @@ def test_d5_many_events_in_one_read(backend: str) -> None:
 
 
 def test_d6_events_out_of_one_read(backend: str) -> None:
-    """The events of one feed are one list, from the front of which nothing is removed."""
+    """One feed returns all its events as one list, which is built once."""
     body = text("x") * scale(backend, 40_000)
     parser = make_parser(backend)
     events = parser.feed(body)

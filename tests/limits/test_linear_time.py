@@ -123,7 +123,7 @@ def test_linear(backend: str, shape: Shape) -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=[shape.name for shape in SHAPES])
 @pytest.mark.skipif(not NIGHTLY, reason="takes hours: make nightly")
 def test_doubling(backend: str, shape: Shape) -> None:
-    """The same for large streams, up to 64,000 elements."""
+    """Time stays linear for large streams, up to 64,000 elements."""
     first, second, third = FULL_SIZES[backend]
     found = jobs(shape, backend)
     slow = slow_jobs(shape, backend, (second, third), DOUBLE, found)

@@ -124,7 +124,7 @@ def test_rust_layers() -> None:
 
 
 def test_the_pure_backend_has_the_folders_of_the_core() -> None:
-    """All folders except `fastpath`, which affects only speed."""
+    """The pure backend has every folder of the core except `fastpath`, which affects only speed."""
     inside = {name.split(".")[1] for name in python_modules() if name.startswith("_pure.")}
     assert inside == {folder for line in STREAM_LAYERS for folder in line.split()} - {"fastpath"}
 

@@ -167,7 +167,7 @@ def test_a_broken_extension_is_no_reason_to_go_on_without() -> None:
 
 
 def test_importing_stays_cheap() -> None:
-    """Imports no HTTP library, event loop, command line or package metadata."""
+    """Importing streamweld imports no HTTP library, event loop, command line or package metadata."""
     heavy = "asyncio click rich httpx importlib.metadata logging socket concurrent"
     done = imported(f"import sys, streamweld; print([name for name in {heavy.split()!r} if name in sys.modules])")
     assert done.stdout == "[]\n", done.stderr
@@ -221,7 +221,8 @@ def test_help_explains_every_option(made: Any) -> None:
 
 
 def test_help_names_every_value_of_a_switch() -> None:
-    """It also names the number of the ambiguity that the switch decides, which diagnostics cite."""
+    """`help(Policy)` lists every value of a switch, and the number of the ambiguity that it decides, which diagnostics
+    cite."""
     arguments = (inspect.getdoc(sw.Policy) or "").partition("\nArgs:\n")[2].partition("\n\nRaises:")[0]
     paragraphs = dict(re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", arguments, re.MULTILINE | re.DOTALL))
     numbered = {switch for switch, text in paragraphs.items() if text.startswith("AM")}

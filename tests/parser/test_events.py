@@ -165,7 +165,8 @@ def test_an_event_takes_no_further_attribute(classes: ModuleType) -> None:
 
 
 def test_building_one_is_cheap(classes: ModuleType) -> None:
-    """Compared with the cheapest possible Python class; a frozen dataclass takes four times as long."""
+    """Building an event is compared with the cheapest possible Python class; a frozen dataclass takes four times as
+    long."""
 
     class Least:
         __slots__ = ("choice", "part", "provider_metadata", "text")

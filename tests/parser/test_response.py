@@ -189,7 +189,8 @@ def test_repr_is_short() -> None:
 
 @pytest.mark.parametrize("vector", load("chat"), ids=label)
 def test_a_snapshot_folds_to_what_all_events_fold_to(backend: str, vector: dict[str, Any]) -> None:
-    """Applies once the stream has ended; after an exception, parts are still open and only the snapshot has them."""
+    """A snapshot equals the fold of all events once the stream has ended. After an exception, only the snapshot has
+    open parts."""
     outcome = read(backend, chunks_of(vector), vector.get("options"))
     response = outcome.response
     folded = Response(

@@ -349,8 +349,8 @@ def test_a_parser_may_move_between_threads() -> None:
 
 
 def test_overlapping_calls(backend: str) -> None:
-    """Each call runs alone or raises ParserBusy. The native parser keeps the GIL during a call, so it raises only
-    without a GIL."""
+    """Each call runs alone or raises ParserBusy. The native `feed` holds the GIL, so it raises only in a free-threaded
+    interpreter."""
     interval = sys.getswitchinterval()
     parser = StreamParser()
     big = text("x") * 3_000

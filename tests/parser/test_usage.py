@@ -124,8 +124,7 @@ def test_the_ai_sdk_counts_likewise() -> None:
 
 @pytest.mark.skipif(absent() is not None, reason=absent() or "")
 def test_every_recorded_total_is_explained() -> None:
-    """In every recorded stream with a total, input plus output is at least the total (Anthropic's total excludes cached
-    tokens)."""
+    """For every recorded stream with a total, the normalized total is the sum of input and output."""
     seen = 0
     for folder in ("chat", "responses", "anthropic", "gemini"):
         for recording in recordings(folder):

@@ -71,7 +71,7 @@ def status_of(answer: bytes) -> int:
     ],
 )
 def test_a_host_that_is_not_the_proxys_is_refused(plain: str, host: str, path: str) -> None:
-    """DNS rebinding: the attacker's host name resolves to this machine and is the value of `Host`."""
+    """In a DNS rebinding attack, the attacker's host name resolves to this machine and is the value of `Host`."""
     answer = get(plain, path, f"Host: {host}")
     assert status_of(answer) in (421, 400)  # h11 rejects values that are not a host
     assert (status_of(answer) == 421) == (b'"code":"host_not_allowed"' in answer or path == "/v1/messages")

@@ -113,7 +113,7 @@ def test_g3_the_parser_is_the_one_that_was_chosen_whatever_else_is_installed(
 
 
 def test_the_application_below_a_path_of_another_one() -> None:
-    """The upstream gets the path after that prefix, as the proxy's own routes do; escapes are kept."""
+    """The upstream gets the path after the mount prefix, and escapes are kept."""
 
     async def script(talk: Talk) -> None:
         await talk.whole(b"[]")

@@ -371,7 +371,7 @@ def test_five_turns(client: str, to: str) -> None:
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name != "anthropic"])
 def test_an_answer_that_is_not_streamed(client: str) -> None:
-    """Its carrier returns as exactly the blocks that Claude signed."""
+    """The reasoning carrier of a non-streamed answer is converted back to exactly the blocks that Claude signed."""
     thinking = {"type": "thinking", "thinking": thought(0), "signature": secret(0)}
     redacted = {"type": "redacted_thinking", "data": secret(0, "redacted")}
     use = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}

@@ -214,7 +214,8 @@ def test_lists_are_joined() -> None:
 def test_what_only_tells_of_a_client_is_left_out_and_named_in_the_log(
     path: str, lines: Callable[[], list[str]]
 ) -> None:
-    """No answer depends on these headers. Of two `traceparent`, neither can be trusted (W3C Trace Context)."""
+    """Headers on which no answer depends are dropped and logged. Of two `traceparent`, neither can be trusted (W3C
+    Trace Context)."""
     upstream = Upstream(empty)
     given = [
         ("traceparent", b"00-1-1-01"),

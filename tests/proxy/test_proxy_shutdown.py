@@ -194,7 +194,8 @@ def test_a_second_signal_ends_at_once(first: signal.Signals, second: signal.Sign
 
 
 def test_a_signal_ends_what_others_do_at_the_end() -> None:
-    """An SDK that sends its last spans to a collector that does not answer takes long."""
+    """A second signal ends slow exit handlers, such as an SDK that sends its last spans to a collector that does not
+    answer."""
     slow = "import atexit, time\nfrom streamweld.__main__ import main\natexit.register(time.sleep, 60)\nmain()"
     process = subprocess.Popen(
         [sys.executable, "-c", slow, "proxy", "--port", "0", "--upstream", "http://127.0.0.1:9"],

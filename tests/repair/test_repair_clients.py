@@ -131,7 +131,7 @@ def test_the_client_holds_the_message(backend: str, loopback: Loopback, python_c
 
 
 def test_a_marker_without_a_name_does_no_harm(backend: str, loopback: Loopback, python_clients: Clients) -> None:
-    """The vector tests that it passes through; `check` still reports it."""
+    """A `[DONE]` without an event name passes through repair and does not affect the client."""
     body = b"".join(chunks_of(VECTORS["done-behind-message-stop"]))
     with using(backend):
         assert sw.convert(body, source="anthropic", target="same") == body

@@ -11,7 +11,7 @@ from tests.support.backends import using
 from tests.support.servers.wire import DONE, call, chunk, end, event, text
 from tests.support.vector_files import chunks_of, load
 
-# Readers of the dialect interpret it as streamweld does, or a rewrite could not improve it.
+# Diagnostic -> why repair passes it through: readers agree with streamweld, or a rewrite could not improve the stream.
 PASSES = {
     "numeric_overflow": "a number is a number to every reader",
     "duplicate_key": "the last one wins with the readers of Python and JavaScript, too",

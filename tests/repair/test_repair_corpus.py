@@ -36,10 +36,10 @@ SHARE = 23  # test one in this many vectors, unless all are run
 CUT_STREAMS = 12
 CUT_SHARE = 7 if FULL else 97
 CUT_SIZE = 2_500
-# Written before the conflict was detected, and no event of the dialect can retract it, so the next repair reports it
-# again.
+# Diagnostics that remain after repair: the text was written before the conflict was detected, and the dialect cannot
+# retract it.
 STAYS = {"conflict"}
-# Official Messages clients have one open block and address it by its position among all blocks.
+# Rules about blocks: official Messages clients have one open block and address it by its position among all blocks.
 BLOCKS = {f"anthropic.{rule}" for rule in ("block_open", "block_unstopped", "index", "delta_unknown", "stop_unknown")}
 
 Repaired: TypeAlias = tuple[bytes, sw.StreamConverter]

@@ -20,7 +20,7 @@ NOT_OPTIONS = ("messages", "model")
 
 
 def test_chat_completions_come_back(node: Node) -> None:
-    """Converted to the AI SDK and sent by its own provider, a request has the same options, tools and choice."""
+    """A request that is converted to the AI SDK and sent by its own provider has the same options, tools and choice."""
     cases = []
     for seed in SEEDS:
         given, _ = request(seed, "openai-chat")

@@ -296,7 +296,7 @@ def test_replays_of_recorded_streams(folder: str, full: bool) -> None:
     assert found
 
 
-# The decision about a retry.
+# Inputs for the decision about a retry.
 
 START = b'data: {"choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'

@@ -94,7 +94,7 @@ def test_through_a_repaired_client(reader: str, name: str) -> None:
 @pytest.mark.parametrize("name", LEAKS)
 @pytest.mark.parametrize("loop", ["openai", "anthropic"])
 def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
-    """Also for a client of another API: the call is converted like any other."""
+    """The call is also converted for a client of another API, like any other call."""
     loops: dict[str, Callable[[str], tuple[str, Ran]]] = {
         "openai": lambda url: by_openai(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)),
         "anthropic": by_anthropic,

@@ -123,7 +123,7 @@ def pieces_of(text: str, rnd: random.Random) -> list[str]:
 
 @pytest.mark.parametrize("reader", BACKENDS)
 def test_no_quotation_is_promoted(reader: str) -> None:
-    """Each text comes out unchanged, with all families enabled, including markerless ones."""
+    """Each text comes out unchanged, with all families enabled, including those without markers."""
     rnd = random.Random(1)
     texts = [*negatives(), *(("confused", text) for text in confused(300))]
     assert len(texts) > 3_000

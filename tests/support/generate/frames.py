@@ -144,7 +144,7 @@ def _shaken(rng: random.Random, source: Source, frames: list[Frame]) -> list[Fra
         elif kind == 14:
             text = json.dumps(payload).encode()
             out.append((event, text[: rng.randrange(len(text))] + json.dumps(rng.choice(frames)[1]).encode()))
-        # 15: lost
+        # Kind 15: the frame is lost.
     if rng.random() < (0.9 if source.marker else 0.1):
         out.append((None, b"[DONE]"))
     if rng.random() < 0.1 and out:

@@ -1,5 +1,4 @@
-"""Shapes of Responses streams, as OpenAI sends them: long item ids, numbered events, obfuscation. Independent of
-streamweld.
+"""Shapes of Responses streams, as OpenAI sends them: long item ids, numbered events, obfuscation.
 
 `obfuscation` consists of random letters that pad each delta to a multiple of sixteen characters, so that no two events
 look alike; text deltas have an empty `logprobs`. Texts and items are repeated in their `done` events and at the end.

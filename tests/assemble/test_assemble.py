@@ -1,5 +1,4 @@
-"""The call to which a fragment belongs, tested on the assembler alone: the rules R1 to R3, and behaviors from bug
-reports."""
+"""The call to which a fragment belongs, tested on the assembler alone: rules R1 to R3, and cases from bug reports."""
 
 from __future__ import annotations
 

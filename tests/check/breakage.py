@@ -1,5 +1,4 @@
-"""Measures how the listed clients handle a violation of each rule of `streamweld check`, using the smallest stream that
-has it.
+"""Measures how the listed clients handle violations of each rule of `streamweld check`, with the smallest streams.
 
     python -m tests.check.breakage --write
 

@@ -1,5 +1,4 @@
-"""The linter: its vectors at every split, its table of rules, a broken converter, and violations in recorded
-streams."""
+"""The linter: its vectors at every split, its rule table, a broken converter, and violations in recorded streams."""
 
 from __future__ import annotations
 

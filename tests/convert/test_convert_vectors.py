@@ -1,5 +1,4 @@
-"""Every vector of a conversion: frames byte for byte, both backends, whole, byte by byte, and split in two at any
-place."""
+"""Every vector of a conversion, byte for byte: both backends, whole, byte by byte, and split in two at any place."""
 
 from __future__ import annotations
 

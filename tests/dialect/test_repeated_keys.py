@@ -1,5 +1,4 @@
-"""Duplicate keys in a Responses payload, at several depths: which are reported, in what order, and which value
-is used."""
+"""Duplicate keys in Responses payloads at several depths: which are reported, in what order, and which value counts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The survey lets passes skip their walks without changing the result: with less information, the result is the
-same."""
+"""The survey lets passes skip their walks without changing the result, which is the same with less information."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Applications whose streams are truncated, under the middleware: each ends with an error of its API, never as a
-success."""
+"""Applications whose streams are truncated, under the middleware: each ends with an error of its API."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Streams whose transport fails, under the HTTP clients: each raises the client's own exception or an error of
-its API."""
+"""Streams whose transport fails, under the HTTP clients: each raises the client's exception or an error of its API."""
 
 from __future__ import annotations
 

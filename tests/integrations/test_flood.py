@@ -1,5 +1,4 @@
-"""No integration keeps more than the core: fillers pass or end with a limit; memory stays within the limit and
-1 MiB."""
+"""No integration keeps more than the core: fillers pass or end with a limit, and memory stays close to it."""
 
 from __future__ import annotations
 

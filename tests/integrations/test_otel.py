@@ -1,5 +1,4 @@
-"""OpenTelemetry: span attributes of the middleware and the proxy, and answers as messages of the semantic
-conventions."""
+"""OpenTelemetry: span attributes of the middleware and the proxy, and answers as messages of the conventions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Every stage limits its memory: fillers pass or raise LimitExceeded, and memory stays within the limit, 1 MiB and a
-read."""
+"""Every stage limits its memory: fillers pass or raise LimitExceeded, and memory stays close to the limit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Every recorded stream of the six dialects, in both backends, whole and in pieces, compared with its expected
-result."""
+"""Every recorded stream of the six dialects, in both backends, whole and in pieces, against its expected result."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The iterators, sync and async, under the same tests: events before exceptions, sources closed once, exceptions that
-pass through."""
+"""The iterators, sync and async, under the same tests: events before exceptions, and sources closed once."""
 
 from __future__ import annotations
 

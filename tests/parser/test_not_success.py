@@ -1,5 +1,4 @@
-"""No output of repair or conversion turns a failure into a success: a call that `parse` does not dispatch is not
-dispatched."""
+"""Repair and conversion never turn a failure into a success: they add no call that `parse` does not dispatch."""
 
 from __future__ import annotations
 

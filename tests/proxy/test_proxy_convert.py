@@ -1,5 +1,4 @@
-"""The proxy between a client of one API and an upstream of another, with official clients and an upstream on
-loopback."""
+"""The proxy between a client of one API and an upstream of another, with official clients, on loopback."""
 
 from __future__ import annotations
 

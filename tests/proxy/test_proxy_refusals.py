@@ -1,5 +1,4 @@
-"""Requests that the proxy rejects before it calls an upstream: each gets an answer, a line in the log, and is
-counted."""
+"""Requests that the proxy rejects before it calls an upstream: each is answered, logged and counted."""
 
 from __future__ import annotations
 

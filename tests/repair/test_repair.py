@@ -1,5 +1,4 @@
-"""The public interface of repair: when output is emitted, options, iterators, endings. Its bytes are tested by
-vectors."""
+"""The public interface of repair: when output is emitted, options, iterators, endings. Vectors test its bytes."""
 
 from __future__ import annotations
 

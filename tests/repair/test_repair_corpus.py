@@ -1,5 +1,4 @@
-"""Repair of every recorded stream and every vector: valid streams pass unchanged, repair is idempotent, the result is
-equal.
+"""Repair of every recorded stream and every vector: valid streams pass unchanged, and repair is idempotent.
 
 `repair_rewrites.json` lists the recorded streams that are rewritten, by reason; it was reviewed by hand.
 """

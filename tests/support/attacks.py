@@ -1,5 +1,6 @@
-"""Attacks that try to make a reader exhaust memory, and their measured cost: `python -m tests.support.attacks BACKEND
-NAME`.
+"""Attacks that try to make a reader exhaust memory, and their measured cost.
+
+`python -m tests.support.attacks BACKEND NAME` runs one of them.
 
 An attack is a practically endless source of byte chunks, with the limit that must stop it (no limit if the parser must
 not keep any of the input).

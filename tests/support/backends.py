@@ -1,5 +1,7 @@
-"""Parsers of a chosen backend, created through the public classes. The only test module that depends on how the package
-selects a backend."""
+"""Parsers of a chosen backend, created through the public classes.
+
+No other test module depends on how the package selects a backend.
+"""
 
 from __future__ import annotations
 

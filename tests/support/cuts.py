@@ -1,5 +1,4 @@
-"""Compares the result of a truncated stream with that of the whole stream, and counts truncations that were not
-reported.
+"""Compares the result of a truncated stream with that of the whole stream, and counts unreported truncations.
 
 A truncation is *silent* if nothing was raised and the answer has other calls or other text than the whole stream. None
 is allowed, except in the streams of `cut_undecidable.json`, where a truncated stream looks exactly like a whole one.

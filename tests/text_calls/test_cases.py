@@ -1,5 +1,4 @@
-"""The 153 cases of ../shared/data/text_call_cases.json, with their own runner: promoted, rejected, and
-duplicate calls."""
+"""The 153 cases of ../shared/data/text_call_cases.json, with their own runner: promoted, rejected, duplicate."""
 
 from __future__ import annotations
 

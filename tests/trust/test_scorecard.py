@@ -1,5 +1,4 @@
-"""The scorecard itself: all rows exist, commands refer to existing files, and assembling fails unless every step is
-green."""
+"""The scorecard itself: all rows exist, commands refer to existing files, and only green steps are assembled."""
 
 from __future__ import annotations
 

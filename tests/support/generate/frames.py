@@ -1,5 +1,4 @@
-"""Invalid streams of named events: conformant streams in which frames and members were mutated. All derive from one
-seed.
+"""Invalid streams of named events: conformant streams in which frames and members were mutated, from one seed.
 
 A `Source` defines the conformant streams of a dialect. There is no expected result; the suites that use these streams
 compare backends or look for crashes.

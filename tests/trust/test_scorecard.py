@@ -1,4 +1,4 @@
-"""The scorecard itself: all rows exist, commands refer to existing files, and only green steps are assembled."""
+"""The scorecard itself: all rows exist, commands refer to existing files, and assembling needs every step green."""
 
 from __future__ import annotations
 

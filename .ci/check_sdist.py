@@ -1,4 +1,4 @@
-"""Refuses a source distribution that lacks what a build or its tests need, or holds what git does not have.
+"""Rejects a source distribution that lacks files for a build or its tests, or contains files that git does not track.
 
 usage: check_sdist.py SDIST
 """
@@ -20,7 +20,7 @@ NEEDED = {
     "rust/core/Cargo.toml",
     "rust/py/Cargo.toml",
 }
-SUFFIXES = {".css", ".html", ".json", ".py", ".rs"}  # of what lies below python/ and rust/
+SUFFIXES = {".css", ".html", ".json", ".py", ".rs"}  # of files below python/ and rust/
 
 
 def main(path: Path) -> int:

@@ -2,10 +2,10 @@
 
 usage: core_crate.py
 
-The crate reads tables of both backends from python/streamweld/_spec, outside of its own folder, where cargo would not
-pack them. The staged package therefore begins at the root of the repository and holds the crate and these files, at the
-places that they have here. Values of the workspace are written out. The Rust examples of rust/core/README.md are
-compiled and run as examples of the package. Standard library, cargo and git only.
+The crate reads tables of both backends from python/streamweld/_spec, outside its own folder, where cargo would not
+include them. The staged package therefore begins at the root of the repository and contains the crate and these files
+at their original paths. Values inherited from the workspace are written out. The Rust examples of rust/core/README.md
+are compiled and run as examples of the package. Standard library, cargo and git only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def tracked(*paths: Path) -> list[Path]:
 
 
 def manifest(examples: list[tuple[str, str]]) -> str:
-    """Cargo.toml of the staged package."""
+    """Return Cargo.toml of the staged package."""
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
     crate = tomllib.loads((ROOT / CORE / "Cargo.toml").read_text(encoding="utf-8"))
     shared = workspace["package"]
@@ -92,7 +92,7 @@ def main() -> int:
             cargo("run", "--quiet", "--example", f"readme_{number}")
         cargo("package", "--allow-dirty", "--list")
         cargo("publish", "--dry-run", "--allow-dirty", "--quiet")
-        # Where cargo leaves the file of a dry run differs between its versions.
+        # The path of a dry run's file differs between versions of cargo.
         packed = max(Path(target, "package").rglob("*.crate"), key=lambda path: path.stat().st_mtime)
         print(f"{packed.name}: {packed.stat().st_size} bytes, {len(examples)} examples, {len(facts)} tables")
     return 0

@@ -1,9 +1,9 @@
-"""Line and branch coverage of the Python package by area, each with a floor (row R20).
+"""Line and branch coverage of the Python package by area, each with a minimum (row R20).
 
 usage: coverage.py python [PYTEST ARGUMENT]...
 
-Runs the usual form of the suites in one process under coverage.py, without those that repeat others at length, and
-compares each area with `.ci/coverage.toml`. coverage.py comes from `.ci/locks/coverage.txt`, in a folder of its own.
+Runs the usual form of the suites in one process under coverage.py, without the long suites that repeat others, and
+compares each area with `.ci/coverage.toml`. coverage.py comes from `.ci/locks/coverage.txt`, in its own folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "python/streamweld/"
-# They run the same code with more inputs: hours under a tracer.
+# These suites run the same code with more inputs, which takes hours under a tracer.
 LONG = (
     "test_linear_time", "test_memory_caps", "test_cut_silent", "test_cut_wire", "test_split", "test_costs",
     "test_twins", "test_twins_convert", "test_twins_items", "test_twins_repair", "test_proxy_soak",
@@ -29,7 +29,7 @@ LONG = (
 
 
 def provided() -> Path:
-    """A folder with coverage.py, from its lock file."""
+    """Return a folder with coverage.py, installed from its lock file."""
     lock = ROOT / ".ci" / "locks" / "coverage.txt"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     home = ROOT / ".nightly" / f"coverage-{digest}"
@@ -40,7 +40,8 @@ def provided() -> Path:
 
 
 def area_of(name: str) -> str:
-    """`_pure`, `history` and so on; `package` for modules outside of any folder, and for folders without a floor."""
+    """Return `_pure`, `history` and so on; `package` for modules outside any folder, and for folders without a
+    minimum."""
     parts = name.removeprefix(PACKAGE).split("/")
     floors = tomllib.loads((ROOT / ".ci" / "coverage.toml").read_text(encoding="utf-8"))["python"]
     return parts[0] if len(parts) > 1 and parts[0] in floors else "package"

@@ -3,16 +3,16 @@
 usage: fuzz.py run [--seconds N | --inputs N] [--sanitizer address] [--jobs N] [TARGET]...
        fuzz.py keep [TARGET]...
 
-`--seconds` searches from a new seed each time and goes on from what it found before. `--inputs` tries a fixed number of
-inputs from a fixed seed and the committed corpora alone, so that no build fails by chance.
+`--seconds` searches from a new seed each time and continues from earlier findings. `--inputs` tries a fixed number of
+inputs from a fixed seed and the committed corpora only, so that no build fails by chance.
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but they are built here with the
 coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
-`rust/fuzz/corpus/TARGET.zip`, which are kept, and from the project's own vectors, which are read where they are. New
-inputs go to `rust/fuzz/target/found/TARGET`; an input that fails goes to `rust/fuzz/artifacts/TARGET`.
+`rust/fuzz/corpus/TARGET.zip`, which are kept, and from the project's own vectors, which are read in place. New inputs
+go to `rust/fuzz/target/found/TARGET`; an input that fails goes to `rust/fuzz/artifacts/TARGET`.
 
-`--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets.
-Standard library only.
+`--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ VECTORS = ROOT / "tests" / "vectors"
 TARGETS = tuple(sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs")))
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 LONGEST = 8192
-MOST_KEPT = 400  # inputs in each corpus of the repository; the smallest are kept
-# What `cargo fuzz` passes to rustc.
+MOST_KEPT = 400  # number of inputs in each corpus of the repository; the smallest are kept
+# The flags that `cargo fuzz` passes to rustc.
 COVERAGE = (
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -77,7 +77,7 @@ def output(*command: str) -> str:
 
 
 def chunk_bytes(chunk: Any) -> bytes:
-    """One entry of `chunks`, as vectors/README.md describes it."""
+    """Return the bytes of one entry of `chunks`, as vectors/README.md describes it."""
     if isinstance(chunk, str):
         return chunk.encode()
     if isinstance(chunk, list):
@@ -99,7 +99,7 @@ def bodies(folder: str) -> list[bytes]:
 
 
 def seeds(target: str) -> list[bytes]:
-    """Inputs from the project's vectors: options, read sizes, body."""
+    """Return inputs from the project's vectors: options, read sizes, body."""
     name = target.replace("_", "-")
     if target == "assembler":
         return [bytes([0, 2, 0, 40]) + bytes((7 * n * k + 13 * k) % 256 for k in range(24)) for n in range(24)]
@@ -109,7 +109,7 @@ def seeds(target: str) -> list[bytes]:
         folders = [(name, 0)]
     else:
         folders = [(dialect, number << 5) for number, dialect in enumerate(DIALECTS)]
-    if target == "converter":  # each source to the target that follows it
+    if target == "converter":  # convert each source to the next target in the list
         folders = [(dialect, (number + 1) % 6 << 5) for number, dialect in enumerate(DIALECTS)]
     reads = (b"", b"\x00", b"\x07\x30", b"\x80\x02\x11")
     inputs = []
@@ -134,7 +134,7 @@ def lay_out(target: str, folder: Path) -> int:
 
 
 def keep(programs: Path, target: str) -> str:
-    """Merge what was found into the kept inputs: those that reach code that the seeds do not."""
+    """Merge new inputs into the kept ones if they reach code that the seeds do not."""
     given, found = FUZZ / "target" / "seeds" / target, FUZZ / "target" / "found" / target
     merged = FUZZ / "target" / "merged" / target
     shutil.rmtree(given, ignore_errors=True)
@@ -154,15 +154,15 @@ def keep(programs: Path, target: str) -> str:
     place = FUZZ / "corpus" / f"{target}.zip"
     place.parent.mkdir(exist_ok=True)
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
-        for data in kept:  # equal inputs make equal bytes
+        for data in kept:  # ZipInfo has a fixed date, so equal inputs give equal bytes
             archive.writestr(zipfile.ZipInfo(hashlib.sha256(data).hexdigest()[:16]), data, zipfile.ZIP_DEFLATED)
     return f"{target}: {len(kept)} inputs kept, {place.stat().st_size} bytes"
 
 
 def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[str, int, int, str]:
-    """(target, executions, exit status, output) of the replay and the search of one target.
+    """Return (target, executions, exit status, output) of the replay and the search of one target.
 
-    New inputs go to the folder `found`; `extent` tells libFuzzer where to end.
+    New inputs go to the folder `found`; `extent` contains the libFuzzer arguments that end the run.
     """
     given = FUZZ / "target" / "seeds" / target
     artifacts = FUZZ / "artifacts" / target

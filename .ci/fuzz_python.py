@@ -2,10 +2,10 @@
 
 usage: fuzz_python.py [--seconds N | --inputs N]
 
-For any input: parsing, converting, repairing, checking and framing raise nothing but StreamError, and the native
-backend gives the same events, diagnostics, error and output bytes as the pure one. Inputs have the layout of
-`rust/fuzz`. The first run makes `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` tries a fixed number of inputs
-from a fixed seed and the committed corpora alone, so that no build fails by chance. Needs the extension (`make build`).
+For any input: parsing, converting, repairing, checking and framing raise only StreamError, and the native backend gives
+the same events, diagnostics, error and output bytes as the pure one. Inputs have the layout of `rust/fuzz`. The first
+run makes `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` tries a fixed number of inputs from a fixed seed and the
+committed corpora only, so that no build fails by chance. Needs the extension (`make build`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLICIES = ("standard", "strict", "salvage", "standard")
 
 
 def provide(lock: Path) -> Path:
-    """The interpreter of an environment that holds exactly the lock file."""
+    """Return the interpreter of an environment that contains exactly the lock file's packages."""
     python, stamp = HOME / "bin" / "python", HOME / "made"
     wanted = lock.read_text(encoding="utf-8")
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:

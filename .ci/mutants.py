@@ -2,10 +2,10 @@
 
 usage: mutants.py [--count N] [--minutes M]
 
-Draws N mutants with a fixed seed and tests them in small batches. Outcomes are kept in `.nightly/mutants.jsonl` for the
-sources that they were found with, so a run that was stopped continues. A mutant that no test catches must be in
-`.ci/mutants.toml` with its explanation; the step fails on any other, and until all N are tested.
-Needs cargo-mutants on PATH (`cargo install --locked cargo-mutants`).
+Draws N mutants with a fixed seed and tests them in small batches. Outcomes are stored in `.nightly/mutants.jsonl` with
+the version of the sources, so an interrupted run continues. A mutant that no test detects must be in `.ci/mutants.toml`
+with its explanation; the step fails on any other, and until all N are tested. Needs cargo-mutants on PATH (`cargo
+install --locked cargo-mutants`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def sources() -> str:
 
 
 def tested(batch: list[str], *, baseline: bool) -> dict[str, str]:
-    """The outcome of each mutant of a batch."""
+    """Return the outcome of each mutant of a batch."""
     with tempfile.TemporaryDirectory() as out:
-        # A mutant is chosen by its name, in which the line may be any.
+        # A mutant is selected by its name, in which the line and column may be any.
         names = [re.escape(name).replace(r":\ ", r":\d+:\d+:\ ", 1) for name in batch]
         filters = [word for name in names for word in ("--re", f"^{name}$")]
         command = [*CARGO, *filters, "--output", out, "--baseline", "run" if baseline else "skip"]

@@ -1,9 +1,9 @@
-"""Takes the path of the build folder out of the bill of materials of native wheels, in place.
+"""Removes the path of the build folder from the bill of materials of native wheels, in place.
 
 usage: normalize_wheel.py WHEEL...
 
-cargo-cyclonedx names path dependencies by where they were built. Without that, the same sources give the same bytes in
-any folder, and a published wheel does not show how a build machine is laid out. Standard library only.
+cargo-cyclonedx names path dependencies by their build path. Without the path, the same sources give the same bytes in
+any folder, and a published wheel does not reveal the layout of the build machine. Standard library only.
 """
 
 import base64

@@ -2,8 +2,8 @@
 
 usage: pure_wheel.py NATIVE_WHEEL OUT_DIR     (prints the path of the wheel it wrote)
 
-The pure backend is all of streamweld, so no second build is needed; building it twice could only make the two differ.
-Standard library only. Knows the wheel format, nothing about streamweld's modules but the extension's name.
+The pure backend is a complete streamweld, so no second build is needed; a second build could only differ. Standard
+library only. Depends on the wheel format, and on no module name of streamweld except the extension's.
 """
 
 import base64
@@ -18,13 +18,14 @@ TAG = "py3-none-any"
 
 
 def is_native(name: str) -> bool:
-    """The extension itself and the bill of what was linked into it. `_native.pyi` stays: types are the same without."""
+    """Return True for the extension and the bill of materials of its linked code. `_native.pyi` stays: types do not
+    change."""
     path = PurePosixPath(name)
     return (path.name.startswith("_native.") and path.suffix in EXTENSION_SUFFIXES) or "sboms" in path.parts
 
 
 def pure_wheel_file(text: str) -> str:
-    """The WHEEL file of the derived wheel; refuses a source that was not a native wheel."""
+    """Return the WHEEL file of the derived wheel; reject a source that is not a native wheel."""
     fields = HeaderParser().parsestr(text)
     if fields["Root-Is-Purelib"] != "false":
         raise SystemExit("pure_wheel: the source is no native wheel")

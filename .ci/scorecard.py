@@ -1,10 +1,10 @@
-"""Runs the steps of the reliability scorecard and publishes what they measured.
+"""Runs the steps of the reliability scorecard and publishes their results.
 
 usage: scorecard.py run [--short] [--fresh] [ROW | STEP]...
        scorecard.py assemble [--release]
        scorecard.py list
 
-`run` executes steps of `.ci/scorecard.toml`, each inside its time limit, and appends one record a step to
+`run` executes steps of `.ci/scorecard.toml`, each inside its time limit, and appends one record per step to
 `.nightly/records.jsonl`. It skips a step that already passed for the same sources and the same command, so an
 interrupted run continues where it stopped; `--fresh` runs every step again. `--short` runs the short forms that
 `.ci/run` needs and that no test suite covers; it records nothing.
@@ -42,7 +42,7 @@ RECORDS = ROOT / ".nightly" / "records.jsonl"
 LOGS = ROOT / ".nightly" / "logs"
 SUMMARY = ROOT / "reliability.json"
 PAGE = ROOT / "docs" / "reliability.md"
-MAX_AGE = 14  # days
+MAX_AGE = 14  # days after which a record is stale
 PRODUCT = ("rust/core", "rust/py", "python", "Cargo.lock")
 MEASURED = (*PRODUCT, "rust/fuzz", "tests", ".ci")
 KEYS = {"row", "name", "title", "gate", "minutes", "long", "short", "figure", "hosted", "note"}
@@ -83,7 +83,7 @@ class Step:
 
 
 def load_steps(path: Path = STEPS) -> list[Step]:
-    """Read the table; refuse unknown keys, doubled names, and steps without a command or a workflow."""
+    """Read the table; reject unknown keys, duplicate names, and steps without a command or a workflow."""
     steps = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8"))["step"]:
         if entry.keys() - KEYS:
@@ -117,7 +117,7 @@ def git(*arguments: str, check: bool = True) -> str:
 
 
 def digest_of(paths: tuple[str, ...]) -> str:
-    """A digest of these paths in HEAD together with uncommitted changes to them."""
+    """Return a digest of these paths in HEAD, including uncommitted changes to them."""
     trees = git("ls-tree", "HEAD", "--", *paths)
     changes = git("diff", "HEAD", "--", *paths)
     return hashlib.sha256(f"{trees}\n{changes}".encode()).hexdigest()[:16]
@@ -128,7 +128,7 @@ def is_dirty() -> bool:
 
 
 def suite(name: str) -> str:
-    """The file of a test module, wherever it lives below tests/. Modules about whole requests are not meant."""
+    """Return the file of a test module anywhere below tests/, except in tests/history and tests/requests."""
     places = sorted((ROOT / "tests").rglob(f"{name}.py"))
     found = [place for place in places if place.parent.name not in ("history", "requests")]
     if len(found) != 1:
@@ -150,7 +150,7 @@ def execute(step: Step, command: str, log: Path) -> dict[str, Any]:
     started = time.monotonic()
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as figures, log.open("w", encoding="utf-8") as out:
         environment = {**os.environ, "STREAMWELD_FIGURES": figures.name, "PYTHONUTF8": "1"}
-        # A session of its own: a step that overruns is stopped with everything that it started.
+        # In a new session, so that a step that exceeds its time is stopped with all its child processes.
         process = subprocess.Popen(
             ["bash", "-c", expand(command)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT, start_new_session=True,
@@ -181,13 +181,13 @@ def execute(step: Step, command: str, log: Path) -> dict[str, Any]:
 
 
 def found_figure(step: Step, output: str) -> str:
-    """The last match of the step's pattern in the output; without a pattern, what pytest counted."""
+    """Return the last match of the step's pattern in the output; without a pattern, pytest's counts."""
     matches = list(re.finditer(step.figure or r"\b(\d+ passed[^=\n]*?) in [\d.]+s", output))
     return " ".join(group for group in matches[-1].groups() if group) if matches else ""
 
 
 def read_records() -> dict[str, dict[str, Any]]:
-    """The newest record of each step: those of this checkout, else those of the committed summary."""
+    """Return the newest record of each step: from this checkout, else from the committed summary."""
     rows: list[dict[str, Any]] = []
     if SUMMARY.is_file():
         rows += json.loads(SUMMARY.read_text(encoding="utf-8"))["records"]
@@ -244,7 +244,7 @@ def run(names: list[str], *, short: bool, fresh: bool) -> int:
 
 
 def state_of(step: Step, record: dict[str, Any] | None, *, release: bool) -> tuple[State, str]:
-    """The state of a step as published, and the reason where it is not green."""
+    """Return the published state of a step, and the reason if it is not green."""
     if step.hosted:
         return State.HOSTED, ""
     if record is None:

@@ -27,7 +27,7 @@ REVIEWED = ROOT / ".ci" / "sdk_types.toml"
 
 
 def members(union: Any) -> list[Any]:
-    """The classes of a union, however it is nested or annotated."""
+    """Return the classes of a union, however it is nested or annotated."""
     if typing.get_origin(union) is typing.Annotated:
         return members(typing.get_args(union)[0])
     parts = typing.get_args(union)
@@ -35,7 +35,7 @@ def members(union: Any) -> list[Any]:
 
 
 def types_of(union: Any) -> set[str]:
-    """The values of `type` in a union of models."""
+    """Return the values of `type` in a union of models."""
     return {
         word
         for model in members(union)
@@ -46,7 +46,7 @@ def types_of(union: Any) -> set[str]:
 
 
 def aliases(model: Any) -> set[str]:
-    """The names of a model's fields as they are sent."""
+    """Return the names of a model's fields as they are sent."""
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
@@ -55,7 +55,7 @@ def words(*enums: type[enum.Enum]) -> set[str]:
 
 
 def defined() -> dict[str, set[str]]:
-    """What the SDKs define, by kind."""
+    """Return the definitions of the SDKs, by kind."""
     from anthropic.types import ContentBlock, RawContentBlockDelta, RawMessageStreamEvent, StopReason
     from google.genai import types as gemini
     from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
@@ -75,7 +75,7 @@ def defined() -> dict[str, set[str]]:
 
 
 def known() -> dict[str, list[str]]:
-    """What `_spec` names, by kind. `*` at the start of a name matches any words."""
+    """Return the names in `_spec`, by kind. `*` at the start of a name matches any words."""
     dialects = json.loads((SPEC / "dialects.json").read_text("utf-8"))
     facts = json.loads((SPEC / "rules.json").read_text("utf-8"))["facts"]
     openai, anthropic, gemini = (dialects[name] for name in ("responses", "anthropic", "gemini"))
@@ -94,7 +94,7 @@ def known() -> dict[str, list[str]]:
 
 
 def events_of(openai: dict[str, Any]) -> list[str]:
-    """The Responses events that `_spec` names: those that are read, and those that `check` knows."""
+    """Return the Responses events in `_spec`: those that the decoder reads, and those that `check` accepts."""
     facts = json.loads((SPEC / "rules.json").read_text("utf-8"))["facts"]["responses"]
     tables = ("opening_events", "terminal_events", "error_events", "keepalive_events")
     tables += ("text_deltas", "text_values", "argument_deltas", "argument_values")
@@ -109,7 +109,7 @@ def is_known(name: str, names: list[str]) -> bool:
 def compared(
     sdk: dict[str, set[str]], spec: dict[str, list[str]], reviewed: dict[str, dict[str, str]]
 ) -> tuple[list[str], list[str]]:
-    """The lines to print: what is new, and entries of the reviewed list that no longer apply."""
+    """Return the lines to print: new names, and entries of the reviewed list that no longer apply."""
     missing = {kind: {name for name in names if not is_known(name, spec[kind])} for kind, names in sdk.items()}
     new = [
         f"{kind} {name}" for kind, names in missing.items() for name in sorted(names - reviewed.get(kind, {}).keys())

@@ -1,4 +1,4 @@
-"""Counts the `unsafe` blocks, and fails if one has no `// SAFETY:` comment or lies outside of the bindings.
+"""Counts the `unsafe` blocks, and fails if one has no `// SAFETY:` comment or is outside the bindings.
 
 usage: unsafe_blocks.py
 """
@@ -9,13 +9,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"\bunsafe\s*\{")
-# The comment stands above the statement that holds the block.
+# The comment is above the statement that contains the block.
 REASON = re.compile(r"//\s*SAFETY:")
 MOST_LINES_ABOVE = 8
 
 
 def code_of(line: str) -> str:
-    """A line without its comment."""
+    """Return a line without its comment."""
     return line.split("//", maxsplit=1)[0]
 
 

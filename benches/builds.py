@@ -1,10 +1,10 @@
 """Compares two builds of the extension in one process: `python -m benches.builds BEFORE.so AFTER.so [DIALECT ...]`.
 
 For a change to the Rust core or the bindings: build before and after with the same profile, copy both libraries, and
-run this. Both read the recorded streams (those of `recorded_like` where there are none) in reads of 16 KiB, in
-interleaved rounds of one run, next to the httpx-sse + orjson loop. The events of both are compared before anything is
-timed. `events` and `no events` are the time before divided by the time after, for `feed` and for `feed_silent`; the
-other columns are the loop's time divided by ours. No `Response` is built.
+run this. Both read the recorded streams (those of `recorded_like` if there are none) in reads of 16 KiB, in interleaved
+rounds of one run, next to the httpx-sse + orjson loop. The events of both are compared before anything is timed.
+`events` and `no events` are the time before divided by the time after, for `feed` and for `feed_silent`; the other
+columns are the loop's time divided by ours. No `Response` is built.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS = 7
 
 
 def _load(path: str) -> type[Any]:
-    """The parser class of one library; each path is a module of its own."""
+    """Load the parser class of one library; each path is loaded as a separate module."""
     loader = ExtensionFileLoader("_native", path)
     spec = importlib.util.spec_from_file_location("_native", path, loader=loader)
     if spec is None:

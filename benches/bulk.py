@@ -1,14 +1,13 @@
-"""`make bench-bulk`: columns of recorded bodies over Arrow, beside what else could answer the same question.
+"""`make bench-bulk`: Arrow columns of recorded bodies, compared with other tools that can answer the same question.
 
     python -m benches.bulk [--rows N] [--rounds N]
 
-The question: all tool calls of all bodies, with their names and whole arguments. Every answer is checked before
-anything is timed. Contenders take turns; medians of CPU time are printed, of wall time where threads or processes are
-compared.
+The question: all tool calls of all bodies, with their names and complete arguments. Every answer is checked before
+anything is timed. Contenders alternate; the results are medians of CPU time, or of wall time for threads and processes.
 
-- `orjson.loads`: the floor. Parses every payload and answers nothing.
+- `orjson.loads`: the lower bound. Parses every payload and answers nothing.
 - `Python loop`: splits lines, `orjson.loads` of each payload, joins Chat argument fragments by index. It answers only
-  conformant Chat bodies right, which is what such a loop is written for.
+  conformant Chat bodies correctly, which is the purpose of such a loop.
 - `DuckDB`, `Polars`: the same for Chat bodies in the engine's own JSON functions, without Python per row.
 - `streamweld.arrow.parse`: every dialect, with repairs, diagnostics and truncation.
 """
@@ -49,7 +48,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def mixed(rows: int) -> tuple[list[bytes], str]:
-    """Recorded bodies of the four providers' dialects, repeated in turn; ours where there is no corpus."""
+    """Return recorded bodies of the four providers' dialects in turn, repeated; generated ones if there is no
+    corpus."""
     found = [
         recording.body for folder in ("chat", "responses", "anthropic", "gemini") for recording in recordings(folder)
     ]
@@ -74,13 +74,13 @@ def payloads(bodies: list[bytes]) -> list[bytes]:
 
 
 def floor(lines: list[bytes]) -> None:
-    """Nothing is kept: to keep all values would cost more than to parse them."""
+    """Parse every payload and keep nothing: keeping all values would take longer than parsing them."""
     for line in lines:
         orjson.loads(line)
 
 
 def turn(number: int) -> bytes:
-    """An answer of Chat Completions of the usual size: 20 pieces of text, then a call in 30 fragments."""
+    """Return a Chat Completions answer of the usual size: 20 pieces of text, then a call in 30 fragments."""
     arguments = json.dumps({"path": f"src/module_{number}.py", "content": "print('hello')\n" * 16})
     step = -(-len(arguments) // 30)
     call = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": "write_file", "arguments": ""}}
@@ -225,7 +225,7 @@ def verdict(what: str, found: float, target: float, unit: str, *, at_most: bool 
 
 
 def same_question(rounds: int, rows: int) -> None:
-    """All calls with their arguments, of Chat bodies that are as they should be: what the rivals can read."""
+    """Measure all calls with their arguments on conformant Chat bodies, which the rivals can read."""
     import polars as pl
 
     bodies = [turn(number) for number in range(rows)]
@@ -257,7 +257,7 @@ REPEATS = 3
 
 
 def _worker(rows: int) -> float:
-    """Seconds for one batch in a process of its own; the batch is made before the clock starts."""
+    """Return seconds for one batch in its own process; the batch is created before the clock starts."""
     if rows not in _TABLES:
         _TABLES[rows] = pa.table({"body": pa.array(mixed(rows)[0], pa.large_binary())})
     return _seconds(lambda: streamweld.arrow.parse(_TABLES[rows]))
@@ -274,7 +274,7 @@ def _seconds(run: Callable[[], object]) -> float:
 
 
 def threads(rounds: int, rows: int) -> list[str]:
-    """Two threads on one batch, and two processes with a batch each: wall time, the best of all rounds."""
+    """Measure two threads on one batch, and two processes with a batch each: wall time, the best of all rounds."""
     bodies, name = mixed(rows)
     table = pa.table({"body": pa.array(bodies, pa.large_binary())})
     one: list[float] = []
@@ -293,7 +293,7 @@ def threads(rounds: int, rows: int) -> list[str]:
 
 
 def memory(rows: int) -> list[str]:
-    """Peak memory over that of the batch, in a process of its own."""
+    """Measure peak memory relative to that of the batch, in a separate process."""
     code = (
         "import resource, sys, pyarrow as pa, streamweld.arrow\n"
         "from benches.bulk import mixed\n"

@@ -29,5 +29,5 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is nearest to real traffic comes first."""
+    """Run the benchmarks that are closest to real traffic first."""
     items.sort(key=lambda item: item.path.name != "test_recorded.py")

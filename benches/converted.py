@@ -1,7 +1,7 @@
-"""What a stream of Responses or Messages says, read by its own published rules: to judge what converters write.
+"""Reads a Responses or Messages stream by its published rules, to check the output of converters.
 
-It knows no converter and nothing of streamweld. Texts and calls are put together from deltas, by item id (Responses) or
-block index (Messages), as the official clients do; whatever the stream says again must be the same.
+Independent of streamweld and of any converter. Texts and calls are assembled from deltas, by item id (Responses) or
+block index (Messages), as the official clients do; values that the stream repeats must be equal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Told:
-    """What the stream says, and where it contradicts itself or the order that its dialect asks for."""
+    """The contents of the stream, its contradictions, and violations of the event order of its dialect."""
 
     texts: list[str] = field(default_factory=list[str])
     calls: list[list[str]] = field(default_factory=list[list[str]])
@@ -27,13 +27,13 @@ class Told:
     ended: bool = False
 
     def fault(self, what: str) -> None:
-        """Once each."""
+        """Record a fault, once."""
         if what not in self.faults:
             self.faults.append(what)
 
 
 def events_of(body: bytes) -> Iterator[dict[str, Any]]:
-    """The payloads of the frames, but for the marker of the end."""
+    """Yield the payloads of the frames, except the end marker."""
     for frame in body.split(b"\n\n"):
         data = frame[frame.find(b"data: ") + 6 :]
         if data and data != b"[DONE]":
@@ -41,7 +41,7 @@ def events_of(body: bytes) -> Iterator[dict[str, Any]]:
 
 
 def verdict(body: bytes, shape: Shape, target: str) -> str:
-    """`right`, or `wrong: …` with everything that differs from what the source said."""
+    """Return `right`, or `wrong: …` with every difference from the source."""
     told = _READERS[target](body)
     found: list[str] = [] if told.ended else ["no end"]
     if "".join(told.texts) != shape.text:
@@ -85,7 +85,7 @@ def _responses(body: bytes) -> Told:
 
 
 def _messages(body: bytes) -> Told:
-    """Blocks one after the other, each with a start, deltas and a stop:
+    """Read blocks in sequence, each with a start, deltas and a stop:
     https://docs.anthropic.com/en/docs/build-with-claude/streaming, "Event types"."""
     told = Told()
     blocks: dict[int, list[str]] = {}

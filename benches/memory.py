@@ -1,9 +1,9 @@
-"""What open streams hold, measured by the growth of this process. Run as a program, so that the heap is its own.
+"""Memory of open streams, measured as the growth of this process. Runs as a program, so that the heap is not shared.
 
     python -m benches.memory idle SHAPE    parsers in mid-stream: JSON with the bytes of each
     python -m benches.memory loop DIALECT  as many streams in one asyncio loop: bytes of each, times of feeds
 
-The streams of `loop` all differ, in ids, texts and lengths, so that what one takes from another is seen.
+The streams of `loop` differ in ids, texts and lengths, so that data mixed between streams is detected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 IDLE = 20_000
 STREAMS = 10_000
-# Events of a stream that a parser was fed before it is left alone.
+# Number of events that a parser was fed before it is idle.
 FED = 24
 
 SHAPES: dict[str, Callable[[], Shape]] = {
@@ -46,7 +46,7 @@ SHAPES: dict[str, Callable[[], Shape]] = {
 
 
 def resident() -> int:
-    """Bytes of this process in memory, once everything that is free was given back."""
+    """Return the resident memory of this process in bytes, after freed memory was returned to the system."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -56,7 +56,7 @@ def resident() -> int:
 
 
 def idle(name: str) -> dict[str, object]:
-    """Bytes that one parser in mid-stream holds beside the text that it was sent."""
+    """Measure the bytes of one parser in mid-stream, in addition to the text that it was fed."""
     shape = SHAPES[name]()
     head = b"".join(shape.events[:FED])
 
@@ -77,7 +77,7 @@ def idle(name: str) -> dict[str, object]:
 
 
 def _stream(dialect: str, number: int) -> Shape:
-    """Every stream has its own ids, texts and length; every second one calls a tool."""
+    """Return a stream with unique ids, texts and length; every second one calls a tool."""
     size = 8 + number % 9
     if dialect == "responses":
         if number % 2:
@@ -97,7 +97,7 @@ def _take(events: list[Event], text: list[str], calls: list[tuple[str, str, str]
 
 
 class _Halfway:
-    """Where all streams wait for each other, so that all of them are open at once; the last one measures."""
+    """A barrier for all streams, so that all of them are open at once; the last one measures."""
 
     def __init__(self, streams: int) -> None:
         self._missing = streams
@@ -113,7 +113,7 @@ class _Halfway:
 
 
 async def _reads(shape: Shape, halfway: _Halfway) -> AsyncIterator[bytes]:
-    """One event a read, another stream's turn after each."""
+    """Yield one event per read, and let another stream run after each."""
     middle = len(shape.events) // 2
     for at, event in enumerate(shape.events):
         if at == middle:
@@ -145,14 +145,14 @@ async def _feeds(shape: Shape, halfway: _Halfway, times: list[int]) -> bool:
 
 
 async def _without(shape: Shape, halfway: _Halfway) -> bool:
-    """The same loop without streamweld: what the tasks and their sources hold."""
+    """Run the same loop without streamweld, to measure the tasks and their sources."""
     async for _read in _reads(shape, halfway):
         pass
     return True
 
 
 def loop(dialect: str) -> dict[str, object]:
-    """All streams at once in one loop, by `aiter_batches` and by `StreamParser`."""
+    """Run all streams at once in one loop, with `aiter_batches` and with `StreamParser`."""
     shapes = [_stream(dialect, number) for number in range(STREAMS)]
     times: list[int] = []
     found: dict[str, object] = {"dialect": dialect, "streams": STREAMS}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def events_per_feed(
     backend: Backend, dialect: str = "chat", *, policy: Policy | None = None, tools: Mapping[str, object] | None = None
 ) -> Reader:
-    """Feeds the reads and touches every event, as a consumer does."""
+    """Return a reader that feeds the reads and accesses every event, as a consumer does."""
     make = load(backend)
     config = to_config(policy or Policy(), Limits(), tools=tools)
 
@@ -45,7 +45,7 @@ def events_per_feed(
 
 
 def final_values(backend: Backend, dialect: str = "chat") -> Reader:
-    """What `parse(body)` does: no event objects, the authoritative values at the end."""
+    """Return a reader that works like `parse(body)`: no event objects, the authoritative values at the end."""
     make = load(backend)
     config = to_config(Policy(), Limits())
 
@@ -62,8 +62,10 @@ def final_values(backend: Backend, dialect: str = "chat") -> Reader:
 
 
 def converted(backend: Backend, source: Dialect, target: Target) -> Callable[[list[bytes]], bytes]:
-    """`StreamConverter`: the bytes of the target for each read, and those of the end. It takes the backend of the
-    process, which is the native one; the other's converter is what it would have inside."""
+    """Return a function that converts a list of reads and returns the bytes of the target.
+
+    Uses `StreamConverter` for the backend of this process, and the internal converter class for the other backend.
+    """
     config = to_config(Policy(), Limits(), seed="bench")
     options = {
         "prefix": "bench",

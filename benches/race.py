@@ -1,7 +1,7 @@
-"""Runs contenders in turn, round after round, and compares their medians. Knows no contender.
+"""Runs contenders in turn, round after round, and compares their medians. Independent of the contenders.
 
-CPU time of this process, so that a busy machine disturbs less; contenders alternate in a round, so that a drift of the
-machine's speed meets all of them. A slow contender takes part in fewer rounds.
+Measures CPU time of this process, to reduce the effect of a busy machine; contenders alternate in a round, so that a
+drift of the machine's speed affects all of them. A slow contender takes part in fewer rounds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A contender that needs longer than this for one run sits out most rounds.
+# A contender that takes longer than this for one run skips most rounds.
 SLOW_SECONDS = 0.2
 SLOW_EVERY = 8
 
 
 @dataclass(frozen=True)
 class Lap:
-    """One contender's times over the rounds it ran, in seconds a run."""
+    """One contender's times over its rounds, in seconds per run."""
 
     name: str
     times: list[float]
@@ -37,8 +37,8 @@ def race(contenders: dict[str, Callable[[], object]], rounds: int = 15, least: f
 
     Args:
         contenders: name -> a call that does the whole work once.
-        rounds: how many rounds.
-        least: seconds that one measurement shall last at the least; short runs are repeated up to that.
+        rounds: number of rounds.
+        least: minimum seconds of one measurement; short runs are repeated to reach it.
     """
     repeats: dict[str, int] = {}
     slow: set[str] = set()

@@ -1,7 +1,8 @@
-"""Streams like recorded ones, in four dialects: 48 of each, generated from a fixed seed, with the truth of each.
+"""Generates streams that resemble recorded ones, in four dialects: 48 of each, from a fixed seed, with expected
+results.
 
-Most recorded streams are short, and few of their payloads look alike: an answer in one chunk, a call whose arguments
-come whole, thinking before text, citations, a `completed` event that repeats tools and instructions. `KINDS` lists what
+Most recorded streams are short, and few of their payloads look alike: an answer in one chunk, a call with its complete
+arguments, thinking before text, citations, a `completed` event that repeats tools and instructions. `KINDS` lists what
 is generated; each kind is written in every dialect as that dialect's providers send it.
 """
 
@@ -37,14 +38,14 @@ class _Call:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one stream says, before it is written in a dialect."""
+    """The content of one stream, before it is written in a dialect."""
 
     thinking: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
     citations: int = 0
     calls: list[_Call] = field(default_factory=list)
     big: bool = False
-    padded: bool = False  # chunks carry obfuscation
+    padded: bool = False  # chunks contain obfuscation
 
 
 def _pieces(rng: random.Random, count: int, words: int = 1) -> list[str]:
@@ -59,7 +60,7 @@ def _call(rng: random.Random, fragments: int) -> _Call:
     return _Call(f"call_{rng.getrandbits(96):024x}", rng.choice(_TOOLS), pieces)
 
 
-# Kind -> how many streams of it, and what such a stream says.
+# Kind -> the number of its streams, and a function that generates their content.
 KINDS: dict[str, tuple[int, Callable[[random.Random], _Answer]]] = {
     "short": (10, lambda rng: _Answer(text=_pieces(rng, rng.randint(2, 8)))),
     "one chunk": (6, lambda rng: _Answer(text=_pieces(rng, 1, words=rng.randint(1, 60)))),
@@ -73,8 +74,8 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], _Answer]]] = {
 }
 
 
-# Long streams: name -> dialect, what one says, and how many times faster than the hand loops it should be read: a list
-# for each feed and `parse`, beside httpx-sse + orjson, and a list for each feed beside split + msgspec.
+# Long streams: name -> dialect, content, and the speed targets relative to the hand-written loops: a list for each feed
+# and `parse`, compared with httpx-sse + orjson, and a list for each feed compared with split + msgspec.
 LONG: dict[str, tuple[str, Callable[[random.Random], _Answer], tuple[float, float, float]]] = {
     "W1": ("chat", lambda rng: _Answer(text=_pieces(rng, 2000), padded=True), (20, 50, 8)),
     "W2": ("chat", lambda rng: _Answer(calls=[_call(rng, 250) for _ in range(4)]), (8, 10, 4)),
@@ -99,7 +100,7 @@ def _sources(count: int) -> list[dict[str, Any]]:
 
 
 def _schemas() -> list[dict[str, Any]]:
-    """What a request's tools look like where a provider repeats them."""
+    """Return a request's tools as a provider repeats them."""
     parameter = {"type": "string", "description": "A path relative to the root of the repository. " * 3}
     schema = {"type": "object", "properties": {f"option_{at}": parameter for at in range(8)}, "required": ["option_0"]}
     return [{"type": "function", "name": name, "parameters": schema, "strict": True} for name in _TOOLS]
@@ -275,7 +276,7 @@ def _gemini(answer: _Answer, rng: random.Random) -> list[bytes]:
 
     events = [chunk({"text": piece, "thought": True}) for piece in answer.thinking]
     events += [chunk({"text": piece}) for piece in answer.text]
-    for call in answer.calls:  # whole, always
+    for call in answer.calls:  # arguments are always sent complete here
         function = {"id": call.call_id, "name": call.name, "args": orjson.Fragment(call.arguments)}
         events.append(chunk({"functionCall": function, "thoughtSignature": f"{rng.getrandbits(1600):0400x}"}))
     more: dict[str, Any] = {"finishReason": "STOP"}
@@ -298,7 +299,7 @@ DIALECTS = tuple(_WRITERS)
 
 
 def recorded_like(dialect: str) -> list[Shape]:
-    """The streams of one dialect, with what a right reader makes of each."""
+    """Return the streams of one dialect, with their expected results."""
     rng = random.Random(15)
     shapes: list[Shape] = []
     for kind, (count, make) in KINDS.items():
@@ -307,7 +308,7 @@ def recorded_like(dialect: str) -> list[Shape]:
 
 
 def long_shape(name: str) -> Shape:
-    """One of `LONG`."""
+    """Return one of `LONG`."""
     rng = random.Random(15)
     dialect, make, _ = LONG[name]
     return _shape(name, dialect, make(rng), rng)

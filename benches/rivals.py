@@ -1,8 +1,8 @@
-"""What streamweld is measured against in chat streams: each reader takes reads (list[bytes]), returns (text, calls).
+"""Readers of Chat streams that streamweld is compared with: each takes reads (list[bytes]) and returns (text, calls).
 
-The baselines are what a good engineer writes by hand; they hold for conformant streams only. The helper is the
-official client's own, fed over its real transport interface. Floors do less than any reader can.
-`rivals_responses.py` and `rivals_anthropic.py` hold those of the other dialects.
+The baselines are loops that a good engineer writes by hand; they support conformant streams only. The helper is the
+official client's own, fed through its real transport interface. The floors do less work than any reader can.
+`rivals_responses.py` and `rivals_anthropic.py` contain those of the other dialects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def finish(text: list[str], calls: dict[int, list[object]]) -> Result:
 
 
 def httpx_sse_orjson(reads: list[bytes]) -> Result:
-    """The loop of the httpx-sse README with orjson, one dict of calls by index."""
+    """Read with the loop of the httpx-sse README and orjson, one dict of calls by index."""
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Body(reads))
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -84,7 +84,7 @@ _decoder = msgspec.json.Decoder(_Chunk)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Bytes split on the blank line and typed msgspec: the fastest Python that can be written."""
+    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -119,7 +119,7 @@ class _Body2(httpx2.SyncByteStream):
 
 
 def transport(reads: list[bytes]) -> httpx2.MockTransport:
-    """A transport of the official clients' HTTP library that answers every request with these reads."""
+    """Return a transport of the official clients' HTTP library that answers every request with these reads."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         del request
@@ -138,7 +138,7 @@ def openai_client(reads: list[bytes]) -> openai.OpenAI:
 
 
 def openai_stream_helper(reads: list[bytes]) -> Result:
-    """openai-python's own `.stream()` helper over a transport of its HTTP library that hands it the reads."""
+    """Read with openai-python's own `.stream()` helper over a transport of its HTTP library that returns the reads."""
     with openai_client(reads).chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream:
         for _event in stream:
             pass
@@ -148,7 +148,7 @@ def openai_stream_helper(reads: list[bytes]) -> Result:
 
 
 def floor_orjson(reads: list[bytes]) -> int:
-    """orjson.loads of every payload, nothing kept: no JSON reader in Python is faster than its parser."""
+    """Parse every payload with orjson.loads and keep nothing: no JSON reader in Python is faster than its parser."""
     count = 0
     for part in b"".join(reads).split(b"\n\n"):
         payload = part[part.find(b"data: ") + 6 :]
@@ -159,5 +159,5 @@ def floor_orjson(reads: list[bytes]) -> int:
 
 
 def floor_newlines(reads: list[bytes]) -> int:
-    """A memchr scan for the line ends: no framer is faster than finding its newlines."""
+    """Scan for line ends with memchr: no framer is faster than finding its newlines."""
     return sum(read.count(b"\n") for read in reads)

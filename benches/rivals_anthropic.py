@@ -1,4 +1,5 @@
-"""What reads Messages streams beside streamweld: two hand loops and anthropic-python's helper. As `rivals.py`."""
+"""Readers of Messages streams that streamweld is compared with: two hand-written loops and anthropic-python's helper.
+See `rivals.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from benches.rivals import Body, Result, finish, transport
 
 
 def httpx_sse_orjson(reads: list[bytes]) -> Result:
-    """The loop of the httpx-sse README with orjson."""
+    """Read with the loop of the httpx-sse README and orjson."""
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Body(reads))
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -23,7 +24,7 @@ def httpx_sse_orjson(reads: list[bytes]) -> Result:
             delta = event["delta"]
             if delta["type"] == "text_delta":
                 text.append(delta["text"])
-            elif delta["type"] == "input_json_delta" and event["index"] in calls:  # else a server's own tool
+            elif delta["type"] == "input_json_delta" and event["index"] in calls:  # otherwise a server tool
                 calls[event["index"]][2].append(delta["partial_json"])  # type: ignore[attr-defined]
         elif kind == "content_block_start":
             block = event["content_block"]
@@ -57,7 +58,7 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Bytes split on the blank line and typed msgspec: the fastest Python that can be written."""
+    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -74,7 +75,7 @@ def split_msgspec(reads: list[bytes]) -> Result:
                     continue
                 if delta.type == "text_delta":
                     text.append(delta.text)
-                elif delta.type == "input_json_delta" and event.index in calls:  # else a server's own tool
+                elif delta.type == "input_json_delta" and event.index in calls:  # otherwise a server tool
                     calls[event.index][2].append(delta.partial_json)  # type: ignore[attr-defined]
             elif kind == "content_block_start":
                 block = event.content_block
@@ -86,7 +87,7 @@ def split_msgspec(reads: list[bytes]) -> Result:
 
 
 def anthropic_stream_helper(reads: list[bytes]) -> Result:
-    """anthropic-python's own `messages.stream()` helper over a transport of its HTTP library, as the chat one."""
+    """Read with anthropic-python's own `messages.stream()` helper over a transport of its HTTP library, as for Chat."""
     client = anthropic.Anthropic(
         api_key="none",
         base_url="http://upstream.invalid",
@@ -98,7 +99,7 @@ def anthropic_stream_helper(reads: list[bytes]) -> Result:
             pass
         message = stream.get_final_message()
     text = "".join(block.text for block in message.content if block.type == "text")
-    # The helper hands out values, not texts: those of the shapes are in orjson's own spelling.
+    # The helper returns values, not texts; the texts in the shapes use orjson's own spelling.
     calls = [
         (block.id, block.name, orjson.dumps(block.input).decode())
         for block in message.content

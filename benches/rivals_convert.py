@@ -1,17 +1,20 @@
 """Other converters of streams: Chat Completions -> Responses and Responses -> Messages, bytes in and bytes out.
 
-The job: the body of a streamed answer, as reads of an HTTP client, becomes the bytes of the same answer in the target's
-words. Each rival is driven as its own documentation or its own entry point does it.
+The job: convert the body of a streamed answer, as reads of an HTTP client, to the bytes of the same answer in the
+target dialect. Each rival is used as in its documentation or through its own entry point.
 
 linguafranca: the loop of its README (`parse_sse`, `json.loads`) around `convert_response_stream_json`, whose dicts are
-dumped into frames. Its part alone: dicts in, dicts out.
-litellm, Chat -> Responses: `completion(stream=True)` over the official client, whose HTTP library is handed the reads,
-and its `LiteLLMCompletionStreamingIterator`, which is what `litellm.responses()` hands out for a provider that speaks
-Chat Completions only. `responses()` itself cannot be called without the extra `mcp`. Responses -> Messages: what
-`litellm.anthropic.messages` makes for an OpenAI model: `ResponsesAPIStreamingIterator` over the HTTP response, and
-`AnthropicResponsesStreamWrapper` around it. The bridges alone: chunks that are parsed already in, events out.
+dumped into frames. Its inner step is also measured alone: dicts in, dicts out.
 
-It knows nothing of streamweld.
+litellm, Chat -> Responses: `completion(stream=True)` over the official client, whose HTTP library returns the reads,
+and its `LiteLLMCompletionStreamingIterator`, which `litellm.responses()` returns for a provider that supports only Chat
+Completions. `responses()` itself cannot be called without the extra `mcp`.
+
+litellm, Responses -> Messages: the objects that `litellm.anthropic.messages` creates for an OpenAI model:
+`ResponsesAPIStreamingIterator` over the HTTP response, and `AnthropicResponsesStreamWrapper` around it. The bridges are
+also measured alone: parsed chunks in, events out.
+
+Independent of streamweld.
 """
 
 from __future__ import annotations
@@ -34,12 +37,12 @@ URL: Final = "https://upstream.example/v1"
 
 
 def rivals(source: str, target: str, reads: list[bytes]) -> dict[str, Run]:
-    """What is installed, by name; each hands back the bytes of the target's stream."""
+    """Return the installed converters by name; each returns the bytes of the target's stream."""
     found: dict[str, Run] = {}
     if find_spec("linguafranca") is not None:
         found |= _linguafranca(source, target, reads)
     if find_spec("litellm") is not None:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks the network
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise its import accesses the network
         found |= _to_responses(reads) if target == "responses" else _to_messages(reads)
     return found
 
@@ -77,7 +80,7 @@ def _linguafranca(source: str, target: str, reads: list[bytes]) -> dict[str, Run
 
 
 class _Later(bytes):
-    """What a part of the job made, which becomes bytes only where it is judged."""
+    """The output of an inner step, converted to bytes only when it is checked."""
 
     made: Callable[[], bytes]
 
@@ -89,7 +92,7 @@ def _later(made: Any, dump: Callable[[Any], bytes]) -> bytes:
 
 
 def body_of(made: bytes) -> bytes:
-    """The bytes of the stream; a part of the job hands out what is still to be dumped."""
+    """Return the bytes of the stream; the output of an inner step is dumped here."""
     return made.made() if isinstance(made, _Later) else made
 
 
@@ -132,7 +135,7 @@ def _to_responses(reads: list[bytes]) -> dict[str, Run]:
 
 
 class _Replay:
-    """Chunks that were parsed before, in the place of the stream wrapper that made them."""
+    """Replaces the stream wrapper with chunks that are already parsed."""
 
     def __init__(self, chunks: list[Any], logging_obj: Any) -> None:
         self.chunks = chunks

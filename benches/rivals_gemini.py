@@ -1,4 +1,4 @@
-"""What reads Gemini streams besides streamweld: two hand loops. As `rivals.py`."""
+"""Readers of Gemini streams that streamweld is compared with: two hand-written loops. See `rivals.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benches.rivals import Body, Result
 
 
 def httpx_sse_orjson(reads: list[bytes]) -> Result:
-    """The loop of the httpx-sse README with orjson."""
+    """Read with the loop of the httpx-sse README and orjson."""
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Body(reads))
     text: list[str] = []
     calls: list[tuple[str, str, str]] = []
@@ -54,7 +54,7 @@ _decoder = msgspec.json.Decoder(_Chunk)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Bytes split on the blank line and typed msgspec: the fastest Python that can be written."""
+    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: list[tuple[str, str, str]] = []

@@ -1,16 +1,17 @@
-"""Other converters of request histories, each by what does the same job; and what a payload says, to judge them by.
+"""Other converters of request histories, each through the function for the same job, and a check of their output.
 
-The job: messages of Chat Completions, system messages among them, become what the target's request holds of them: the
-system prompt apart where the target wants it, tool calls and results in its words, sides merged, ids checked.
+The job: convert Chat Completions messages, including system messages, to the history members of the target's request:
+the system prompt separate if the target requires it, tool calls and results in its format, turns merged, ids checked.
 
-litellm: the method with which its completion() makes the body (`transform_request`; for Gemini
-`transform_request_body`, for Responses the bridge's method): that splits off the system messages and checks names and
-tools. Its inner step alone (`anthropic_messages_pt`) is handed what was split before, so it does a part of the job; it
-is shown as a part. completion() makes a deep copy first (`anthropic/chat/handler.py`): shown apart too, since a caller
-of the method needs none.
-linguafranca: `convert_request_json`, its one entry for dicts; OpenAI and Anthropic only.
+litellm: the method that builds the body in its completion() (`transform_request`; for Gemini `transform_request_body`,
+for Responses the bridge's method): it splits off the system messages and checks names and tools. Its inner step alone
+(`anthropic_messages_pt`) takes messages that are already split, so it does a part of the job and is reported as a part.
+completion() makes a deep copy first (`anthropic/chat/handler.py`): it is reported separately, because a caller of the
+method does not need one.
 
-It knows nothing of streamweld.
+linguafranca: `convert_request_json`, its only entry point for dicts; OpenAI and Anthropic only.
+
+Independent of streamweld.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MODEL = "claude-sonnet-4-5"
 
 
 def rivals(given: list[dict[str, Any]], target: str) -> dict[str, Callable[[], Any]]:
-    """What is installed, by name; each hands back the target's request. No one is given a copy."""
+    """Return the installed converters by name; each returns the target's request. None gets a copy of the input."""
     found: dict[str, Callable[[], Any]] = {}
     if find_spec("litellm") is not None:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks the network
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise its import accesses the network
         found |= _litellm(given, target)
     if find_spec("linguafranca") is not None:
         found |= _linguafranca(given, target)
@@ -39,7 +40,7 @@ def rivals(given: list[dict[str, Any]], target: str) -> dict[str, Callable[[], A
 
 
 def parts(given: list[dict[str, Any]], target: str) -> dict[str, Callable[[], Any]]:
-    """What litellm's way is made of, to be shown beside it."""
+    """Return the inner steps of litellm's conversion, which are reported separately."""
     if target != "anthropic" or find_spec("litellm") is None:
         return {}
     from litellm.litellm_core_utils.prompt_templates.factory import anthropic_messages_pt
@@ -93,7 +94,8 @@ TOOLS = [{"toolSpec": {"name": "search", "inputSchema": {"json": {"type": "objec
 
 
 def told(payload: Any, target: str) -> list[Any]:
-    """What a request says, in order: texts and their side, calls and results with their ids (Gemini: without)."""
+    """Return the content of a request in order: texts with their role, calls and results with their ids (Gemini:
+    without)."""
     found: list[Any] = []
     for message in payload[{"responses": "input", "gemini": "contents"}.get(target, "messages")]:
         kind, role = message.get("type"), message.get("role")

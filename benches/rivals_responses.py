@@ -1,6 +1,7 @@
-"""What reads Responses streams beside streamweld: two hand loops and openai-python's helper. As `rivals.py`.
+"""Readers of Responses streams that streamweld is compared with: two hand-written loops and openai-python's helper. See
+`rivals.py`.
 
-The hand loops keep calls by `output_index` and trust the deltas, as the examples that one finds do.
+The hand-written loops index calls by `output_index` and rely on the deltas, as published examples do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from benches.rivals import Body, Result, finish, openai_client
 
 
 def httpx_sse_orjson(reads: list[bytes]) -> Result:
-    """The loop of the httpx-sse README with orjson."""
+    """Read with the loop of the httpx-sse README and orjson."""
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Body(reads))
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -51,7 +52,7 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 def split_msgspec(reads: list[bytes]) -> Result:
-    """Bytes split on the blank line and typed msgspec: the fastest Python that can be written."""
+    """Read with bytes split on the blank line and typed msgspec, the fastest possible pure-Python loop."""
     decode = _decoder.decode
     text: list[str] = []
     calls: dict[int, list[object]] = {}
@@ -76,7 +77,8 @@ def split_msgspec(reads: list[bytes]) -> Result:
 
 
 def openai_stream_helper(reads: list[bytes]) -> Result:
-    """openai-python's own `responses.stream()` helper over a transport of its HTTP library that hands it the reads."""
+    """Read with openai-python's own `responses.stream()` helper over a transport of its HTTP library that returns the
+    reads."""
     with openai_client(reads).responses.stream(model="m", input="x") as stream:
         for _event in stream:
             pass

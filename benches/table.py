@@ -1,7 +1,7 @@
-"""Writes the table of README.md and docs/benchmarks.md: `python -m benches.table` measures, prints it, and puts it
+"""Writes the table of README.md and docs/benchmarks.md: `python -m benches.table` measures, prints it, and inserts it
 after its mark.
 
-Ratios of medians of one run; the weakest column is marked.
+The values are ratios of medians of one run; the weakest column is marked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAMES = {"chat": "Chat", "responses": "Responses", "anthropic": "Messages", "gem
 
 
 def table() -> str:
-    """The table as Markdown: recorded streams (ours where there are none), then long ones."""
+    """Return the table as Markdown: recorded streams (generated ones if there are none), then long ones."""
     ratios = {NAMES[dialect]: row for dialect, row in (race_recorded() or race_recorded_like()).items()}
     ratios |= race_long()
     weakest = min(ratios, key=lambda name: ratios[name][f"feed / {LOOP}"])

@@ -1,7 +1,7 @@
-"""Converting streams: native and pure beside other converters, bytes in and bytes out, each judged by what it wrote.
+"""Conversion of streams: native and pure compared with other converters, bytes in and bytes out, each output checked.
 
-`make bench-convert` has the rivals of `rivals_convert.py` in an environment of their own, since litellm wants an older
-openai than the extra `bench`; without them ours runs alone.
+`make bench-convert` installs the rivals of `rivals_convert.py` in their own environment, because litellm requires an
+older openai than the extra `bench`; without them, only streamweld runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHAPES = {
     )
 }
 TARGETS = {"chat": "responses", "responses": "anthropic"}
-# How many times faster than each rival the native backend has to be.
+# The minimum speed of the native backend, as a multiple of each rival's speed.
 LEAST = {"linguafranca": 25, "litellm": 100}
 
 

@@ -1,7 +1,7 @@
-"""The cost of a delta does not grow with the stream: of 1 M deltas the last tenth costs at most 1.25 of the first.
+"""The cost of a delta does not grow with the stream: of 1 M deltas, the last tenth takes at most 1.25 times the first.
 
-Likewise of 300,000 deltas that are converted. Their ending, in which both sides may say everything again three times,
-costs at most half of them: a cost that grows with the square would be far beyond.
+The same applies to 300,000 deltas that are converted. Their ending, in which both sides may repeat everything three
+times, takes at most half as long as the deltas: quadratic cost would be far above.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 COUNT = 1_000_000
 CONVERTED = 300_000
 SLICES = 100
-# Events behind the last delta, at the most: what is over is closed at any of them, and said again.
+# Maximum number of events after the last delta: any of them may close and repeat the content.
 ENDING = 4
 ENDINGS = {"responses": b"data: [DONE]\n\n", "anthropic": b'data: {"type":"message_stop"}\n\n'}
 LIMITS = Limits(max_arguments_bytes=None, max_total_arguments_bytes=None, max_text_bytes=None)
@@ -48,7 +48,7 @@ CONVERSIONS: dict[str, tuple[str, Callable[[], Shape]]] = {
 
 
 def _by_slices(events: list[bytes], feed: Callable[[bytes], object]) -> list[float]:
-    """The CPU time of each hundredth of the events, fed in reads of 16 KiB."""
+    """Measure the CPU time of each hundredth of the events, fed in reads of 16 KiB."""
     size = len(events) // SLICES
     pieces = [b"".join(events[at : at + size]) for at in range(0, len(events), size)]
     reads = [[piece[at : at + 16384] for at in range(0, len(piece), 16384)] for piece in pieces]
@@ -96,7 +96,7 @@ def test_converting_is_flat(kind: str, benchmark: BenchmarkFixture) -> None:
 
 
 def _converted(shape: Shape, target: str) -> tuple[float, float]:
-    """The last tenth of the deltas over the first, and the ending over all of them."""
+    """Return the time ratios of the last to the first tenth of the deltas, and of the ending to all of them."""
     options = {"prefix": "bench", "include_usage": True, "reasoning_events": "openai", "cut_ending": "incomplete"}
     converter = load_converter("native")(shape.dialect, target, to_config(Policy(), LIMITS, seed="bench"), options)
     times = _by_slices(shape.events[:-ENDING], converter.feed)
@@ -109,8 +109,8 @@ def _converted(shape: Shape, target: str) -> tuple[float, float]:
     return _last_over_first(times), ending / sum(times)
 
 
-# Arguments that are read while they arrive, beside jiter's partial mode on the text so far. Every value is compared
-# with the whole before anything is printed.
+# Arguments that are read while they arrive, compared with jiter's partial mode on the text so far. Every value is
+# compared with the complete one before anything is printed.
 
 ARGUMENTS = (9_000, 36_000, 72_000)
 LINE = "    return { 'a': [1, 2, 3] }  # a line of code\n"
@@ -130,7 +130,7 @@ def pieces_of(text: str, size: int = 12) -> list[str]:
 
 
 def per_delta(read: Callable[[str], object], pieces: list[str]) -> float:
-    """The median, in microseconds, of the last 200 deltas; all before them were read too."""
+    """Return the median, in microseconds, of the last 200 deltas; all earlier ones are read, too."""
     took = []
     for piece in pieces:
         begin = time.perf_counter_ns()
@@ -140,7 +140,7 @@ def per_delta(read: Callable[[str], object], pieces: list[str]) -> float:
 
 
 class View:
-    """The live view, which is asked for its changes after each delta."""
+    """The live view, queried for its changes after each delta."""
 
     def __init__(self) -> None:
         self.view = PartialArguments(0)
@@ -171,7 +171,7 @@ class OnDemand:
 
 
 class Jiter:
-    """The text so far, read again with each delta."""
+    """The text so far, parsed again with each delta."""
 
     def __init__(self) -> None:
         self.text = b""
@@ -185,7 +185,7 @@ class Jiter:
 
 @pytest.mark.parametrize("shape", [one_string, records])
 def test_a_delta_of_long_arguments(shape: Callable[[int], dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
-    """The view's cost does not grow with the text; that of reading it again does."""
+    """The view's cost does not grow with the text; that of parsing it again does."""
     rows = []
     for size in ARGUMENTS:
         whole = shape(size)

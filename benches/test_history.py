@@ -1,7 +1,8 @@
-"""Histories: what a message costs does not grow with their number, and other converters are no faster.
+"""Histories: the cost per message does not grow with their number, and other converters are no faster.
 
-20,000 messages cost at most 2.2 times what 10,000 do. `make bench-history` has the rivals of `rivals_history.py` in an
-environment of their own, since litellm wants an older openai than the extra `bench`; without them ours runs alone.
+20,000 messages take at most 2.2 times as long as 10,000. `make bench-history` installs the rivals of
+`rivals_history.py` in their own environment, because litellm requires an older openai than the extra `bench`; without
+them, only streamweld runs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TARGETS = ("openai-chat", "responses", "anthropic", "gemini", "bedrock-converse"
 
 
 def history(messages: int) -> list[dict[str, Any]]:
-    """Exchanges of five messages: a question, two calls, their results, an answer."""
+    """Return exchanges of five messages: a question, two calls, their results, an answer."""
     out: list[dict[str, Any]] = []
     for n in range(messages // 5):
         queries = [f'{{"query":"number {n}.{which}","limits":[1,2,3]}}' for which in range(2)]
@@ -39,8 +40,8 @@ def history(messages: int) -> list[dict[str, Any]]:
 
 
 def seconds(work: Callable[[], object], rounds: int) -> float:
-    """The best of some rounds, in processor time; as `timeit` does, without the collector of cycles, whose share grows
-    with everything that is alive."""
+    """Return the best of some rounds, in processor time; as in `timeit`, garbage collection is off, because its share
+    grows with the number of live objects."""
     best = float("inf")
     gc.collect()
     gc.disable()
@@ -71,11 +72,11 @@ def test_linear(target: str, benchmark: BenchmarkFixture) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_turn_more(target: str, benchmark: BenchmarkFixture) -> None:
-    """Converting again with one turn more costs at most 0.3 of the first time."""
+    """Converting again with one more turn takes at most 0.3 of the first time."""
     given = history(200)
     before, more = convert(given, target=target), [*given, *history(205)[-5:]]
     anew = again = float("inf")
-    for _ in range(5):  # in turn, so that a busy minute meets both
+    for _ in range(5):  # alternating, so that a busy minute affects both
         anew = min(anew, seconds(lambda: convert(more, target=target), 20))
         again = min(again, seconds(lambda: convert(more, target=target, previous=before), 20))
     benchmark.extra_info["one turn more over all anew"] = again / anew
@@ -86,9 +87,10 @@ def test_one_turn_more(target: str, benchmark: BenchmarkFixture) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_beside_rivals(target: str, benchmark: BenchmarkFixture) -> None:
-    """The messages of one request: ours is right, and no slower than litellm's way to the same target.
+    """For the messages of one request, streamweld's result is right, and it is no slower than litellm's method for the
+    target.
 
-    What a rival makes is compared with what the messages say, and checked against the target's rules; where either
+    A rival's result is compared with the content of the messages, and checked against the target's rules; if either
     differs, it is marked `wrong`.
     """
     given = history(200)
@@ -103,7 +105,7 @@ def test_beside_rivals(target: str, benchmark: BenchmarkFixture) -> None:
     assert "convert" not in wrong
     everything = {**whole, **parts(given, target)}
     best = dict.fromkeys(everything, float("inf"))
-    for _ in range(5):  # in turn, so that a busy minute meets all of them
+    for _ in range(5):  # alternating, so that a busy minute affects all of them
         for name, run in everything.items():
             best[name] = min(best[name], seconds(run, 20))
     ours = best["convert"]
@@ -121,6 +123,6 @@ def _right(payload: Any, truth: list[Any], target: str) -> bool:
 
 
 def _told_of(payload: Any, target: str) -> dict[str, Any]:
-    """The members of a request that hold its history."""
+    """Return the members of a request that contain its history."""
     names = {"responses": ("instructions", "input"), "gemini": ("systemInstruction", "contents")}
     return {name: payload[name] for name in names.get(target, ("system", "messages")) if name in payload}

@@ -1,7 +1,7 @@
-"""What repairing costs a proxy: CPU an event, beside the same proxy passing the same bytes as they are.
+"""The cost of repair in a proxy: CPU time per event, compared with the same proxy passing the same bytes through.
 
-The proxy is a process of its own, whose CPU time the kernel counts; upstream and clients are here. Both ways go through
-the same server, the same client and the same loop: one path is known as Chat Completions, the other is not known.
+The proxy is a separate process, whose CPU time the kernel counts; upstream and clients run here. Both cases use the
+same server, client and loop: one path is recognized as Chat Completions, the other is unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHAPES = {
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
+    """Return the user and system time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * _TICK
 

@@ -1,8 +1,8 @@
-"""Streams like recorded ones, then the recorded ones where they are: how many times faster than hand loops.
+"""Streams that resemble recorded ones, then the recorded ones if available: speed as a multiple of hand-written loops.
 
-A list of events a feed, reads of 16 KiB, the text of each delta read, `close` and `response` included; and `parse` of
-whole bodies. Every result is checked before anything is timed. Recorded streams are third-party data outside of the
-repository (`$STREAMWELD_CORPUS`); there the rivals split frames and parse JSON, and assemble nothing.
+A list of events per feed, reads of 16 KiB, the text of each delta read, including `close` and `response`; and `parse`
+of whole bodies. Every result is checked before anything is timed. Recorded streams are third-party data outside the
+repository (`$STREAMWELD_CORPUS`); for those, the rivals split frames and parse JSON, and assemble nothing.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ LOOPS: dict[str, dict[str, Reader]] = {
     },
     "gemini": {"httpx-sse + orjson": rivals_gemini.httpx_sse_orjson, "split + msgspec": rivals_gemini.split_msgspec},
 }
-# What the project aims at, times the httpx-sse + orjson loop: a list a feed, and `parse`. Printed, not asserted.
+# The project's goals, as multiples of the httpx-sse + orjson loop: a list per feed, and `parse`. Printed, not asserted.
 TARGETS: dict[str, tuple[float, ...]] = {"chat": (8, 10), "responses": (8, 10), "anthropic": (8, 10), "gemini": (5, 6)}
-# Far below what a quiet machine shows: a step backwards fails the run, a busy neighbor does not.
+# Minimum speed, far below the results of a quiet machine: a regression fails the run, a busy machine does not.
 LEAST = {"chat": 1.5, "responses": 1.0, "anthropic": 1.0, "gemini": 0.7}
 
 
@@ -57,7 +57,7 @@ def reads_of(body: bytes) -> list[bytes]:
 
 
 def _ours(dialect: Dialect, reads: list[bytes]) -> Result:
-    """The condition that is timed: every event is looked at, every text read, the response asked for its calls."""
+    """Read as in the timed condition: every event accessed, every text read, the calls taken from the response."""
     parser = streamweld.StreamParser(dialect=dialect)
     text: list[str] = []
     for read in reads:
@@ -88,7 +88,7 @@ def each(call: Callable[..., object], inputs: list[list[bytes]] | list[bytes]) -
 
 
 def _pure(dialect: Dialect, reads: list[bytes]) -> None:
-    """What the pure backend does with the same reads, events and a snapshot."""
+    """Read the same reads with the pure backend, with events and a snapshot."""
     parser = load("pure")(dialect, to_config())
     for read in reads:
         parser.feed(read)
@@ -123,7 +123,7 @@ def _ratios(dialect: Dialect, bodies: list[bytes], loops: dict[str, Callable[...
         for ours in ("feed", "parse")
         if (ours, name) != ("parse", "split + msgspec")
     }
-    # More than 1: a named dialect is read faster than one that is detected.
+    # If a ratio is above 1, a named dialect is read faster than a detected one.
     return ratios | {f"feed / {name}": laps[name].median / laps["feed"].median for name in ("auto", "pure")}
 
 
@@ -136,7 +136,7 @@ def _right(dialect: Dialect, shape: Shape) -> None:
 
 
 def race_recorded_like() -> dict[str, dict[str, float]]:
-    """Ours and the hand loops, which assemble text and calls."""
+    """Race streamweld and the hand-written loops, which assemble text and calls."""
     ratios: dict[str, dict[str, float]] = {}
     for dialect in DIALECTS:
         shapes = recorded_like(dialect)
@@ -155,7 +155,7 @@ def test_recorded_like(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def race_long() -> dict[str, dict[str, float]]:
-    """Long streams of pieces that differ in everything: escapes, scripts, obfuscation, arguments, thinking."""
+    """Race on long streams whose pieces differ in everything: escapes, scripts, obfuscation, arguments, thinking."""
     ratios: dict[str, dict[str, float]] = {}
     for name in LONG:
         shape = long_shape(name)
@@ -174,7 +174,7 @@ def test_long(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def is_stream(dialect: Dialect, body: bytes) -> bool:
-    """Not a plain JSON body, and nothing that raises."""
+    """Return False for a plain JSON body and for a stream that raises."""
     if body.lstrip()[:1] in (b"{", b"["):
         return False
     try:
@@ -184,7 +184,7 @@ def is_stream(dialect: Dialect, body: bytes) -> bool:
 
 
 def race_recorded() -> dict[str, dict[str, float]]:
-    """The recorded streams: the rival parses frames and JSON only. Empty where there are none."""
+    """Race on the recorded streams, where the rival parses only frames and JSON. Empty if there are none."""
     ratios: dict[str, dict[str, float]] = {}
     for dialect in DIALECTS:
         found = [recording for recording in recordings(dialect) if is_stream(dialect, recording.body)]

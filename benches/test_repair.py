@@ -1,4 +1,4 @@
-"""Repair in flight of clean streams against reading them and finding their lines: ratios of medians in one run."""
+"""Repair of clean streams compared with reading them and with finding their lines: ratios of medians in one run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
 ALL = [*all_shapes(), *responses_shapes(), *anthropic_shapes()]
-# Who tells a call's id and name again with every piece is mended.
+# Repair rewrites streams that repeat a call's id and name in every fragment, so that shape is excluded.
 SHAPES = {shape.name: shape for shape in ALL if shape.name != "parallel-tool-calls-deepseek"}
-# Of the time of `parse`, on the same bytes.
+# Maximum time of repair as a multiple of `parse` on the same bytes.
 MOST = 1.5
 CONFIG = to_config(Policy(), Limits())
 OPTIONS = {"prefix": "s", "hold_arguments": False, "include_usage": True, "reasoning_events": "openai"}
@@ -34,7 +34,7 @@ READS = {"whole": 0, "16 KiB": 16 * 1024, "1460 B": 1460, "an event": None}
 
 
 def pieces(reads: list[bytes], dialect: str) -> Iterator[bytes]:
-    """What comes out, read by read."""
+    """Yield the output, read by read."""
     repairer = Repairer(dialect, "same", CONFIG, OPTIONS)
     for read in reads:
         yield repairer.feed(read)
@@ -42,7 +42,7 @@ def pieces(reads: list[bytes], dialect: str) -> Iterator[bytes]:
 
 
 def repaired(reads: list[bytes], dialect: str) -> None:
-    """Every piece is let go once it has come, as where it is sent on."""
+    """Repair and release every piece at once, as if it were sent on."""
     repairer = Repairer(dialect, "same", CONFIG, OPTIONS)
     for read in reads:
         repairer.feed(read)

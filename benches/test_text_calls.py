@@ -1,7 +1,7 @@
-"""What `text_calls` costs: `report` and `promote` over `off`, on text without a marker and on a leaked call.
+"""The cost of `text_calls`: `report` and `promote` compared with `off`, on text without a marker and on a leaked call.
 
-The results are checked before anything is timed. Text without a marker is to take at most 1.03 times as long with
-`promote`: the target is printed, and far more than it fails the run.
+The results are checked before anything is timed. The target for text without a marker is at most 1.03 times as long
+with `promote`: it is printed, and only a much larger ratio fails the run.
 """
 
 from __future__ import annotations

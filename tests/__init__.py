@@ -1,1 +1,1 @@
-"""The suites of streamweld. Vectors are in `vectors/`, recorded streams in $STREAMWELD_CORPUS."""
+"""The test suites of streamweld. Vectors are in `vectors/`, recorded streams in $STREAMWELD_CORPUS."""

@@ -1,4 +1,4 @@
-"""Fixtures and settings that all suites share: the backends, the corpus, the counts, what the summary says."""
+"""Fixtures and settings that all suites share: the backends, the corpus, the counts, the summary."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
 FULL = NIGHTLY or os.environ.get("STREAMWELD_FULL") == "1"
 
-# The backend fixture is a name: that one test function sees it for all its examples does no harm.
+# The `backend` fixture is a constant string, so sharing it between the examples of a test function is safe.
 CHECKS_OFF = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-# A verdict is one on the commit, not on the day: examples are the same in every run. `--hypothesis-profile search`
-# looks for new ones.
+# Examples are the same in every run, so that a result depends on the commit only. `--hypothesis-profile search` looks
+# for new ones.
 for name, count, fixed in (("sample", 100, True), ("full", 2000, True), ("search", 2000, False)):
     settings.register_profile(
         name, max_examples=count, deadline=None, derandomize=fixed, print_blob=True, suppress_health_check=CHECKS_OFF
@@ -53,7 +53,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> str:
-    """Each test that asks for it runs once a backend. A missing extension is a failure, never a skip."""
+    """The backends; each test that requests this fixture runs once per backend. A missing extension fails the test, and
+    never skips it."""
     name = str(request.param)
     if name == "native" and importlib.util.find_spec("streamweld._native") is None:
         pytest.fail("the extension is not built (make build); --no-native leaves it out", pytrace=False)
@@ -62,25 +63,27 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_configure() -> None:
-    """What a shell runs in the background may ignore interrupts, and so would the commands that tests start."""
+    """Restore the interrupt handler: a background shell may ignore interrupts, and commands that tests start would
+    inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Tens of thousands of collected tests stay for the whole run: no collection need walk them each time."""
+    """Freeze the collected tests: there are tens of thousands, and garbage collection need not traverse them
+    each time."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def full() -> bool:
-    """True where slow suites run their full counts (STREAMWELD_FULL=1, `make test-all`)."""
+    """True if slow suites run their full counts (STREAMWELD_FULL=1, `make test-all`)."""
     return FULL
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist tells what it ran."""
+    """Report from a pytest-xdist worker which tests it ran."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output.update(tested=sorted(_tested), ran=sorted(RAN), node=sorted(node_side.RAN), cuts=dict(TRIED))

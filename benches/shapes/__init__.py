@@ -1,1 +1,1 @@
-"""Streams that the benchmarks read: named, seeded, with the truth of each."""
+"""Streams that the benchmarks read: named, seeded, with their expected results."""

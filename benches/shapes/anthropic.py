@@ -1,7 +1,7 @@
-"""Shapes of Anthropic Messages streams, as Anthropic sends them. Knows nothing of streamweld.
+"""Shapes of Anthropic Messages streams, as Anthropic sends them. Independent of streamweld.
 
 Every event has its `event:` line, and blanks of random length before its last brace: Anthropic pads its events so that
-their sizes say nothing about their text.
+their sizes do not reveal their text.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _end(wire: _Wire, reason: str) -> list[bytes]:
 
 
 def anthropic_text(count: int = 2000, seed: int = 5) -> Shape:
-    """`count` text deltas of about five characters, about 125 bytes an event."""
+    """Return a stream of `count` text deltas of about five characters, about 125 bytes per event."""
     rng = random.Random(seed)
     pieces = text_pieces(rng, count)
     wire = _begin(rng)
@@ -79,7 +79,7 @@ def anthropic_text(count: int = 2000, seed: int = 5) -> Shape:
 
 
 def anthropic_tool_use(calls: int = 4, fragments: int = 250, seed: int = 6) -> Shape:
-    """tool_use blocks, one after the other as the format has it, each with an empty input_json_delta first."""
+    """Return sequential tool_use blocks, as the format requires, each with an empty input_json_delta first."""
     rng = random.Random(seed)
     wire = _begin(rng)
     truth: list[tuple[str, str, str]] = []

@@ -1,7 +1,7 @@
-"""Named, seeded stream shapes of chat streams and the truth of each; what shapes of all dialects have in common.
+"""Named, seeded shapes of Chat streams and their expected results; and the definitions that all dialects share.
 
-A shape is named by what it looks like on the wire: the bytes are ours, to the shape of recorded ones. Knows nothing of
-streamweld. The other dialects stand in `responses.py` and `anthropic.py`.
+A shape is named after its structure on the wire: the bytes are generated to resemble recorded ones. Independent of
+streamweld. The other dialects are in `responses.py` and `anthropic.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WORDS = ["the", "of", "and", "to", "in", "is", "that", "it", "for", "on", "with"
 
 @dataclass(frozen=True)
 class Shape:
-    """One stream: its bytes as one piece an event, and what a right reader makes of them."""
+    """One stream: its bytes, one piece per event, and the expected result."""
 
     name: str
     events: list[bytes]
@@ -30,7 +30,8 @@ class Shape:
         return b"".join(self.events)
 
     def reads(self, size: int | None) -> list[bytes]:
-        """The body as network reads: `None` is one event a read, 0 the whole body, else pieces of `size` bytes."""
+        """Return the body as network reads: `None` is one event per read, 0 the whole body, else pieces of `size`
+        bytes."""
         if size is None:
             return list(self.events)
         body = self.body
@@ -68,17 +69,17 @@ def _usage() -> bytes:
 
 
 def text_pieces(rng: random.Random, count: int) -> list[str]:
-    """`count` words, each with a space before it: about five characters."""
+    """Return `count` words, each with a space before it: about five characters."""
     return [" " + rng.choice(WORDS) for _ in range(count)]
 
 
 def short_text_deltas(count: int = 2000, seed: int = 1) -> Shape:
-    """W1: `count` text deltas of about five characters in OpenAI's envelope, about 300 bytes a chunk."""
+    """W1: `count` text deltas of about five characters in OpenAI's envelope, about 300 bytes per chunk."""
     return _text_stream("short-text-deltas", text_pieces(random.Random(seed), count))
 
 
 def text_shape(text: str, seed: int = 1) -> Shape:
-    """A given text in deltas of one to seven characters."""
+    """Return a stream of a given text in deltas of one to seven characters."""
     rng = random.Random(seed)
     pieces: list[str] = []
     at = 0
@@ -97,7 +98,7 @@ def _text_stream(name: str, pieces: list[str]) -> Shape:
 
 
 def argument_pieces(rng: random.Random, count: int) -> list[str]:
-    """`count` pieces of 4 to 12 characters that together are one JSON object."""
+    """Return `count` pieces of 4 to 12 characters that together are one JSON object."""
     body: list[str] = []
     size = 0
     while size < count * 8:
@@ -116,8 +117,8 @@ def argument_pieces(rng: random.Random, count: int) -> list[str]:
 def parallel_tool_calls(
     style: str, calls: int = 4, fragments: int = 250, seed: int = 2, *, interleaved: bool = False
 ) -> Shape:
-    """W2: parallel calls of many short fragments, one after the other or taking turns; `deepseek` repeats the id (and
-    an empty name) in every chunk."""
+    """W2: parallel calls of many short fragments, sequential or interleaved; `deepseek` repeats the id (and an empty
+    name) in every chunk."""
     rng = random.Random(seed)
     truth: list[tuple[str, str, str]] = []
     turns: list[tuple[int, dict[str, object]]] = []

@@ -1,7 +1,7 @@
-"""Shapes of Responses streams, as OpenAI sends them: long item ids, numbered events, obfuscation. No streamweld here.
+"""Shapes of Responses streams, as OpenAI sends them: long item ids, numbered events, obfuscation.
 
-`obfuscation` is random letters that bring each delta to a multiple of sixteen characters, so that no two events look
-alike; text deltas carry an empty `logprobs`. Texts and items are said again when they are done, and at the very end.
+`obfuscation` consists of random letters that pad each delta to a multiple of sixteen characters, so that no two events
+look alike; text deltas have an empty `logprobs`. Texts and items are repeated in their `done` events and at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Wire:
         self.events.append(f"event: {kind}\ndata: ".encode() + orjson.dumps(event) + b"\n\n")
 
     def delta(self, kind: str, item_id: str, output_index: int, piece: str) -> None:
-        """The members in the order in which OpenAI sends them, which is that of their names after `type`."""
+        """Write a delta with its members in OpenAI's order: `type`, then alphabetical."""
         noise = "".join(self._rng.choices(string.ascii_letters + string.digits, k=-len(piece) % 16))
         text = kind == "response.output_text.delta"
         self.send(
@@ -99,7 +99,7 @@ def _end(wire: _Wire, output: list[dict[str, object]]) -> list[bytes]:
 
 
 def responses_text(count: int = 2000, seed: int = 3) -> Shape:
-    """`count` output_text deltas of about five characters, about 275 bytes an event."""
+    """Return a stream of `count` output_text deltas of about five characters, about 275 bytes per event."""
     rng = random.Random(seed)
     pieces = text_pieces(rng, count)
     text = "".join(pieces)
@@ -121,7 +121,7 @@ def responses_text(count: int = 2000, seed: int = 3) -> Shape:
 
 
 def responses_calls(*, interleaved: bool, calls: int = 4, fragments: int = 250, seed: int = 4) -> Shape:
-    """Parallel function_call items of many short fragments, one after the other or taking turns."""
+    """Return parallel function_call items of many short fragments, sequential or interleaved."""
     rng = random.Random(seed)
     wire = _begin(rng)
     truth: list[tuple[str, str, str]] = []

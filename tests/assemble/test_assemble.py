@@ -1,4 +1,4 @@
-"""Which call a fragment belongs to, on the assembler alone: the rules R1 to R3, the behaviours of the bug reports."""
+"""The call to which a fragment belongs, tested on the assembler alone: rules R1 to R3, and cases from bug reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.rig import KEY, OSLO, ROME, VALUE, Rig, two
 
 
 class TestReports:
-    """The behaviours of the bug reports that the project was made from."""
+    """Behaviors from the bug reports that motivated the project."""
 
     def test_deepseek_streaming_same_id_every_chunk(self) -> None:
         rig = Rig()(0, "a", "run-sandbox", "")
@@ -52,7 +52,7 @@ class TestReports:
         assert named.dispatchable
 
     def test_the_original_id_is_kept(self) -> None:
-        """The id is on the header only; whatever the index does, a result must be sent back under it."""
+        """The id is only in the first fragment; whatever the index does, a result must be sent back under it."""
         rig = Rig()(3, "call_abc123", "search", None)(3, None, None, "{}").done()
         assert [call.call_id for call in rig.calls] == ["call_abc123"]
 
@@ -280,7 +280,7 @@ class TestIndexes:
 
 
 def test_the_table_of_rules_is_complete() -> None:
-    """Every rule that `decide` can name stands in the table at the top of its module."""
+    """Every rule that `decide` can return is in the table at the top of its module."""
     table = (by_evidence.__doc__ or "").splitlines()
     rules = {line.split()[0] for line in table if line.startswith("    R")}
     source = Path(by_evidence.__file__).read_text("utf-8").splitlines()

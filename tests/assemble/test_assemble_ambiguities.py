@@ -44,7 +44,7 @@ class TestAmbiguities:
         rig.done()
         assert rig.brief == two("x", "x__2")
         assert "ambiguous_duplicate_id" in rig.codes
-        assert rig.count(ev.ToolCallReset) == 0  # nothing that may be the other call's was shown
+        assert rig.count(ev.ToolCallReset) == 0  # no text was emitted that may belong to the other call
 
     def test_am3_auto_without_ids_on_the_pieces(self) -> None:
         rig = Rig()(0, "x", "f", "")(1, "x", "f", "")
@@ -60,7 +60,7 @@ class TestAmbiguities:
     def test_am3_decided_at_the_end(self) -> None:
         rig = Rig()(0, "x", "f", "")(1, "x", "f", "")(0, "x", None, '{"a":"')(1, "x", None, "{")
         rig(1, "x", None, "}")(0, "x", None, "").done()
-        assert len(rig.calls) == 1  # one of them is cut: nothing proves two calls
+        assert len(rig.calls) == 1  # one of them is truncated: there is no proof of two calls
 
     def test_am3_join(self) -> None:
         rig = Rig(Policy(dup_id_parallel_headers="join"))(0, "x", "f", "")(1, "x", "f", "")

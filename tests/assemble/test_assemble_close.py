@@ -1,4 +1,4 @@
-"""How parts and calls close, and what is shown of them on the way, on the assembler alone."""
+"""How parts and calls close, and which events they emit before, on the assembler alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the assembler alone may cost: its caps, and time linear in the fragments whatever they say."""
+"""Cost of the assembler alone: its limits, and time linear in the number of fragments, whatever they contain."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TestLimits:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the processor, so that a busy machine counts little."""
+    """Return processor time, which depends little on other processes."""
     best = float("inf")
     for _ in range(3):
         start = time.process_time()
@@ -91,7 +91,7 @@ COSTS: dict[str, Callable[[Rig, int], object]] = {
 
 @pytest.mark.parametrize("name", COSTS)
 def test_linear(name: str) -> None:
-    """Four times the fragments cost about four times the time: nothing is ever scanned again."""
+    """Four times the fragments take about four times as long: nothing is scanned again."""
     limits = Limits(max_tool_calls=None, max_tool_index=None)
 
     def run(n: int) -> float:

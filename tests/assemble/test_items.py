@@ -1,4 +1,5 @@
-"""Items by themselves: what the wire itself opens and closes, without a decoder. Quirks are numbered as in vectors."""
+"""The assembler's item interface without a decoder: items that the wire itself opens and closes. Quirk numbers are
+those of the vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from streamweld.options import Policy
 from tests.support.rig import KEY, OSLO, ROME, VALUE
 from tests.support.rig_items import FC1, FC2, Items, opened
 
-# 1: whom an address means
+# 1: which item an address refers to
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_rotating_ids_are_aliases_and_said_once() -> None:
     assert rig.codes == ["unstable_id"]
 
 
-# 2: an index that is used again
+# 2: an index that is reused
 
 
 def test_an_index_used_again_closes_what_has_no_other_name() -> None:  # M1
@@ -130,7 +131,7 @@ def test_the_first_takes_the_text_of_its_second_announcement() -> None:
     assert rig.end().brief == [("c1", "f", OSLO)]
 
 
-# 4: what the opening carries
+# 4: the values of the opening
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_lost_beginnings_are_not_put_back_in_strict() -> None:
     assert raised.value.rule == "args_restored"
 
 
-# 5: what is told as a whole
+# 5: complete values
 
 
 def test_a_value_completes_what_was_streamed() -> None:

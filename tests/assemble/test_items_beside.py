@@ -1,4 +1,4 @@
-"""Items by themselves: ids, usage, results, names and caps, beside the parts and calls of `test_items`."""
+"""Items without a decoder: ids, usage, results, names and limits; parts and calls are tested in `test_items`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of a call while they arrive: at every character a part of the whole, however the text was cut."""
+"""The arguments of a call while they arrive: each view is a part of the final value, however the text is chunked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CALLS = [
 
 
 def is_part(part: Any, whole: Any, *, last: bool = True) -> bool:
-    """Whether a value is what had come of another one; only at its end may it lack something."""
+    """Return True if a value is a prefix of another one; it may be incomplete only at its end."""
     if isinstance(part, dict) and isinstance(whole, dict):
         names = list(part)
         return names == list(whole)[: len(names)] and all(
@@ -55,7 +55,7 @@ def view_of(*pieces: str) -> PartialArguments:
 
 
 def joined(changes: list[ArgumentsChange]) -> list[ArgumentsChange]:
-    """Fragments of one string as one; what a container held at its close is not kept apart."""
+    """Join the fragments of one string; values that a container emits at its close are merged too."""
     out: list[ArgumentsChange] = []
     for change in changes:
         if change.kind == "fragment" and out and out[-1][:2] == change[:2]:
@@ -75,7 +75,7 @@ def test_every_prefix_is_a_part_of_the_whole(value: dict[str, Any], ascii_only: 
         part = loads_partial(text[:end])
         assert (part is None) == (end == 0)
         assert part is None or is_part(part, whole), text[:end]
-        assert before is None or is_part(before, part), text[:end]  # nothing is taken back
+        assert before is None or is_part(before, part), text[:end]  # nothing is retracted
         before = part
     assert repr(before) == repr(whole)
 
@@ -113,7 +113,7 @@ def test_a_whole_text_gives_what_parsed_gives(text: str) -> None:
 
 
 def by_view(text: str) -> dict[str, Any] | None:
-    """As the pure reader has it, with the open string in its place."""
+    """Return the value as the pure reader builds it, with the open string in its place."""
     read = partial_object()
     read.feed(text)
     read.complete_tail()
@@ -134,7 +134,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ("{", {}),
         ('{"a', {}),
         ('{"a":', {}),
-        ('{"a":1', {}),  # may become 12
+        ('{"a":1', {}),  # the number may become 12
         ('{"a":1 ', {"a": 1}),
         ('{"a":-0.5e', {}),
         ('{"a":tru', {}),
@@ -143,7 +143,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ('{"a":"', {"a": ""}),
         ('{"a":"b\\', {"a": "b"}),
         ('{"a":"b\\u00e', {"a": "b"}),
-        ('{"a":"b\\ud83d', {"a": "b"}),  # a pair, if its other half comes
+        ('{"a":"b\\ud83d', {"a": "b"}),  # the surrogate is a pair, if its other half arrives
         ('{"a":"b\\ud83d\\ude00', {"a": "b😀"}),
         ('{"a":"b\\ud83d\\ud83d', {"a": "b\ufffd"}),
         ('{"a":"b\\ud83d\\', {"a": "b"}),
@@ -152,7 +152,7 @@ def test_both_readers_agree(text: str, before: str) -> None:
         ('{"a":"b\\\\ud83d', {"a": "b\\ud83d"}),
         ('{"a":"\\\\', {"a": "\\"}),
         ('{"a":[[1,2],{"b":"c', {"a": [[1, 2], {"b": "c"}]}),
-        ('{"a":1,"a":"x', {"a": "x"}),  # the last one holds, as in `.parsed`
+        ('{"a":1,"a":"x', {"a": "x"}),  # the last duplicate counts, as in `.parsed`
         ('{"a":123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
         ('{"a":1,"b":' + "9" * 17_000 + "}", {"a": 1}),
         ('{"a":1}x', {"a": 1}),
@@ -185,7 +185,7 @@ def test_changes_follow_the_text() -> None:
     view.apply(ev.ToolCallDelta(1, "of another call"))
     assert view.tail == (("text",), ["hi"])
     view.apply(ev.ToolCallDelta(0, '"}'))
-    assert view.value is value  # it grows in place
+    assert view.value is value  # the view grows in place
     assert view.changes() == [
         ("fragment", ("text",), "hi"),
         ("value", ("text",), "hi"),

@@ -1,4 +1,4 @@
-"""Several calls at index 0, without ids or under one id: each is read as itself, or the ambiguity is reported."""
+"""Several calls at index 0, without ids or under one id: each is read separately, or the ambiguity is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.backends import using
 from tests.support.generate.shared_index import SharedIndex, shared_index
 
 STREAMS = 5000
-# What the rules report where a call repeats an earlier one, which may be a replay.
+# Diagnostics for a call that repeats an earlier one and may be a replay.
 NAMED = {"ambiguous_identical_call", "args_replay_dropped"}
 
 
@@ -33,7 +33,7 @@ def test_calls_at_index_0(backend: str, identity: str | None) -> None:
             stream = shared_index(Random(seed), identity)
             calls, codes = calls_read(stream)
             if stream.repeats:
-                # A call that says exactly what an earlier one said may be a replay: dropped with a diagnostic, or kept.
+                # An exact copy of an earlier call may be a replay: dropped with a diagnostic, or kept.
                 assert calls == stream.calls or (codes & NAMED and set(calls) == set(stream.calls)), (
                     stream.body.decode()
                 )

@@ -1,6 +1,6 @@
-"""Bodies for the bulk suites: streams of every dialect that we write ourselves, whole, cut, failed and unreadable.
+"""Bodies for the bulk suites: generated streams of every dialect, complete, truncated, failed and unreadable.
 
-`truth` is what a row has to hold; it is written here by hand, not computed by streamweld.
+`truth` is the expected row; it is written by hand, not computed by streamweld.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dic
 
 
 def chat(number: int = 1) -> bytes:
-    """A text in two pieces, one call in three, token counts."""
+    """Return a stream with a text in two pieces, one call in three, and token counts."""
     call = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": "add", "arguments": ""}}
     return (
         _sse(
@@ -50,18 +50,18 @@ def chat(number: int = 1) -> bytes:
 
 
 def cut_chat() -> bytes:
-    """The same, cut in the arguments."""
+    """Return the same stream, truncated inside the arguments."""
     return chat()[: chat().index(b"1}") - 20]
 
 
 def failed_chat() -> bytes:
-    """A text, then an error of the gateway."""
+    """Return a text, then an error of the gateway."""
     error = {"error": {"message": "overloaded", "type": "server_error", "code": "503"}}
     return _sse(_chunk({"role": "assistant", "content": "Par"}), error)
 
 
 def anthropic() -> bytes:
-    """Messages: a text and a call."""
+    """Return a Messages stream with a text and a call."""
     return _sse(
         {
             "type": "message_start",
@@ -93,7 +93,7 @@ def anthropic() -> bytes:
 
 
 def gemini() -> bytes:
-    """Gemini: a text in two pieces."""
+    """Return a Gemini stream with a text in two pieces."""
 
     def part(text: str, **more: Any) -> dict[str, Any]:
         return {"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}, "index": 0, **more}]}
@@ -103,7 +103,7 @@ def gemini() -> bytes:
 
 
 def responses() -> bytes:
-    """Responses: one call."""
+    """Return a Responses stream with one call."""
     item = {"id": "fc_1", "type": "function_call", "status": "in_progress", "call_id": "call_r", "name": "look"}
     done = item | {"status": "completed", "arguments": '{"q":"x"}'}
     answer = {"id": "resp_1", "object": "response", "created_at": 1_763_712_001, "model": "m-3"}
@@ -129,7 +129,8 @@ def responses() -> bytes:
 
 
 def truth(number: int) -> dict[str, Any]:
-    """The facts of row `number` of `bodies`: dialect, completeness, finish, text, calls, and the rule that failed."""
+    """Return the expected values of row `number` of `bodies`: dialect, completeness, finish, text, calls, and the rule
+    that failed."""
     kind = number % 10
     if number % 1000 == 999:
         return {"dialect": None, "text": "", "calls": [], "finish": None, "rule": "not_an_event_stream"}
@@ -156,7 +157,7 @@ def truth(number: int) -> dict[str, Any]:
 
 
 def bodies(count: int, start: int = 0) -> list[bytes]:
-    """Rows of mixed dialects; one in a thousand cannot be read."""
+    """Return rows of mixed dialects; one in a thousand cannot be read."""
     made = []
     for number in range(start, start + count):
         if number % 1000 == 999:
@@ -169,7 +170,7 @@ def bodies(count: int, start: int = 0) -> list[bytes]:
 
 
 def facts(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of `parse`, as `truth` writes it."""
+    """Return a row of `parse` in the form of `truth`."""
     return {
         "dialect": row["dialect"],
         "text": row["text"],

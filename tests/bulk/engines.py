@@ -1,9 +1,8 @@
 """The recipes of `docs/bulk.md` on the real engines: `python -m tests.bulk.engines ENGINE ROWS`.
 
-Runs in an environment of its own, `engines`.
-Each engine reads the same Parquet files, one row in a thousand of which cannot be read, and its rows are compared with
-those of one local call and with the hand-written truth. Spark has a master and two workers, Ray two nodes; one of the
-two is killed while it works. Prints one JSON object.
+Runs in its own environment, `engines`. Each engine reads the same Parquet files, one row in a thousand of which cannot
+be read, and its rows are compared with those of one local call and with the hand-written expected rows. Spark has a
+master and two workers, Ray two nodes; one of the two is killed while it works. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ PATHS = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
 
 
 def write(folder: Path, rows: int) -> None:
-    """The rows in several files, several row groups each."""
+    """Write the rows to several files with several row groups each."""
     share = -(-rows // FILES)
     for number in range(FILES):
         start = number * share
@@ -46,12 +45,12 @@ def write(folder: Path, rows: int) -> None:
 
 
 def local(folder: Path) -> pa.Table:
-    """What one call on this machine makes of all files."""
+    """Return the rows of all files from one call on this machine."""
     return streamweld.arrow.parse(pq.read_table(folder), keep=["id"], threads=2)
 
 
 def plain(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows in order, as values: engines differ in the widths of their types."""
+    """Return the rows in order, as values: engines differ in the widths of their types."""
     return sorted(table.to_pylist(), key=lambda row: row["id"])
 
 
@@ -123,7 +122,7 @@ def _free_port() -> int:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """A daemon of ours, with what it started: it leads a group of its own."""
+    """Stop a daemon that we started, together with its process group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -197,13 +196,13 @@ def spark(folder: Path, scratch: Path) -> pa.Table:
         made = slowed.toArrow()
         assert (marks / "killed").exists(), "the job ended before a worker was killed"
         killed.join()
-        # The ready function on what is left of the cluster.
+        # Run the ready-made function on the rest of the cluster.
         assert calls.where("error is not null").count() == made.filter(pa.compute.is_valid(made["error"])).num_rows
         return made
 
 
 class Slowed:
-    """Marks the process that works, and works slowly until a worker was killed."""
+    """Records the working process, and works slowly until a worker was killed."""
 
     def __init__(self, marks: str, inner: Callable[[Any], Iterator[Any]]) -> None:
         self.marks = Path(marks)
@@ -225,7 +224,7 @@ def _parents(pid: int) -> Iterator[int]:
 
 
 def _kill_when_working(marks: Path, workers: list[subprocess.Popen[bytes]]) -> None:
-    """Kills the first worker of which a Python process has a batch at hand, with its executor."""
+    """Kill the first worker with a Python process that is working on a batch, together with its executor."""
 
     def working() -> subprocess.Popen[bytes] | None:
         for mark in marks.glob("working-*"):

@@ -1,4 +1,5 @@
-"""`streamweld.arrow` over pyarrow: rows against the hand-written truth and against `parse`, and what must not raise."""
+"""`streamweld.arrow` with pyarrow: rows compared with hand-written ones and with `parse`, and input that must not
+raise."""
 
 from __future__ import annotations
 
@@ -321,11 +322,11 @@ def test_a_reader_that_fails_keeps_its_error() -> None:
 
 
 def test_the_limits_are_those_of_a_stream() -> None:
-    """300 MB in one event: refused when the cap is passed, with the rows beside it unharmed."""
+    """300 MB in one event are rejected once the limit is exceeded, and the rows around it are not affected."""
     long = b'data: {"choices":[{"delta":{"content":"' + b"x" * 300_000_000 + b'"}}]}\n\n'
     batch = pa.record_batch({"body": pa.array([chat(1), long, chat(2)], pa.large_binary())})
     read = streamweld.arrow.parse(batch)
-    # Read in several parts because of its size, and one batch all the same.
+    # The file is read in several parts because of its size, but returned as one batch.
     assert isinstance(read, pa.RecordBatch)
     found = read.to_pylist()
     assert [row["text"] for row in found] == ["Héllo", "", "Héllo"]
@@ -353,7 +354,7 @@ def test_other_threads_run_while_a_batch_is_read() -> None:
     over.set()
     thread.join()
     inside = [at for at in ticks if start < at < end]
-    # With the lock held, the other thread would stand still from start to end.
+    # If the GIL were held, the other thread could not run between start and end.
     assert len(inside) > 5, (end - start, len(inside))
 
 

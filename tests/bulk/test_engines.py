@@ -1,7 +1,7 @@
-"""The recipes of `docs/bulk.md` on Polars, DuckDB, Daft, Spark and Ray make the rows of one local call.
+"""The recipes of `docs/bulk.md` on Polars, DuckDB, Daft, Spark and Ray return the rows of one local call.
 
-Each runs in the environment `engines`, by `engines.py`, which kills a worker of Spark and of Ray.
-5,000 rows in `make test-all`, 200,000 in `make nightly`.
+Each runs in the environment `engines`, by `engines.py`, which kills a worker of Spark and of Ray. 5,000 rows in `make
+test-all`, 200,000 in `make nightly`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`streamweld scan`: every kind of input, what cannot be read, and a scan that was interrupted."""
+"""`streamweld scan`: every kind of input, unreadable input, and an interrupted scan."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_findings_only_and_exit_codes(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".jsonl"])
 def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path, suffix: str) -> None:
-    """And those of `streamweld.arrow.parse`, which has its rows from Rust."""
+    """All formats give the same rows as `streamweld.arrow.parse`, whose rows come from Rust."""
     import streamweld.arrow
 
     (folder / "failed.sse").write_bytes(failed_chat())
@@ -183,7 +183,7 @@ def test_parquet_that_cannot_be_read(tmp_path: Path) -> None:
         if row is None:
             assert error.row is None
         else:
-            # The first row group is whole; nothing of it is lost.
+            # The first row group is intact, and none of it is lost.
             assert error.row == len(found) - 1 >= 64
             assert f", row {error.row}: " in str(error)
     (missing,) = captures(str(whole), column="answer")
@@ -245,7 +245,7 @@ def test_captured_http(tmp_path: Path) -> None:
     assert [capture.body for capture in found] == [chat(1), anthropic(), None, gemini()]
     assert found[2].error is not None
     assert found[2].error.rule == "unsupported_encoding"
-    # A connection that broke: what came of the body is there.
+    # A broken connection: the part of the body that arrived is kept.
     source.write_bytes(response(chunked(chat(1))[:300], b"Transfer-Encoding: chunked"))
     (cut,) = captures(str(source))
     assert cut.body is not None
@@ -365,7 +365,7 @@ def test_progress_has_rate_and_remaining_time(folder: Path, tmp_path: Path) -> N
 
 
 def test_an_interrupted_scan_goes_on(tmp_path: Path) -> None:
-    """Killed after its first part: nothing is lost and nothing is there twice."""
+    """A scan that is killed after its first part loses no row and repeats none."""
     source = tmp_path / "in.jsonl"
     count = 20_000
     with source.open("w") as file:

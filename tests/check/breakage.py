@@ -1,13 +1,13 @@
-"""What the listed clients make of each rule of `streamweld check`: they read the smallest stream that breaks it.
+"""Measures how the listed clients handle violations of each rule of `streamweld check`, with the smallest streams.
 
     python -m tests.check.breakage --write
 
-Each client of the dialect reads the stream from a loopback server; its result is compared with what `StreamParser`
-reads. The outcomes are kept in `breakage.json` (streams that did not change are not read again) and written to
-`_spec/rules.json` as `breaks_client`. A rule that no vector breaks alone is judged by the vector that breaks the fewest
-others; a client that those break by themselves is not counted.
+Each client of the dialect reads the stream from a loopback server; its result is compared with that of `StreamParser`.
+The outcomes are kept in `breakage.json` (streams that did not change are not read again) and written to
+`_spec/rules.json` as `breaks_client`. If no vector violates only the rule, the vector that violates the fewest others
+is used; a client that those others break by themselves is not counted.
 
-`--corpus` writes what is left of these rules in recorded streams after repair to `left_over.json`.
+`--corpus` writes the violations of these rules that remain in recorded streams after repair to `left_over.json`.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ ABOUT_LEFT_OVER = (
 )
 LARGE = 1 << 16
 MEMBER = '  "breaks_client": {\n'
-# The readers that the clients themselves offer; loops that applications write around `create` are not the client's.
+# The readers that the clients themselves provide, without the loops that applications write around `create`.
 PYTHON = {
     "chat": ("openai chat.completions.stream",),
     "responses": ("openai responses.stream",),
     "anthropic": ("anthropic messages.stream",),
     "gemini": ("google-genai generate_content_stream",),
 }
-# Reader -> the client as the rules name it: its own name, then the package whose version counts.
+# Reader -> the client's name in the rules: its own name, then the package whose version counts.
 CLIENTS = {
     "openai chat.completions.stream": ("openai-python", "openai"),
     "openai responses.stream": ("openai-python", "openai"),
@@ -85,7 +85,7 @@ PYTHON_READERS = frozenset(name for names in PYTHON.values() for name in names)
 
 
 def version(reader: str) -> str:
-    """The installed version of a reader's client."""
+    """Return the installed version of a reader's client."""
     package = CLIENTS[reader][1]
     if reader in PYTHON_READERS:
         return metadata.version(package)
@@ -98,7 +98,7 @@ def readers_of(dialect: str) -> tuple[str, ...]:
 
 
 class Bench:
-    """All clients, before one server."""
+    """All clients, connected to one server."""
 
     def __init__(self, server: Loopback, python: Clients, node: Node) -> None:
         self._server = server
@@ -106,7 +106,7 @@ class Bench:
         self._node = node
 
     def held(self, dialect: str, body: bytes, tools: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Reader -> what it holds at its end."""
+        """Return reader -> its result."""
         key = self._server.put([body])
         url = f"{self._server.origin}/{key}"
         held = {name: self._python.read(name, key) for name in PYTHON.get(dialect, ())}
@@ -117,7 +117,8 @@ class Bench:
         return {reader: completed(reader, record) for reader, record in held.items()}
 
     def judge(self, dialect: Any, body: bytes) -> dict[str, list[str]]:
-        """Reader -> what it reads otherwise than `StreamParser`, one phrase for each kind of difference."""
+        """Return reader -> how its result differs from that of `StreamParser`, one phrase for each kind of
+        difference."""
         parser = sw.StreamParser(dialect=dialect)
         fault: sw.StreamError | None = None
         try:
@@ -131,7 +132,7 @@ class Bench:
         if fault is not None or response.completeness == "truncated" or response.finish_reason in (None, "error"):
             return {reader: [FALSE_SUCCESS] if is_success(record) else [] for reader, record in held.items()}
         expected = from_reading(dialect, response)
-        # Ids that StreamParser made up are not expected of a client.
+        # A client is not expected to have the ids that StreamParser generated.
         calls = tuple(c if f'"{c.id}"'.encode() in body else c._replace(id=None) for c in expected.calls)
         expected = replace(expected, calls=calls)
         raw = response.choices[0].raw_finish_reason
@@ -139,7 +140,7 @@ class Bench:
 
 
 def completed(reader: str, record: dict[str, Any]) -> dict[str, Any]:
-    """The record with every member: calls without an id, places of the list that were never filled."""
+    """Return the record with every member: with calls that have no id and list positions that were never filled."""
     calls = [{"id": None, **(call or {"name": None, "arguments": ""})} for call in record["calls"]]
     for call in calls:
         if reader in ("anthropic messages.stream", "@anthropic-ai/sdk messages.stream"):
@@ -150,15 +151,15 @@ def completed(reader: str, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def kinds(reader: str, expected: Expected, record: dict[str, Any], dialect: str, raw: str | None) -> set[str]:
-    """The differences, by kind."""
+    """Return the differences, by kind."""
     found: set[str] = set()
     for row in differences(reader, expected, record, source=dialect, target=dialect, losses=frozenset()):
         if not (dialect == "gemini" and row.startswith("ids ")):  # this API sends calls without ids
             found.add(phrase(row))
     if raw is None or finish_of(record) in (WORDS.get(raw, "unfinished"), "other"):
-        found.discard(PHRASES["finish"])  # nothing was sent, or the client holds what was sent
+        found.discard(PHRASES["finish"])  # nothing was sent, or the client has what was sent
     if record["usage"] is not None:
-        found.discard(PHRASES["no"])  # it holds them under the names under which they were sent
+        found.discard(PHRASES["no"])  # the client has the calls under the names that were sent
     return found
 
 
@@ -175,7 +176,7 @@ PHRASES = {
 
 
 def phrase(difference: str) -> str:
-    """A difference, without the values of the vector."""
+    """Return the description of a difference, without the values of the vector."""
     first, _, rest = difference.partition(" ")
     if first == "raised":
         name = rest.partition("'name': '")[2].partition("'")[0]
@@ -184,7 +185,8 @@ def phrase(difference: str) -> str:
 
 
 def chosen() -> dict[str, tuple[dict[str, Any], list[str]]]:
-    """Rule -> the vector that shows it (the fewest other rules, then the fewest bytes), and these other rules."""
+    """Return rule -> the vector that violates it (with the fewest other rules, then the fewest bytes), and these other
+    rules."""
     rows: dict[str, tuple[int, int, dict[str, Any], list[str]]] = {}
     for vector in load("check"):
         broken = {rule for rule, _, _ in vector["violations"]}
@@ -201,7 +203,7 @@ def label(vector: dict[str, Any]) -> str:
 
 
 def observe(kept: dict[str, Any], bench: Bench, only: Iterable[str] | None = None) -> dict[str, Any]:
-    """Rule -> its row of `breakage.json`; a row of `kept` whose stream and clients did not change stays as it is."""
+    """Return rule -> its row of `breakage.json`; a row of `kept` is reused if its stream and clients did not change."""
     made: dict[str, Any] = {}
     for rule, (vector, others) in chosen().items():
         if only is not None and rule not in only:
@@ -220,7 +222,7 @@ def observe(kept: dict[str, Any], bench: Bench, only: Iterable[str] | None = Non
 
 
 def is_charged(rule: str, row: dict[str, Any], reader: str, record: dict[str, Any]) -> bool:
-    """Whether what a reader makes of the stream is due to this rule, and not to another one that the stream breaks."""
+    """Return True if a reader's result is due to this rule, and not to another one that the stream violates."""
     severities = ("info", "warning", "error")
     for other in row["others"]:
         if not record[other]["others"] and record[other]["readers"].get(reader):
@@ -231,7 +233,7 @@ def is_charged(rule: str, row: dict[str, Any], reader: str, record: dict[str, An
 
 
 def breaks_client(record: dict[str, Any]) -> dict[str, dict[str, dict[str, str]]]:
-    """Rule -> client -> its version, and what happens: the member of `_spec/rules.json`."""
+    """Return rule -> client -> its version and the outcome: the member of `_spec/rules.json`."""
     made: dict[str, dict[str, dict[str, str]]] = {}
     for rule, row in sorted(record.items()):
         clients: dict[str, set[str]] = {}
@@ -251,14 +253,14 @@ def breaks_client(record: dict[str, Any]) -> dict[str, dict[str, dict[str, str]]
 
 
 def in_rules(text: str, made: dict[str, Any]) -> str:
-    """`_spec/rules.json` with this member, its last one; a rule a line."""
+    """Return the text of `_spec/rules.json` with this member as its last one, one rule per line."""
     head = text[: text.index(MEMBER)] if MEMBER in text else text.rstrip().removesuffix("}").rstrip() + ",\n"
     rows = ",\n".join(f"    {json.dumps(rule)}: {json.dumps(row, ensure_ascii=False)}" for rule, row in made.items())
     return f"{head}{MEMBER}{rows}\n  }}\n}}\n"
 
 
 def repaired(recording: Recording) -> tuple[bytes, list[str]] | None:
-    """A recorded stream after repair, and its violations that break a client; None if it ends in an error."""
+    """Return a recorded stream after repair, and its violations that break a client; None if it ends in an error."""
     dialect: Any = recording.dialect
     converter = sw.StreamConverter(source=dialect, target="same", seed="r")
     body = converter.feed(recording.body) + converter.close()
@@ -269,7 +271,7 @@ def repaired(recording: Recording) -> tuple[bytes, list[str]] | None:
 
 
 def left_over(bench: Bench, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Recorded stream -> what is left after repair: the rules, and the readers that read it otherwise."""
+    """Return recorded stream -> what remains after repair: the rules, and the readers that read it differently."""
     made: dict[str, Any] = {}
     for recording in corpus.all_recordings():
         name = f"{recording.folder}/{recording.name}"
@@ -286,7 +288,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="read every stream again, also those that did not change")
     parser.add_argument("--corpus", action="store_true", help="write left_over.json: recorded streams after repair")
     options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")  # pydantic, about what gateways send in place of strings
+    warnings.simplefilter("ignore")  # pydantic warns about values that gateways send instead of strings
     server = Loopback()
     python, node = Clients(server.origin), Node("node")
     bench = Bench(server, python, node)
@@ -305,7 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def compare(bench: Bench, *, write: bool, everything: bool) -> int:
-    """Print what differs from `breakage.json`, or write it."""
+    """Print the differences from `breakage.json`, or write the file."""
     kept = json.loads(RECORD.read_text("utf-8"))["rules"] if RECORD.exists() else {}
     record = observe({} if everything else kept, bench)
     changed = sorted(rule for rule in record.keys() | kept.keys() if record.get(rule) != kept.get(rule))

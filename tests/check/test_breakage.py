@@ -1,4 +1,4 @@
-"""`breaks_client`: that it is what the clients did, and what is left of these rules after repair."""
+"""`breaks_client` matches the clients' behavior, and the violations that remain after repair are the listed ones."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ __all__ = ["loopback", "python_clients"]
 
 OUTCOMES: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))["rules"]
 LEFT: dict[str, Any] = json.loads(LEFT_OVER.read_text("utf-8"))["streams"]
-EVERY = 1 if NIGHTLY else 40  # of the rules
+EVERY = 1 if NIGHTLY else 40  # check one in this many rules
 EVERY_RECORDING = 1 if FULL else 15
-# One rule of each client, and two that break none of them.
+# One rule for each client, and two that break none of them.
 KNOWN = {
     "chat.call_index": {"openai chat.completions.stream": ["raises TypeError"]},
     "chat.usage_not_last": {"openai chat.completions.stream": ["reads no token counts"]},
@@ -62,7 +62,7 @@ def bench(loopback: Loopback, python_clients: Clients, node: Node) -> Bench:
 def test_the_record_is_of_the_streams_of_today() -> None:
     streams = chosen()
     assert OUTCOMES.keys() == streams.keys()
-    assert rules().keys() - OUTCOMES.keys() == {"framing.too_large", "framing.too_much"}  # streams of many megabytes
+    assert rules().keys() - OUTCOMES.keys() == {"framing.too_large", "framing.too_much"}  # need many megabytes
     for rule, (vector, others) in streams.items():
         row = OUTCOMES[rule]
         assert row["body"] == hashlib.sha256(b"".join(chunks_of(vector))).hexdigest()[:16], rule
@@ -89,10 +89,10 @@ def test_a_stream_of_several_rules_is_charged_to_the_one_that_explains_it() -> N
     made = breaks_client(
         {
             "chat.call_index": outcome([], "raises Error"),
-            "chat.choice_index": outcome(["chat.call_index"], "raises Error"),  # that one raises by itself
+            "chat.choice_index": outcome(["chat.call_index"], "raises Error"),  # the other rule raises by itself
             "chat.no_choices": outcome(["chat.after_done"], "raises Error"),
-            "chat.after_done": outcome([]),  # does no harm by itself
-            "chat.object": outcome(["chat.no_choices"], "raises Error"),  # info, beside an error
+            "chat.after_done": outcome([]),  # the other rule is harmless by itself
+            "chat.object": outcome(["chat.no_choices"], "raises Error"),  # severity info, next to an error
         }
     )
     effect = {"ai": {"version": "7", "effect": "raises Error"}}
@@ -123,7 +123,7 @@ def test_a_judge_finds_what_is_wrong_and_nothing_else(bench: Bench) -> None:
 @recorded
 @pytest.mark.parametrize("folder", corpus.FOLDERS)
 def test_repair_leaves_no_violation_that_breaks_a_client(folder: str) -> None:
-    """But for the streams of `left_over.json`, which one that is mended has to leave."""
+    """After repair, only the streams of `left_over.json` have such violations; a fixed entry must be removed."""
     for number, recording in enumerate(corpus.recordings(folder)):
         name = f"{folder}/{recording.name}"
         if number % EVERY_RECORDING == 0 or name in LEFT:

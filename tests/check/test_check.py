@@ -1,4 +1,4 @@
-"""The linter: its vectors at every cut, its table of rules, a broken converter, and what recorded providers break."""
+"""The linter: its vectors at every split, its rule table, a broken converter, and violations in recorded streams."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from streamweld import Violation
 
 VECTORS = load("check")
-LARGE = 1 << 20  # bytes of a vector that is not fed byte by byte
+LARGE = 1 << 20  # vectors of this many bytes are not fed byte by byte
 CHECK = Path(sw.__file__).parent / "check"
 # Folders of the recordings -> dialect.
 FOLDERS = {"aisdk-parts": "ai-sdk-parts", "aisdk-ui": "ai-sdk-ui"} | {d: d for d in DIALECTS[1:5]}
 REVIEWED = Path(__file__).parent / "corpus_violations.json"
-# What wrapping bare JSON into data lines takes away; nobody's violation.
+# Violations that come from wrapping bare JSON into data lines, not from the provider.
 WRAPPING = {"chat.done_missing", "responses.event_missing", "responses.done_missing", "anthropic.event_missing"}
 
 
@@ -86,7 +86,8 @@ def test_auto_finds_the_dialect_of_clean_streams() -> None:
 
 
 def test_the_converter_that_announces_a_call_twice() -> None:
-    """Two items for one call id, and item_id that is the call id: a gateway's converter that was reported for both."""
+    """A gateway's converter wrote two items for one call id, and an item_id that equals the call id; both are
+    reported."""
     (vector,) = [v for v in VECTORS if v["name"] == "converter-announces-a-call-twice"]
     found = sw.check(b"".join(chunks_of(vector)))
     twice = [v for v in found if v.rule == "responses.call_id_repeated"]
@@ -109,7 +110,7 @@ def test_the_table() -> None:
         assert rule.severity in {"info", "warning", "error"}
         assert rule.basis in {"text", "reader", "reading"}
         assert rule.text
-        assert ", " in rule.source  # the document, and the section
+        assert ", " in rule.source  # the source names a document and a section
     assert len({(rule.id.partition(".")[0], rule.text) for rule in rules().values()}) == len(rules())
 
 
@@ -137,7 +138,7 @@ def test_the_facts_are_words() -> None:
     assert len(official) == 24
 
 
-# The surface
+# The public interface
 
 
 def test_a_violation() -> None:
@@ -219,7 +220,7 @@ def test_broken_bytes_are_never_an_exception() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS[1:])
 def test_members_of_any_type(dialect: Any) -> None:
-    """Each member of each vector's payloads, replaced by something of another type: violations, no exception."""
+    """Each member of each vector's payloads is replaced by a value of another type: violations, but no exception."""
     rng = random.Random(dialect)
     strange = [None, True, -1, 1.5, "", "x", [], [None], [{}], {}, {"a": [1]}, 2**70, "\ud800"]
 
@@ -262,7 +263,7 @@ def test_one_rule_does_not_fill_the_list() -> None:
 
 
 def test_many_parts_that_were_closed_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long honest streams do not run into the bound that is there for hostile ones."""
+    """Long valid streams do not reach the limit that protects against hostile ones."""
     monkeypatch.setattr(import_module("streamweld.check.lifecycle"), "MOST_KEPT", 10_000)
     body = b"".join(b'data: {"type":"text-%s","id":"0"}\n\n' % kind for kind in (b"start", b"end"))
     checker = Checker("ai-sdk-ui")
@@ -278,7 +279,7 @@ recorded = pytest.mark.skipif(corpus.absent() is not None, reason=corpus.absent(
 
 
 def summary(folder: str) -> dict[str, Any]:
-    """What the streams of a folder violate: rule -> number of streams."""
+    """Return the violations in the streams of a folder: rule -> number of streams."""
     streams = Counter[str]()
     clean = 0
     for recording in corpus.recordings(folder):
@@ -303,7 +304,7 @@ def test_every_finding_was_looked_at() -> None:
     found = {rule for row in reviewed["dialects"].values() for rule in row["violations"]}
     serious = {rule for rule in found if rules()[rule].severity != "info"}
     assert serious <= reviewed["notes"].keys() <= found
-    for dialect, row in reviewed["dialects"].items():  # what most honest streams break is no rule
+    for dialect, row in reviewed["dialects"].items():  # a requirement that most valid streams violate is not a rule
         for rule, count in row["violations"].items():
             assert rules()[rule].severity == "info" or count < row["streams"] / 10, (dialect, rule)
 
@@ -311,7 +312,7 @@ def test_every_finding_was_looked_at() -> None:
 @recorded
 @pytest.mark.parametrize("folder", [*FOLDERS, "other"])
 def test_recorded_streams_in_pieces(folder: str, full: bool) -> None:
-    """The dialect is found, and how a stream is cut changes nothing."""
+    """The dialect is detected, and chunking does not change the result."""
     for number, recording in enumerate(corpus.recordings(folder)):
         if folder != "other" and not full and (number % 4 or recording.size > 20_000):
             continue

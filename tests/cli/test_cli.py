@@ -1,4 +1,4 @@
-"""The command line, as a process of its own: what it prints, and its exit codes."""
+"""The command line, run in its own process: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -280,7 +280,8 @@ def test_a_call_that_has_its_result_is_not_to_be_run(backend: str) -> None:
 
 
 def test_inspect_json_shows_what_a_later_turn_needs(backend: str) -> None:
-    """Results of the provider's tools, the custody of reasoning, and what the wire calls each item."""
+    """`inspect --json` includes results of the provider's tools, provider metadata of reasoning, and the wire ids of
+    items."""
     item = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
     search = {"id": "ws_1", "type": "web_search_call", "status": "completed"}
     run = {"id": "mcp_1", "type": "mcp_call", "name": "f", "server_label": "s", "arguments": "{}", "output": "ok"}
@@ -334,7 +335,7 @@ def test_a_terminal_that_is_not_utf8(files: dict[str, Path]) -> None:
 
 
 def test_the_progress_bar_is_for_people(files: dict[str, Path]) -> None:
-    """On standard error, only where that is a terminal and there are many files."""
+    """The progress bar is on standard error, only if that is a terminal and there are many files."""
 
     def seen(*args: str | os.PathLike[str]) -> bytes:
         master, slave = pty.openpty()
@@ -350,7 +351,7 @@ def test_the_progress_bar_is_for_people(files: dict[str, Path]) -> None:
         try:
             while piece := os.read(master, 65536):
                 out += piece
-        except OSError:  # the end of a terminal
+        except OSError:  # the terminal was closed
             pass
         finally:
             os.close(master)
@@ -382,7 +383,7 @@ def test_bench_times_nothing_that_is_wrong() -> None:
         bench._measure(shape, ["pure"], 1)
 
 
-# the entry
+# the entry point
 
 
 def test_help_and_version(backend: str) -> None:

@@ -1,4 +1,4 @@
-"""`streamweld check` as a process of its own: what it prints, and its exit codes."""
+"""`streamweld check`, run in its own process: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UI = [event({"type": "start", "messageId": "m"}), event(OUTPUT), event({"type": 
 
 @pytest.fixture
 def checked(tmp_path: Path) -> dict[str, Path]:
-    """Files to check: nothing to say, a finding, something of severity info alone, no dialect at all."""
+    """Files to check: without findings, with a finding, with only a finding of severity info, of an unknown dialect."""
     made = {"missing": tmp_path / "missing.sse", "folder": tmp_path}
     bodies = {
         "clean": UI[0] + UI[2] + DONE,

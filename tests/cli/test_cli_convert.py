@@ -1,4 +1,4 @@
-"""`streamweld convert` as a process of its own: what it writes, where, and its exit codes."""
+"""`streamweld convert`, run in its own process: its output, where it is written, and exit codes."""
 
 from __future__ import annotations
 

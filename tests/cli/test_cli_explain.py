@@ -1,4 +1,4 @@
-"""`streamweld explain`: every code and rule has a sentence, unknown ones are named with what is near."""
+"""`streamweld explain`: every code and rule has a sentence; for unknown ones, similar names are suggested."""
 
 from __future__ import annotations
 

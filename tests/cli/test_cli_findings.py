@@ -1,4 +1,4 @@
-"""What `check` and `inspect` share: which findings they report, in which format, where, and the exit code."""
+"""Behavior that `check` and `inspect` share: which findings they report, in which format, where, and the exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.servers.wire import call, end, text
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Line numbers as `grep -n` shows them in the bundled stream; the rules and codes as docs/guides show them.
+# Line numbers as `grep -n` prints them for the bundled stream; the rules and codes as docs/guides shows them.
 DIAGNOSTICS = [("args_replay_dropped", 95313, 253, 519), ("finish_contradicts", 96735, 256, 525)]
 RULES = [
     ("chat.role_repeated", 352, 1, 9),
@@ -33,7 +33,7 @@ RULES = [
 
 
 def run(*args: object) -> Result:
-    """The command in this process, for what does not depend on the entry point."""
+    """Run the command in this process, for tests that do not depend on the entry point."""
     done = CliRunner().invoke(main, [str(arg) for arg in args], env={"COLUMNS": "200"})
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
@@ -93,7 +93,7 @@ def test_select_and_ignore(recording: Path) -> None:
 
 @pytest.mark.parametrize("command", ["check", "inspect"])
 def test_a_broken_rule_alone_is_a_finding(command: str, tmp_path: Path) -> None:
-    """The name and id in a second fragment need no repair, and break a rule."""
+    """The repeated name and id in a second fragment need no repair, but violate a rule."""
     file = tmp_path / "heads.sse"
     file.write_bytes(call(0, "a", "look", "{") + call(0, "a", "look", "}") + end())
     shown = run(command, file)
@@ -203,7 +203,7 @@ def test_standard_input_is_read_once(command: str) -> None:
 
 @pytest.mark.parametrize(("set_to", "colored"), [(None, True), ("1", False)])
 def test_no_color(set_to: str | None, colored: bool) -> None:
-    """https://no-color.org: no color where NO_COLOR is set; bold text is no color."""
+    """https://no-color.org: no color if NO_COLOR is set; bold text is not color."""
     master, slave = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     environment |= {"TERM": "xterm-256color", "COLUMNS": "120"} | ({} if set_to is None else {"NO_COLOR": set_to})
@@ -221,7 +221,7 @@ def test_no_color(set_to: str | None, colored: bool) -> None:
     try:
         while piece := os.read(master, 65536):
             shown += piece
-    except OSError:  # the end of a terminal
+    except OSError:  # the terminal was closed
         pass
     finally:
         os.close(master)

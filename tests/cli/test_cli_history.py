@@ -1,4 +1,4 @@
-"""`streamweld history`, as a process of its own: what it prints, what it writes, its exit codes."""
+"""`streamweld history`, run in its own process: its output, written files and exit codes."""
 
 from __future__ import annotations
 

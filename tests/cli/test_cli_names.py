@@ -1,4 +1,4 @@
-"""Names of commands and options: aliases, help in one imperative line, completion in a shell."""
+"""Names of commands and options: aliases, help in one imperative line, shell completion."""
 
 from __future__ import annotations
 

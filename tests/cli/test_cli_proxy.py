@@ -25,7 +25,7 @@ from tests.support.servers.proxying import GOOD
 from tests.support.servers.upstream import Upstream, sse, until
 
 UPSTREAM = "http://gateway.example/v1"
-# What the command would serve, as JSON: an address, seconds of grace, and a configuration.
+# Prints what the command would serve, as JSON: an address, seconds of grace, and a configuration.
 TOLD = """
 import dataclasses, importlib, json
 from streamweld.__main__ import main
@@ -66,7 +66,8 @@ def told(*args: str, **environment: str) -> Any:
 
 
 def flags() -> dict[str, str]:
-    """The options of the command but `--config`, `--log-format` and `--help`, with their values of `OTHERS`."""
+    """Return the options of the command except `--config`, `--log-format` and `--help`, with their values from
+    `OTHERS`."""
     made = {"host": "::1", "port": "9", "grace": "7", "otel": "true"}
     for name, value in OTHERS.items():
         if name in REPEATED:
@@ -101,7 +102,7 @@ def test_every_option_has_an_environment_variable() -> None:
 
 
 def toml(path: Path, **more: object) -> str:
-    """A file with every option."""
+    """Write a file with every option."""
     lines: list[str] = []
     for flag, value in flags().items():
         name = flag.replace("-", "_")

@@ -1,4 +1,4 @@
-"""`streamweld inspect --json` over the whole corpus: one line a stream, no crash, and exactly the reviewed findings."""
+"""`streamweld inspect --json` on the whole corpus: one line per stream, no crash, and exactly the reviewed findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_findings_of_recorded_streams(backend: str) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["file"] for row in rows] == files
-    # The reviewed codes are those of the parser; the names of broken rules have a dot.
+    # The reviewed codes are those of the parser; the names of violated rules contain a dot.
     codes = {Path(row["file"]).name: [code for code in row["findings"] if "." not in code] for row in rows}
     found = {name: found for name, found in codes.items() if found}
     assert found == {name: row["findings"] for name, row in REVIEWED.items()}

@@ -1,8 +1,8 @@
-"""Adds what every gateway sends around the members that a case is about, for readers with strict models.
+"""Adds the envelope that every gateway sends around the members that a case tests, for readers with strict models.
 
-A vector often leaves out ids, timestamps and roles: streamweld does not need them. A reader that requires them would
-fail the case for a reason that is not its subject. Cases about the envelope itself stay as they are, and so does any
-case whose bytes are not plain compact JSON in `data:` lines.
+A vector often omits ids, timestamps and roles because streamweld does not need them. A reader that requires them would
+fail the case for a reason that is not its subject. Cases about the envelope itself stay unchanged, and so does any case
+whose bytes are not plain compact JSON in `data:` lines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ENDS = {"response.completed": "completed", "response.incomplete": "incomplete",
 
 
 def fill(dialect: str, file: str, reads: list[Any]) -> list[Any]:
-    """The reads with a whole envelope, or the same list."""
+    """Return the reads with a complete envelope, or the same list."""
     about = _ABOUT_IT.get(dialect)
     if about is None or file in about or not all(isinstance(read, str) for read in reads):
         return reads

@@ -3,7 +3,7 @@
 usage: python -m tests.conformance.package [--out DIR]
 
 Writes `streamweld-conformance-VERSION.tar.gz`, the same bytes each time. Only the project's own cases are included:
-`sse/wpt.json` and `sse/whatwg_examples.json` restate tests of others, which are better run from their sources.
+`sse/wpt.json` and `sse/whatwg_examples.json` copy tests of other projects, which are better run from their sources.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ FILES = ("FORMAT.md", "VERSION", "runners")
 Case = dict[str, Any]
 
 
-LONGEST = 4096  # of a text that is written out although it repeats itself
+LONGEST = 4096  # the longest repetitive text that is written out
 
 
 def spelled(chunk: Any) -> Any:
-    """One read: a string if it is UTF-8, else base64; a list of parts if one of them is long and repeats itself."""
+    """Return one read: a string if it is UTF-8, else base64; a list of parts if one of them is long and repetitive."""
     data = chunk_bytes(chunk)
     if len(data) > LONGEST and isinstance(chunk, list):
         return [spelled(part) for part in chunk]
@@ -58,7 +58,7 @@ def quirks() -> dict[str, Any]:
 
 
 def envelope(path: Path, vector: dict[str, Any], category: str, **parts: Any) -> Case:
-    """What every case has, and its own parts."""
+    """Return a case: the common members and its own parts."""
     place = path.relative_to(VECTORS).with_suffix("").as_posix()
     slug = re.sub(r"[^a-z0-9]+", "-", vector["name"].lower()).strip("-")
     case: Case = {"id": f"{place}/{slug}", "category": category, "name": vector["name"], "why": vector["why"]}
@@ -120,7 +120,7 @@ def repair(path: Path, vector: dict[str, Any]) -> Case:
 
 
 def divided(path: Path, vector: dict[str, Any], category: str, results: tuple[str, ...]) -> Case:
-    """A case whose vector has its results beside what is given."""
+    """Return a case for a vector whose results are members next to its input."""
     given = {key: value for key, value in vector.items() if key not in {"name", "why", "chunks", "end", *results}}
     expect = {key: vector[key] for key in results if key in vector}
     return envelope(path, vector, category, options=given, expect=expect)
@@ -141,7 +141,7 @@ RESULTS = {
 
 
 def of_file(path: Path) -> list[Case]:
-    """The cases of one file of vectors; none of a layer that has no place in the suite."""
+    """Return the cases of one file of vectors; an empty list for a layer that is not in the suite."""
     layer = path.relative_to(VECTORS).parts[0]
     document = json.loads(path.read_text(encoding="utf-8"))
     if layer in DIALECTS or path.parent.name == "wire":
@@ -165,7 +165,7 @@ def of_file(path: Path) -> list[Case]:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """All cases, in a stable order, with ids of their own."""
+    """Return all cases in a stable order, with unique ids."""
     found: list[Case] = []
     for path in sorted(VECTORS.rglob("*.json")):
         if path.relative_to(VECTORS).as_posix() not in NOT_OURS:
@@ -179,7 +179,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def compact(case: Case) -> str:
-    """One line of JSON. A lone surrogate, which UTF-8 cannot spell, is written as an escape."""
+    """Return one line of JSON. A lone surrogate, which UTF-8 cannot encode, is written as an escape."""
     line = json.dumps(case, ensure_ascii=False, separators=(",", ":"))
     try:
         line.encode()
@@ -189,7 +189,7 @@ def compact(case: Case) -> str:
 
 
 def contents() -> dict[str, bytes]:
-    """Every file of the package by its path."""
+    """Return every file of the package by its path."""
     made: dict[str, bytes] = {}
     by_category: dict[str, list[str]] = {}
     for case in cases():

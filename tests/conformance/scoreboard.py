@@ -33,13 +33,14 @@ OWN = "streamweld"
 
 
 def readers() -> dict[str, Path]:
-    """Every adapter by its name."""
+    """Return every adapter by its name."""
     found = sorted([*(HERE / "readers").glob("*_reader.py"), *(HERE / "readers").glob("*_reader.mjs")])
     return {path.stem.removesuffix("_reader"): path for path in found}
 
 
 def command(name: str, adapter: Path, cases_folder: Path, out: Path) -> list[str]:
-    """How to run one adapter: Node.js, the interpreter of its environment, or this one for streamweld itself."""
+    """Return the command for one adapter: Node.js, the interpreter of its environment, or this one for streamweld
+    itself."""
     arguments = [str(adapter), "--cases", str(cases_folder), "--json", str(out)]
     if adapter.suffix == ".mjs":
         node = shutil.which("node")
@@ -77,7 +78,7 @@ def keep(name: str, result: dict[str, Any]) -> None:
 
 @cache
 def lines() -> dict[str, str]:
-    """Where the bytes of each case are: its file and line in the repository."""
+    """Return the location of each case: its file and line in the repository."""
     found: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
     for case in cases():
@@ -90,7 +91,7 @@ def lines() -> dict[str, str]:
 
 
 def results() -> list[dict[str, Any]]:
-    """All results, streamweld first, then by name."""
+    """Return all results, streamweld first, then by name."""
     found = [json.loads(path.read_text(encoding="utf-8")) | {"slug": path.stem} for path in RESULTS.glob("*.json")]
     return sorted(found, key=lambda row: (row["slug"] != OWN, row["reader"]["name"].lower()))
 
@@ -100,7 +101,7 @@ def cell(groups: dict[str, Any], group: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """The pages by file name."""
+    """Return the pages by file name."""
     table = [
         f"| Reader | Version | Date | {' | '.join(GROUPS)} |",
         f"| --- | --- | --- |{' ---: |' * len(GROUPS)}",

@@ -1,4 +1,4 @@
-"""The conformance suite: its package, its runners, and that our own reader passes all of it."""
+"""The conformance suite: its package and its runners; streamweld's own reader passes all of it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_quirk_of_a_case_has_evidence() -> None:
 
 
 def test_reads_are_the_bytes_of_the_vectors() -> None:
-    """Of the cases without an added envelope."""
+    """The reads of each case are the bytes of its vector, unless an envelope was added."""
     from tests.support.vector_files import chunks_of
 
     vectors = {f"{v['layer']}/{v['file']}/{v['name']}": v for layer in ("chat", "sse", "repair") for v in load(layer)}
@@ -88,7 +88,7 @@ def test_reads_are_the_bytes_of_the_vectors() -> None:
 @pytest.mark.parametrize("category", sorted(CATEGORIES))
 def test_our_own_reader_passes_every_case(backend: str, category: str) -> None:
     chosen = [case for case in cases() if case["category"] == category]
-    if not FULL:  # the vectors that the cases are made of run in suites of their own
+    if not FULL:  # the source vectors run in their own suites
         chosen = [case for case in chosen if not any(isinstance(read, list | dict) for read in case.get("reads", ()))]
         chosen = chosen[:: 12 if backend == "pure" else 6]
     with using(backend):
@@ -153,13 +153,13 @@ def test_the_scoreboard_is_of_these_results() -> None:
         assert (scoreboard.PAGES / name).is_file()
     for row in found:
         assert row["suite"] == VERSION
-        # The results are a dated snapshot: a vector that was renamed since has no link until the next run.
+        # The results are a dated snapshot: a vector that was renamed since then has no link until the next run.
         assert len(row["failed"].keys() - known) <= len(row["failed"]) // 20, row["slug"]
         assert sum(group["of"] - group["passed"] for group in row["groups"].values()) == len(row["failed"])
 
 
 @pytest.mark.skipif(not FULL, reason="starts a process for each runner (STREAMWELD_FULL)")
-@pytest.mark.parametrize("language", ["python", "javascript", *(["rust"] if NIGHTLY else [])])  # Rust: compiled
+@pytest.mark.parametrize("language", ["python", "javascript", *(["rust"] if NIGHTLY else [])])  # Rust: slow build
 def test_the_runners_agree(tmp_path: Path, language: str) -> None:
     with tarfile.open(write(tmp_path)) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -193,7 +193,7 @@ def test_the_runners_agree(tmp_path: Path, language: str) -> None:
     assert set(result["failed"]) == {case["id"] for case in portable} - {case["id"] for case in passed}
 
 
-# A reader that never finds anything.
+# A reader that returns nothing for every case.
 SILENT = {
     ".py": "READER = {'name': 'silent', 'version': '1'}\ndef read(case, reads):\n"
     "    return {'error': None, 'calls': [], 'events': [], 'text': ''}\n",

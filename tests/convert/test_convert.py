@@ -1,4 +1,4 @@
-"""The converter as a user holds it: feed, close, error, iterators, options. What it writes is in the vectors."""
+"""The public interface of the converter: feed, close, error, iterators, options. Its output is tested by vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_backend(backend: str) -> Iterator[None]:
 
 
 class Pieces:
-    """A source that counts what is taken from it, and whether it was closed."""
+    """A source that counts the chunks taken from it, and records whether it was closed."""
 
     def __init__(self, *pieces: bytes, error: Exception | None = None) -> None:
         self.pieces = list(pieces)
@@ -154,7 +154,7 @@ def test_a_source_that_raises_ends_as_a_cut_and_its_exception_comes_through() ->
 
 @pytest.mark.parametrize("target", ["responses", "same"])
 def test_a_broken_transport_is_written_as_a_cut(target: Any) -> None:
-    """All choices had sent their reason: but for the broken transport, the stream would count as ended."""
+    """All choices have their finish reason: without the transport failure, the stream would count as ended."""
     unmarked = BODY.removesuffix(DONE)
     for broken in (False, True):
         converter = sw.StreamConverter(target=target)
@@ -229,7 +229,7 @@ EVIL = 'x\n\ndata: [DONE]\n\nevent: y\r\n\r\n"}\u2028\u2029\x00'
 
 @pytest.mark.parametrize("target", ["responses", "gemini", "anthropic", "ai-sdk-parts", "ai-sdk-ui"])
 def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
-    """Threats E1 and E6: whatever stands in ids, names, models and texts, the frames are those of a tame stream."""
+    """Threats E1 and E6: whatever ids, names, models and texts contain, the frames are those of a harmless stream."""
 
     def body(word: str) -> bytes:
         head = {"id": f"chatcmpl-{word}", "model": f"m{word}", "created": 1, "object": "chat.completion.chunk"}
@@ -251,7 +251,7 @@ def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
 
     def frames(word: str) -> list[bytes]:
         made = sw.convert(body(word), source="chat", target=target, seed="s")
-        lines = made.splitlines()  # as readers split that know more separators than the format has
+        lines = made.splitlines()  # splits like readers that recognize more line separators than SSE has
         assert made.decode().splitlines() == [line.decode() for line in lines]
         return [line[:16] if line.startswith(b"event") else line[:5] for line in lines]
 
@@ -259,7 +259,8 @@ def test_no_text_of_the_upstream_makes_a_frame(target: Any) -> None:
 
 
 def test_a_loss_that_is_a_fault_stands_where_it_happened() -> None:
-    """A payload that tells no dialect waits; two documents in one event tell it, so that the first is read inside."""
+    """A payload waits while the dialect is unknown. The second event has two documents, which identify the dialect, so
+    the waiting payload is read inside that event."""
     body = b'data: {"x":1}\n\ndata: {"choices":[{"delta":{"content":"a"}}]}\ndata: [DONE]\n\n'
     policy = sw.Policy("salvage", actions={"not_carried": "raise"})
     converter = sw.StreamConverter(target="anthropic", policy=policy)
@@ -270,7 +271,7 @@ def test_a_loss_that_is_a_fault_stands_where_it_happened() -> None:
 
 
 def test_a_loss_that_is_a_fault_is_raised_where_it_came() -> None:
-    """Also in an event that is like the one before it: the call is told when the third comes, and of another choice."""
+    """The loss is raised at the event that causes it, even if that event resembles the previous one."""
     frames = [
         chunk({"content": "n"}, index=1),
         call(0, "", "g", ""),

@@ -1,7 +1,7 @@
-"""Converted streams before the official clients, over HTTP on the loopback interface, in random pieces.
+"""Converted streams read by the official clients, over HTTP on the loopback interface, in random pieces.
 
-What each client holds at its end is what the corpus, or the vector, expects of the source, but for the listed losses. A
-source that is cut or corrupted never becomes an ending that a client takes for a success.
+Each client's result must equal the expected result of the source in the corpus or the vector, except for listed losses.
+A truncated or corrupted source never becomes an ending that a client takes for a success.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 __all__ = ["loopback", "python_clients"]
 
 CHOSEN: dict[str, Any] = json.loads((Path(__file__).parent / "convert_clients.json").read_text("utf-8"))
-EVERY = 6  # of the recorded streams, with the full counts
+EVERY = 6  # one in this many recorded streams, with the full counts
 LOSSES = {row["id"]: frozenset(row["targets"]) for row in load_conversions()["losses"]}
 CORRUPTIONS = 40 if FULL else 8
-# Sizes of pieces: a long body goes out in large ones, or it would take seconds.
+# Sizes of pieces: a long body is sent in large ones, or it would take seconds.
 LONG, SMALL, LARGE = 4_000, (3, 17, 64, 300), (300, 4_000)
-# What says in each dialect that the answer is over, or that all that was begun is whole: a source that ends behind it
-# is taken for finished (`assumed`). No cut before it was a success of the source.
+# The bytes that show, in each dialect, that the answer is over or that all its parts are complete: a source that is
+# truncated after them counts as finished (`assumed`). A source truncated before them is never a success.
 THE_END = {
     "chat": b'"finish_reason":"',
     "responses": b"response.output_item.done",
@@ -60,7 +60,7 @@ THE_END = {
 
 @dataclass(frozen=True)
 class Stream:
-    """A source: how it is read, and what of it is expected."""
+    """A source: how it is read, and its expected result."""
 
     name: str
     dialect: str
@@ -104,7 +104,7 @@ def streams() -> tuple[Stream, ...]:
 
 @dataclass(frozen=True)
 class Converted:
-    """What one backend made of a source."""
+    """The output of one backend for a source."""
 
     body: bytes
     error: sw.StreamError | None
@@ -113,13 +113,13 @@ class Converted:
 
     @property
     def is_whole(self) -> bool:
-        """The answer came to an end of its own."""
+        """True if the answer ended by itself."""
         found = self.response
         return self.error is None and found.completeness != "truncated" and found.finish_reason not in (None, "error")
 
 
 def convert(names: Iterable[str], stream: Stream, body: bytes, target: Any) -> list[Converted]:
-    """By every backend; what both make is there once."""
+    """Convert with every backend; equal outputs are returned once."""
     made: list[Converted] = []
     for backend in names:
         with using(backend):
@@ -144,7 +144,7 @@ def pieces_of(body: bytes, name: str) -> list[bytes]:
 
 
 class Readers:
-    """All clients of a dialect, in Python and in Node, before one body of one of the backends."""
+    """All clients of a dialect, in Python and in Node, reading one body of one of the backends."""
 
     def __init__(self, backends: list[str], loopback: Loopback, python_clients: Clients, node: Node) -> None:
         self.backends = backends
@@ -153,7 +153,7 @@ class Readers:
         self._node = node
 
     def read(self, target: str, pieces: list[bytes], tools: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Client -> what it holds. `tools`: the names that an application declares."""
+        """Return client -> its result. `tools`: the names that an application declares."""
         key = self._server.put(pieces)
         url = f"{self._server.origin}/{key}"
         with ThreadPoolExecutor(1) as pool:
@@ -212,7 +212,8 @@ CITING = {
 
 
 def test_clients_of_chat_hold_every_citation(readers: Readers) -> None:
-    """openai-python cannot take two lists of them, openai-node keeps the last, @ai-sdk/openai wants them complete."""
+    """Chat clients get every citation: openai-python rejects a second list of them, openai-node keeps the last list,
+    @ai-sdk/openai requires complete entries."""
     (vector,) = [v for v in load("convert") if v["name"] == "annotations_of_several_texts"]
     for backend in readers.backends:
         with using(backend):
@@ -237,7 +238,7 @@ def test_the_chosen_streams() -> None:
 
 
 def events_of(body: bytes) -> list[int]:
-    """Where the events of a body end."""
+    """Return the end positions of the events of a body."""
     places, at = [], 0
     while (at := body.find(b"\n\n", at)) >= 0:
         at += 2
@@ -245,14 +246,14 @@ def events_of(body: bytes) -> list[int]:
     return places
 
 
-# Where an incomplete response has a reason that these clients do not know, and calls, they end as `tool-calls`. The
-# calls are whole.
+# If an incomplete response has calls and a reason that these clients do not support, they report `tool-calls`. The
+# calls are complete.
 LOOSE = {"@ai-sdk/openai responses", "@ai-sdk/open-responses"}
 ENDINGS = [of_vector(name) for name in CHOSEN["endings"]]
 
 
 def never_a_success(readers: Readers, stream: Stream, target: str, bodies: Iterable[bytes]) -> int:
-    """How many of the sources were no success themselves; no client takes one of those for one."""
+    """Return how many of the sources were not a success themselves; no client may report success for one of those."""
     judged: set[bytes] = set()
     for body in bodies:
         for made in convert(readers.backends, stream, body, target):

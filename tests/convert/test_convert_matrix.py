@@ -1,7 +1,7 @@
-"""Every recorded stream, converted and read again: what was read first is read again, but for losses that were said.
+"""Every recorded stream, converted and read again: the results are equal except for reported losses.
 
-The reader is streamweld's own, the rules are those of `sw.check`, and Responses frames are held against the published
-schemas. A cut or a corrupted source never comes out as a success.
+The reader is streamweld's own, `sw.check` checks the rules, and Responses frames are validated against the published
+schemas. A truncated or corrupted source never becomes a success.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from tests.support.corpus import Recording
 
 TARGETS = ("chat", "responses", "gemini", "anthropic", "ai-sdk-parts", "ai-sdk-ui")
-ONE_ANSWER = ("responses", "anthropic", "ai-sdk-parts", "ai-sdk-ui")  # the first choice is written
+ONE_ANSWER = ("responses", "anthropic", "ai-sdk-parts", "ai-sdk-ui")  # only the first choice is written
 AS_OBJECTS = ("gemini", "ai-sdk-ui")  # arguments are written as an object, not as their text
-WITHOUT_TOTAL = ("anthropic", "ai-sdk-parts")  # the total of a usage is what its reader adds up
+WITHOUT_TOTAL = ("anthropic", "ai-sdk-parts")  # the reader computes the total of a usage itself
 SAMPLE = 60
 CUT_STREAMS = 20
 CORRUPTIONS = 40 if FULL else 10
@@ -40,7 +40,7 @@ COUNTS = ("input_tokens", "output_tokens", "total_tokens", "cached_input_tokens"
 
 @dataclass(frozen=True)
 class Reading:
-    """One stream as it is read."""
+    """The result of reading one stream."""
 
     response: Response
     error: sw.StreamError | None
@@ -79,7 +79,7 @@ def converted(body: bytes, source: Any, target: Any) -> Converted:
 
 
 def sample() -> list[Recording]:
-    """Streams of every dialect: all of them, or a fixed share of each."""
+    """Return streams of every dialect: all of them, or a fixed share of each."""
     picked: list[Recording] = []
     for folder in corpus.FOLDERS:
         rows = corpus.recordings(folder)
@@ -93,12 +93,12 @@ def as_object(text: str) -> Any:
 
 
 def answered(choice: Choice) -> set[str]:
-    """The calls whose results stand in the stream."""
+    """Return the calls whose results are in the stream."""
     return {item.call_id for item in choice.items if isinstance(item, ToolResult)}
 
 
 def carried_calls(choice: Choice, losses: frozenset[str], source: str, target: str) -> list[tuple[str, str, Any]]:
-    """The calls that the target has to have: all that could be run."""
+    """Return the calls that the target must have: all that could be run."""
     calls = []
     for call in choice.tool_calls:
         refused = call.reason == "refused" and target in ("chat", "responses")
@@ -106,7 +106,7 @@ def carried_calls(choice: Choice, losses: frozenset[str], source: str, target: s
         if not (refused or call.state in ("complete", "empty")) or not call.name or not call.call_id:
             continue
         if target == "anthropic" and source == "ai-sdk-ui" and call.call_id in answered(choice):
-            assert "server_tool" in losses  # the application ran it: nobody may run it again
+            assert "server_tool" in losses  # the application ran it: it must not be run again
             continue
         text = call.arguments or "{}"
         if call.custom and target != "responses":
@@ -156,7 +156,7 @@ def compare_choice(one: Choice, other: Choice, made: Converted, source: str, tar
 
 def compare_usage(one: Response, other: Response, losses: frozenset[str], source: str, target: str) -> None:
     if one.usage is None:
-        # Anthropic and the parts of the AI SDK have a usage in every ending.
+        # Anthropic and the AI SDK's parts have a usage in every ending.
         assert other.usage is None or not any(other.usage.to_dict()[name] for name in COUNTS)
         return
     before = neutral(one.usage, source)
@@ -166,7 +166,7 @@ def compare_usage(one: Response, other: Response, losses: frozenset[str], source
     after = neutral(other.usage, target)
     for name in ("input", "output", "cached", "reasoning"):
         shown = getattr(after, name) or 0
-        # More reasoning than output, or more from the cache than input, is no count that can be split.
+        # Counts with more reasoning than output, or more cached tokens than input, cannot be split.
         odd = (before.reasoning or 0) > (before.output or 0) or (before.cached or 0) > (before.input or 0)
         left_out = name == "reasoning" and "usage_detail" in losses
         assert shown == (getattr(before, name) or 0) or odd or left_out, name
@@ -175,11 +175,11 @@ def compare_usage(one: Response, other: Response, losses: frozenset[str], source
 
 
 def excused(rule: str, first: Reading, losses: frozenset[str]) -> bool:
-    """Rules that the source leaves no way to keep."""
+    """Return True for a rule that cannot be kept because of the source."""
     if rule == "gemini.usage_missing":
         return first.response.usage is None or neutral(first.response.usage, None).is_blank
     if rule == "chat.finish_hides_calls":
-        return "server_tool" in losses  # they were answered in the stream; to run them again would be wrong
+        return "server_tool" in losses  # the calls were answered in the stream and must not be run again
     if rule in ("responses.done_differs", "responses.item_done_differs"):
         return bool(
             {d.code for d in first.response.diagnostics} & {"conflict", "args_replay_dropped", "stream_restarted"}
@@ -188,14 +188,14 @@ def excused(rule: str, first: Reading, losses: frozenset[str]) -> bool:
         unfit = ("invalid", "incomplete")
         return any(call.state in unfit for choice in first.response.choices for call in choice.tool_calls)
     if rule == "anthropic.stop_reason_contradicts":
-        return "server_tool" in losses  # a call was answered behind its block
+        return "server_tool" in losses  # a call was answered after its block
     if rule == "chat.arguments_not_object":
         return any(call.state == "invalid" for choice in first.response.choices for call in choice.tool_calls)
     return False
 
 
 def hold(recording: Recording, target: str) -> None:
-    """One stream to one target."""
+    """Convert one stream to one target and check the result."""
     body = recording.body
     first = read(body, recording.dialect)
     made = converted(body, recording.dialect, target)
@@ -209,7 +209,7 @@ def hold(recording: Recording, target: str) -> None:
         assert not second.is_success
         return
     assert second.error is None, second.error
-    codes = {d.code for d in first.response.diagnostics}  # what a restart took back had been read, and passed on
+    codes = {d.code for d in first.response.diagnostics}  # text that a restart discarded was already passed on
     before, after = first.response.choices, second.response.choices
     assert len(after) <= (1 if target in ONE_ANSWER else len(before))
     for choice in before:
@@ -233,7 +233,7 @@ def name_of(pair: tuple[Recording, str]) -> str:
 
 
 def one_target_each() -> list[tuple[Recording, str]]:
-    """The targets in turn: with other pieces, both backends are held against each other for all of them."""
+    """Return the targets in turn: with other pieces, the output of both backends is compared for all of them."""
     rows = pairs()
     others = len(TARGETS) - 1
     return [rows[at + at // others % others] for at in range(0, len(rows), others)]
@@ -271,7 +271,7 @@ def test_pieces_change_nothing(backend: str, recording: Recording, target: Any) 
 
 
 def events_of(body: bytes) -> list[int]:
-    """Where the events of a body end."""
+    """Return the end positions of the events of a body."""
     places, at = [], 0
     while (at := body.find(b"\n\n", at)) >= 0:
         at += 2
@@ -280,7 +280,7 @@ def events_of(body: bytes) -> list[int]:
 
 
 def never_a_success(body: bytes, recording: Recording, target: str) -> None:
-    """Whatever was done to it: the output is no success unless what is left of the source is one."""
+    """Check that the output is not a success unless the remaining part of the source is one."""
     first = read(body, recording.dialect)
     made = converted(body, recording.dialect, target)
     second = read(made.body, target)
@@ -307,7 +307,7 @@ def never_a_success(body: bytes, recording: Recording, target: str) -> None:
 
 
 def some_streams() -> list[Recording]:
-    """Short ones of every dialect, so that every event can be cut."""
+    """Return short streams of every dialect, so that each can be truncated at every event."""
     picked: list[Recording] = []
     for folder in corpus.FOLDERS:
         short = [r for r in corpus.recordings(folder) if 1_000 < r.size < 6_000 and not r.wrapped]

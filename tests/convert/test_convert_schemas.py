@@ -1,4 +1,4 @@
-"""Frames written for Responses, also in a repair, are what both published OpenResponses schemas say they are."""
+"""Responses frames, including those that a repair writes, conform to both published OpenResponses schemas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMAS = corpus.ROOT.parent / "data" / "openresponses"
 VERSIONS = ("2026-01-15", "2026-04-24")
-# OpenAI's own, which OpenResponses leaves to extensions.
+# An OpenAI item type that OpenResponses leaves to extensions.
 BEYOND = ("custom_tool_call",)
 
 pytestmark = pytest.mark.skipif(not SCHEMAS.is_dir(), reason=f"no published schemas at {SCHEMAS}")
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not SCHEMAS.is_dir(), reason=f"no published sche
 
 @cache
 def validators(version: str) -> dict[str, Any]:
-    """Event type -> what checks one."""
+    """Return a validator for each event type."""
     document = json.loads((SCHEMAS / f"openapi-{version}.json").read_text(encoding="utf-8"))
     components = {"components": document["components"]}
     found = {}
@@ -71,7 +71,7 @@ def test_every_frame_is_in_the_schema(backend: str, recording: Recording, versio
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("vector", [v for v in load("repair") if v["file"] == "responses"], ids=label)
 def test_every_frame_that_a_repair_writes_is_in_the_schema(backend: str, vector: dict[str, Any], version: str) -> None:
-    """What the source said of its response stays as it said it; whatever it left out is there."""
+    """Members of the response that the source sent stay unchanged; missing ones are added."""
     known = validators(version)
     sent = [line for line in b"".join(chunks_of(vector)).decode().splitlines() if line.startswith("data: {")]
     said = {name for line in sent for name in json.loads(line[6:]).get("response", ())}

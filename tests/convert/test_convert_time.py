@@ -1,4 +1,4 @@
-"""The time of creation that conversions write: the source's, or the one that `now` gives."""
+"""The creation time that conversions write: the source's, or the one that `now` returns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHAT = (
 
 
 def created(body: bytes) -> set[int]:
-    """Every time of creation in a stream of Chat Completions or Responses."""
+    """Return every creation time in a stream of Chat Completions or Responses."""
     payloads = [json.loads(line[6:]) for line in body.splitlines() if line.startswith(b"data: {")]
     found = {payload["created"] for payload in payloads if "created" in payload}
     return found | {payload["response"]["created_at"] for payload in payloads if "response" in payload}

@@ -1,4 +1,4 @@
-"""Every vector of a conversion: frames byte for byte, both backends, whole, byte by byte, and cut in two anywhere."""
+"""Every vector of a conversion, byte for byte: both backends, whole, byte by byte, and split in two at any place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.harness import bytewise, policy_of
 from tests.support.vector_files import chunks_of, is_broken, label, load
 
 VECTORS = load("convert")
-SHARE = 13  # of the cuts, where not all are made
+SHARE = 13  # test one in this many splits, unless all are tried
 
 
 def compact(value: Any) -> str:
@@ -25,7 +25,7 @@ def compact(value: Any) -> str:
 
 
 def filled(value: Any, resource: dict[str, Any]) -> Any:
-    """The body with `$resource` filled in."""
+    """Return the body with `$resource` filled in."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         if "$resource" in members:

@@ -1,4 +1,4 @@
-"""Native equals pure in conversion: bytes, losses and other diagnostics with their places, error, response, dialect.
+"""Native equals pure in conversion: bytes, losses and other diagnostics with their positions, error, response, dialect.
 
 Full counts (STREAMWELD_FULL=1): 18,000 generated streams (nightly: 51,000), spread over sources and targets. A
 difference is shrunk and printed.
@@ -28,7 +28,7 @@ TARGETS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-u
 PAIRS = [(source, target) for source in ("chat", *SOURCES) for target in TARGETS if source != target]
 RECORDINGS = sampled([recording for recording in all_recordings() if recording.dialect in TARGETS], 4)
 BLOCK = 300
-Row = tuple[tuple[int, str, str], str]  # number, source and target of a stream, and what differs
+Row = tuple[tuple[int, str, str], str]  # number, source and target of a stream, and the difference
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def both(request: pytest.FixtureRequest) -> None:
 
 
 def facts_of(backend: str, pieces: Iterable[bytes], target: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """All that a conversion gives, as comparable data; a refusal is a fact, too."""
+    """Return all results of a conversion as comparable data, including an exception."""
     with using(backend):
         converter = sw.StreamConverter(target=target, **policy_of(options))
     out: list[bytes] = []
@@ -62,14 +62,14 @@ def facts_of(backend: str, pieces: Iterable[bytes], target: Any, options: dict[s
 
 
 def twin_difference(body: bytes, target: str, options: dict[str, Any], way: int = 0) -> str | None:
-    """What differs between native and pure. `way`: 0, at once; else in random pieces."""
+    """Describe the difference between native and pure. `way`: 0 feeds all at once; other values, random pieces."""
     pieces = random_pieces(random.Random(way), body) if way else [body]
     native, pure = (facts_of(backend, pieces, target, options) for backend in ("native", "pure"))
     return difference(native, pure)
 
 
 def convert_case(seed: int, source: str, target: str) -> tuple[bytes, dict[str, Any]]:
-    """Stream number `seed` from one dialect to another, sometimes cut or with bytes changed: (body, options)."""
+    """Return stream number `seed` from one dialect to another, sometimes truncated or corrupted: (body, options)."""
     body, given = random_case(seed, source)
     rng = random.Random(f"{seed} {source} {target}")
     options: dict[str, Any] = {"source": given.pop("dialect", source), "seed": "s", **given}
@@ -95,7 +95,7 @@ def convert_case(seed: int, source: str, target: str) -> tuple[bytes, dict[str, 
 
 
 def scan(job: tuple[int, int, str, str]) -> list[Row]:
-    """((seed, source, target), difference) of `count` streams from `first`."""
+    """Return ((seed, source, target), difference) of `count` streams from `first`."""
     first, count, source, target = job
     rows: list[Row] = []
     for seed in range(first, first + count):
@@ -107,7 +107,7 @@ def scan(job: tuple[int, int, str, str]) -> list[Row]:
 
 
 def report(rows: list[Row], most: int = 5) -> str:
-    """The differences grouped by kind, each with one shrunk reproducer."""
+    """Return the differences grouped by kind, each with one shrunk reproducer."""
     kinds: dict[str, list[Row]] = {}
     for row in rows:
         kinds.setdefault(f"{row[0][2]}: {kind_of(row[1])}", []).append(row)

@@ -1,4 +1,4 @@
-"""What a chat chunk can carry, feature by feature, in both backends. Identity and framing are tested elsewhere."""
+"""Every member of a Chat chunk, in both backends. Identity and framing are tested elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def entry(**members: Any) -> bytes:
 
 
 class TestMetadata:
-    """Members that nobody models: carried once, by the first event that can."""
+    """Unknown members: attached once, to the first event that can carry them."""
 
     def test_of_the_first_chunk_is_on_response_started(self, backend: str) -> None:
         calm(

@@ -1,4 +1,4 @@
-"""From bytes to a decoder: what the switches of a policy change, the ladder for broken payloads, the parser itself."""
+"""From bytes to the decoder: the effects of policy switches, the salvage of broken payloads, the parser itself."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class TestEnd:
             assert body.startswith(error.body_head)
             assert 0 < len(error.body_head) <= 512
             assert difference(outcome.facts(), read(backend, bytewise(body)).facts()) is None
-        # Where a stream has begun, plain words are the gateway's.
+        # In the middle of a stream, plain text is an error message of the gateway.
         assert type(read(backend, [HE, b"<html>\n\n"]).error).__name__ == "UpstreamError"
 
     def test_a_note_behind_the_marker_is_no_anomaly(self, backend: str) -> None:

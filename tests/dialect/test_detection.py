@@ -1,4 +1,4 @@
-"""What tells a dialect, what waits until one is told, and bodies that are no event stream at all. Pure and native."""
+"""Detection of the dialect, payloads that wait for it, and bodies that are not event streams. Pure and native."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stream(*payloads: object) -> bytes:
 
 
 def every_way(backend: str, body: bytes, options: dict[str, Any] = AUTO) -> Outcome:
-    """The stream whole; byte by byte and cut once anywhere it is the same."""
+    """Read the stream whole, and check that byte by byte and any single split give the same result."""
     whole = read(backend, [body], options)
     assert difference(whole.facts(), read(backend, bytewise(body), options).facts()) is None
     for place in range(1, len(body), max(1, len(body) // 60)):
@@ -63,7 +63,7 @@ def test_what_tells_nothing_waits(backend: str, first: Any) -> None:
     outcome = every_way(backend, stream(first, first, CHAT, b"[DONE]"))
     assert (outcome.dialect, outcome.response.text, outcome.error) == ("chat", "hi", None)
     unknown = [e for e in outcome.events if type(e).__name__ == "Unknown"]
-    assert len(unknown) == 2  # replayed, not lost
+    assert len(unknown) == 2  # the waiting payloads are replayed, not lost
 
 
 def test_a_bare_start_waits_for_what_follows(backend: str) -> None:
@@ -171,7 +171,7 @@ def test_a_wrong_dialect_is_told(backend: str) -> None:
 
 @pytest.mark.parametrize("given", ["auto", "gemini"])
 def test_lines_that_look_like_whole_answers(backend: str, given: str) -> None:
-    """Whatever follows the first one settles what it was."""
+    """What follows the first line decides whether a body is one answer or JSON lines."""
     one = json.dumps(GEMINI).encode()
     options = {"dialect": given}
     for tail, text, codes in (

@@ -1,4 +1,4 @@
-"""Gemini chunks that differ in their text and token counts only are read by a template; other chunks must end it."""
+"""Gemini chunks that differ only in text and token counts are read by a template; other chunks must end it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def thought(piece: str) -> str:
 
 
 def told(backend: str, payloads: list[str]) -> Outcome:
-    """The stream whole; byte by byte it is the same."""
+    """Read the stream whole, and check that byte by byte gives the same result."""
     body = "".join([f"data: {payload}\n\n" for payload in payloads]).encode()
     whole = read(backend, [body], GEMINI)
     assert difference(whole.facts(), read(backend, bytewise(body), GEMINI).facts()) is None
@@ -54,13 +54,13 @@ def test_each_piece_of_a_text_that_goes_on(backend: str) -> None:
 @pytest.mark.parametrize(
     ("payloads", "expected"),
     [
-        # An empty piece of another kind opens nothing, and the next one does.
+        # An empty part of another kind opens nothing; the next one does.
         (
             [thought("a"), thought("b"), text(""), text("c"), text("d")],
             [("reasoning", "a"), ("reasoning", "b"), ("text", "c"), ("text", "d")],
         ),
         ([text("a"), thought("b"), text("c")], [("text", "a"), ("reasoning", "b"), ("text", "c")]),
-        # Several chunks in one payload, and again.
+        # Several chunks in one payload, repeatedly.
         ([f"[{text('a')},{text('b')}]", f"[{text('c')},{text('b')}]"], [("text", piece) for piece in "abcb"]),
         ([chunk([{"text": "a"}, {"text": "b"}]), chunk([{"text": "c"}, {"text": "b"}])], [("text", p) for p in "abcb"]),
     ],

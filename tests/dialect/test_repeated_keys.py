@@ -1,4 +1,4 @@
-"""Keys that stand twice in a Responses payload, at several depths: which are reported, in what order, what holds."""
+"""Duplicate keys in Responses payloads at several depths: which are reported, in what order, and which value counts."""
 
 from __future__ import annotations
 

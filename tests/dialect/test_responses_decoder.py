@@ -1,4 +1,4 @@
-"""What the vectors of `responses/` cannot show: what the decoder remembers, and how much of it."""
+"""The state of the Responses decoder and its size, which the vectors of `responses/` cannot show."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TestSequence:
         for n in range(WINDOW + 10):
             assert not numbers.is_replayed(n, "x" * (n % 7))
         assert len(numbers._seen) == WINDOW  # pyright: ignore[reportPrivateUsage]
-        assert not numbers.is_replayed(0, "")  # too long ago
+        assert not numbers.is_replayed(0, "")  # the number is no longer remembered
         assert numbers.is_replayed(WINDOW, "x" * (WINDOW % 7))
 
 

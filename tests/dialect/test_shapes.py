@@ -1,6 +1,7 @@
-"""Random calls in the 36 shapes that gateways bend them into, against the truth; and conformant streams, untouched.
+"""Random calls in the 36 shapes that gateways produce, compared with the expected result; conformant streams are
+unchanged.
 
-Full counts (STREAMWELD_FULL=1): 2,500 streams a shape, native; 150, pure.
+Full counts (STREAMWELD_FULL=1): 2,500 streams per shape, native; 150, pure.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from tests.support.parallel import spread
 if TYPE_CHECKING:
     from streamweld.response import Response
 
-# Not everything can be known: a random id and the full name in every delta, and every chunk sent twice.
+# Some shapes are undecidable: a random id and the full name in every delta, and every chunk sent twice.
 EXACT = {"rand_id_name_every_nonempty": 0.92, "every_chunk_twice": 0.99}
 
 
 def mistake(stream: Stream, response: Response) -> str | None:
-    """How `response` differs from what the stream means."""
+    """Describe how `response` differs from the meaning of the stream."""
     calls = response.tool_calls
     shown = [(c.call_id, c.name, c.arguments, c.state) for c in calls]
     if [(c.name, c.arguments) for c in calls] != [(c.name, c.arguments) for c in stream.calls]:
@@ -49,7 +50,7 @@ def deliver(rng: random.Random, backend: str, stream: Stream) -> Outcome:
 
 
 def misses(job: tuple[str, str, int, int]) -> list[tuple[str, bool]]:
-    """(what went wrong, whether a diagnostic of severity warning said so) of every stream that is not exact."""
+    """Return (the mistake, whether a diagnostic of severity warning reported it) for every stream that is not exact."""
     backend, shape, first, count = job
     out = []
     for seed in range(first, first + count):
@@ -82,7 +83,8 @@ def test_there_are_36_shapes() -> None:
 
 @pytest.mark.timeout(600)
 def test_conformant_streams_are_untouched(backend: str, full: bool) -> None:
-    """Byte-exact, no diagnostic at all, nothing taken back, and deltas are the fragments as sent."""
+    """The results of conformant streams are byte-exact, without diagnostics or resets, and deltas are the fragments as
+    sent."""
     for seed in range((15_000 if full else 800) if backend == "native" else (1000 if full else 150)):
         rng = random.Random(seed)
         stream = conformant(rng)
@@ -95,7 +97,7 @@ def test_conformant_streams_are_untouched(backend: str, full: bool) -> None:
 
 
 def test_the_36_shapes_in_strict_raise_or_are_exact(backend: str) -> None:
-    """Strict never gives a wrong answer in silence."""
+    """Strict policy never returns a wrong answer without a report."""
     for shape in SHAPES:
         for seed in range(30 if backend == "native" else 8):
             rng = random.Random(f"{shape} {seed}")

@@ -1,4 +1,4 @@
-"""Chromium for the tests of pages: the system's, from PATH or CHROMIUM. Where it is missing, the tests fail."""
+"""Chromium for the tests of pages: the system's, from PATH or CHROMIUM. If it is missing, the tests fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Tab:
-    """A page of the browser that notes what goes wrong in it."""
+    """A browser page that records its errors."""
 
     page: Any
     problems: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The pages of the documentation as data: their code blocks, in order, and what each must print."""
+"""The pages of the documentation as data: their code blocks, in order, and the expected output of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks of a page. The output of a block is the `text` block after it; prose may come between them."""
+    """Return the blocks of a page. The output of a block is the `text` block after it, possibly with prose in
+    between."""
     found: list[Block] = []
     matches = list(BLOCK.finditer(text))
     for place, match in enumerate(matches):
@@ -52,18 +53,18 @@ def dedented(match: re.Match[str]) -> str:
     return re.sub(rf"^{match['indent']}", "", match["code"], flags=re.MULTILINE)
 
 
-# `rules.md` is generated and holds no code. The recipes of `bulk.md` need engines of more than 1 GB: tests/bulk runs
-# them in environments of their own.
+# `rules.md` is generated and contains no code. The recipes of `bulk.md` need engines of more than 1 GB: tests/bulk runs
+# them in their own environments.
 NOT_RUN = {DOCS / "rules.md", DOCS / "bulk.md"}
 
 
 def written() -> list[Path]:
-    """README and every page whose blocks run here."""
+    """Return README and every page whose blocks run here."""
     return [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - NOT_RUN)]
 
 
 def matches(pattern: str, output: str) -> bool:
-    """Whether the output is as shown. `…` matches any text in a line; alone in a line, any lines."""
+    """Return True if the output is as shown. `…` matches any text in a line; alone in a line, any lines."""
     lines = [line.rstrip() for line in pattern.strip("\n").split("\n")]
     shown = "".join(
         "(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*") + " *\n" for line in lines

@@ -1,4 +1,4 @@
-"""What the examples of the documentation find when they run: files, a gateway on the loopback, the environment."""
+"""The runtime environment of the documentation's examples: files, a gateway on the loopback, environment variables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHAT = "chat-b3"  # parallel calls without an index
-MESSAGES = "messages-d"  # the block of a call again, at a new index
+MESSAGES = "messages-d"  # a call's block repeated at a new index
 RECORDING = "recording"  # the bundled stream, in reads of a TCP segment
 
 HISTORY = [
@@ -44,7 +44,7 @@ def pieces() -> list[bytes]:
 
 @pytest.fixture(scope="session")
 def gateway() -> Iterator[Gateway]:
-    """Every stream of `vectors/dropin`, and the recording, on the loopback."""
+    """Serve every stream of `vectors/dropin`, and the recording, on the loopback."""
     with Gateway(answers() | {RECORDING: Answer(pieces())}) as found:
         yield found
 
@@ -73,7 +73,7 @@ def prepare(folder: Path, gateway: Gateway, backend: str) -> dict[str, str]:
 
 
 def addresses(gateway: Gateway, name: str | None) -> dict[str, str]:
-    """The environment variables that the official clients read."""
+    """Return the environment variables that the official clients read."""
     return {
         "OPENAI_BASE_URL": gateway.url(name or CHAT) + "/v1",
         "OPENAI_API_KEY": "key",

@@ -1,6 +1,6 @@
 """Every code block of README and `docs/` runs, and prints what the block after it shows.
 
-A page runs from top to bottom in one namespace, in a folder of its own. Commands run in a shell. Commands that install,
+A page runs from top to bottom in one namespace, in its own folder. Commands run in a shell. Commands that install,
 build or start something that does not end are checked instead: the extra, the target, the options must exist.
 """
 
@@ -40,7 +40,8 @@ MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 @pytest.fixture
 def namespace() -> Iterator[dict[str, Any]]:
-    """The names of one page. Its examples leave clients open, as short scripts do: the sockets are closed here."""
+    """The namespace of one page. Its examples leave clients open, as short scripts do; their sockets are closed
+    here."""
     names: dict[str, Any] = {"__name__": "__main__"}
     yield names
     names.clear()
@@ -100,7 +101,7 @@ def _commands(block: Block, place: str, backend: str) -> None:
         assert done.returncode in (0, 1), f"{place}: {line}: {done.stdout}{done.stderr}"
         if shown.strip():
             expected = shown.replace("backend     native", f"backend     {backend}")
-            # A command may go on where the page stops: what is shown is its beginning.
+            # The output of a command may continue after the part that the page shows.
             assert matches(expected.rstrip() + "\n…", done.stdout), (
                 f"{place}: {line} printed\n{done.stdout}\nand not\n{expected}"
             )

@@ -1,4 +1,4 @@
-"""The generated pages: up to date, complete, and true to the vectors."""
+"""The generated pages: up to date, complete, and consistent with the vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def generate() -> ModuleType:
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
-    sys.modules["generate"] = module  # its dataclasses look themselves up
+    sys.modules["generate"] = module  # its dataclasses look up their module by name
     found.loader.exec_module(module)
     return module
 
@@ -45,7 +45,7 @@ def test_every_code_and_rule_has_an_anchor_and_a_page(generate: ModuleType) -> N
 
 
 def test_every_switch_of_policy_is_among_the_ambiguities() -> None:
-    """The first value that a paragraph names is the default."""
+    """The first value that a paragraph mentions is the default."""
     text = (DOCS / "site" / "numbered-rules.md").read_text("utf-8")
     first = dict(re.findall(r"`Policy\((\w+)=…\)`.*?`(\w+)`:", text, re.DOTALL))
     others = {"base", "actions", "inline_reasoning", "close_calls_at", "missing_terminal", "empty_call_without_reason"}
@@ -61,7 +61,7 @@ def test_every_rule_of_the_checker_has_bytes(generate: ModuleType) -> None:
 
 
 def test_every_diagnostic_has_bytes_that_show_it(generate: ModuleType) -> None:
-    """The example is the vector that the page names, and reading it gives the code."""
+    """The example is the vector that the page names, and reading it reports the code."""
     without = [code for code, found in generate.diagnosed().items() if not found.vectors]
     assert without == []
     vector = generate.diagnosed()["args_doubled"].example

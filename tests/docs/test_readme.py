@@ -1,4 +1,4 @@
-"""README is short, and leads from the problem to the documentation."""
+"""README is short, and links to the documentation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_it_installs_first_and_shows_three_examples() -> None:
 
 
 def test_its_links_lead_to_files() -> None:
-    """They are whole addresses, because the page is shown on PyPI as well."""
+    """Links in README are absolute addresses because PyPI shows the page as well."""
     blob = "https://github.com/streamweld/streamweld/blob/main/"
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README)
     files = [link.removeprefix(blob) for link in links if link.startswith(blob)]
@@ -32,7 +32,7 @@ def test_its_links_lead_to_files() -> None:
 
 
 def test_the_page_on_benchmarks_has_the_same_table() -> None:
-    """`python -m benches.table` writes both."""
+    """The two pages have the same table, which `python -m benches.table` writes."""
     rows = [line for line in README.splitlines() if line.startswith(("| events", "| `parse`"))]
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8").splitlines()
     assert len(rows) == 3

@@ -1,6 +1,6 @@
-"""A report in Chromium: nothing is loaded, nothing is refused by its policy, and it works with the keyboard.
+"""A report in Chromium: it loads nothing, its content security policy blocks nothing, and it works with the keyboard.
 
-`make docs-test` sets STREAMWELD_SITE; without it these tests are skipped, as there may be no browser driver.
+`make docs-test` sets STREAMWELD_SITE; without it these tests are skipped, because the browser driver may be missing.
 """
 
 from __future__ import annotations

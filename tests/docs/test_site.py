@@ -1,7 +1,7 @@
-"""The built site: every link leads somewhere, nothing is loaded from another host, and every page opens in Chromium.
+"""The built site: every link has a target, nothing is loaded from another host, and every page opens in Chromium.
 
-`make docs-test` builds the site and sets STREAMWELD_SITE; without it these tests are skipped. Chromium is looked for on
-PATH and in CHROMIUM; where it is missing, the tests fail.
+`make docs-test` builds the site and sets STREAMWELD_SITE; without it these tests are skipped. Chromium is searched on
+PATH and in CHROMIUM; if it is missing, the tests fail.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["browser"]
 
 SITE = Path(ROOT / os.environ.get("STREAMWELD_SITE", "build/site"))
 FULL = os.environ.get("STREAMWELD_FULL") == "1"
-EVERY = 1 if FULL else 20  # of the pages of single codes and rules
+EVERY = 1 if FULL else 20  # test one in this many pages of single codes and rules
 
 pytestmark = pytest.mark.skipif(
     "STREAMWELD_SITE" not in os.environ, reason="the site is not built: make docs-test runs these"
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 
 @dataclass
 class Page:
-    """What one HTML file links to, loads, and can be linked at."""
+    """The links, loaded resources and link targets of one HTML file."""
 
     links: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
@@ -67,7 +67,8 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, Page]:
-    """Path in the site -> the page. `404.html` is left out: its links begin at the root of the published site."""
+    """Return path in the site -> the page. `404.html` is excluded: its links begin at the root of the published
+    site."""
     found = {}
     for path in sorted(SITE.rglob("*.html")):
         if path.name != "404.html":
@@ -79,7 +80,7 @@ def pages() -> dict[str, Page]:
 
 
 def _target(page: str, link: str) -> tuple[str, str] | None:
-    """The file and the fragment that a link leads to; None for other sites."""
+    """Return the file and the fragment of a link's target; None for other sites."""
     if urlsplit(link).scheme or link.startswith("//"):
         return None
     parts = urlsplit(urljoin(f"/{page}", link))
@@ -132,7 +133,7 @@ def test_llms_txt_lists_every_page_of_the_navigation(pages: dict[str, Page]) -> 
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """The log of a test run is not the place for requests."""
+        """Suppress the request log in the test output."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""JSON of payloads in which boto3 has bytes: they stand there as base64 text, as on the wire."""
+"""Writes payloads that contain bytes, as boto3's do, as JSON with base64 text, as on the wire."""
 
 from __future__ import annotations
 

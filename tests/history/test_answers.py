@@ -1,4 +1,4 @@
-"""An answer that a parser read, handed back as history: to its own API as it was, to others with what was lost."""
+"""Answers that a parser read, used as history: unchanged for their own API, for others with the losses reported."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_arguments_that_were_cut_are_wrapped_as_they_were_written() -> None:
 
 @pytest.mark.parametrize("last", [{"text": " there"}, {"text": ""}])
 def test_the_signature_of_a_streamed_text_of_gemini_goes_back(last: dict[str, Any], backend: str) -> None:
-    """Gemini sends it with the last part, which may be empty, and asks for it back on the text."""
+    """Gemini sends it with the last part, which may be empty, and requires it on the text."""
     signed = {**last, "thoughtSignature": "c2ln"}
     parts = [[{"text": "Hello"}], [signed]]
     chunks = [{"candidates": [{"index": 0, "content": {"role": "model", "parts": part}}]} for part in parts]

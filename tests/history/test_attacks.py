@@ -1,6 +1,7 @@
-"""Histories that nobody should send: members of a wrong type at every place, members that no model has, odd objects.
+"""Invalid histories: members of a wrong type at every place, unknown members, odd objects.
 
-What `convert` makes is clean and stays as it is, or it raises what it says that it raises; nothing goes unsaid.
+The result of `convert` is valid and stays unchanged, or `convert` raises a documented exception; every loss is
+reported.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KEEP = HistoryPolicy(on_unfixable="keep")
 ROUTES = all_routes()
 STEP = 3 if FULL else 5
 TARGETS = sorted({target for target, _, _ in ROUTES})
-# Objects of the user's own, whose members are theirs.
+# User-defined objects, in which any member is allowed.
 FREE = {"input", "arguments", "args", "value", "data", "output", "response", "json", "providerOptions"}
 FREE |= {"providerMetadata", "tools", "action", "result", "metadata"}
 WRONG: list[Any] = [None, 5, "", [], {}, [None], [5], ["x"], {"a": 1}, "str", True, float("nan"), "\ud800", [[]], [{}]]
@@ -37,7 +38,7 @@ TO_EVERY = pytest.mark.parametrize("target", TARGETS)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands, every object and list included."""
+    """Yield the path of every value, including objects and lists."""
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, held in inner:
@@ -51,7 +52,7 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def some(n: int) -> list[tuple[str, str, dict[str, Any]]]:
-    """A part of the routes, another one each time."""
+    """Return a part of the routes, a different one each time."""
     return ROUTES[n % STEP :: STEP]
 
 
@@ -131,7 +132,8 @@ def bottomless() -> Any:
 @TO_EVERY
 @pytest.mark.parametrize("given", [endless(), bottomless()], ids=["endless", "bottomless"])
 def test_arguments_that_are_no_json(target: str, given: Any) -> None:
-    """Where arguments are text, they cannot be written; elsewhere they are the user's own object still."""
+    """Arguments that are not JSON cannot be written where arguments are text; other targets keep the user's own
+    object."""
     if FAMILIES[target] in ("openai-chat", "responses"):
         with pytest.raises(HistoryError, match="/1/content/0: unreadable"):
             convert(asked(given), source="anthropic", target=target)
@@ -195,7 +197,7 @@ def test_what_are_no_tools(tools: Any) -> None:
 
 
 def test_a_payload_is_its_own() -> None:
-    """What was translated does not change when the user's messages do, and the other way round."""
+    """A converted payload does not change when the user's messages change, and the reverse."""
     _, given = HISTORIES["chat"]
     messages = copy.deepcopy(given)
     made = convert(messages, target="anthropic")
@@ -219,7 +221,7 @@ def test_dedupe_takes_anything() -> None:
 
 
 def test_bytes_as_packages_have_them() -> None:
-    """boto3 and google-genai have the bytes themselves where the wire has base64."""
+    """boto3 and google-genai use bytes for members that are base64 on the wire."""
     image = {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}
     made = convert(
         [{"role": "user", "content": [{"text": "see"}, image]}], source="bedrock-converse", target="anthropic"

@@ -1,7 +1,7 @@
-"""The judge of request histories: its vectors, its table of rules, its profiles.
+"""The checker of request histories: its vectors, its table of rules, its profiles.
 
-A vector of `vectors/history_check/` has a history in the wire shape of its target and the violations that are to be
-found in it, as [rule, path].
+A vector of `vectors/history_check/` has a history in the wire format of its target and the expected violations in it,
+as [rule, path].
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def found_in(vector: dict[str, Any]) -> list[Any]:
 
 
 def resolves(messages: Any, pointer: str) -> bool:
-    """Whether a JSON pointer leads somewhere."""
+    """Return True if a JSON pointer resolves."""
     value = messages
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
@@ -87,7 +87,7 @@ def test_vector(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("vector", [v for v in vectors() if "source" in v], ids=label)
 def test_a_broken_shape_is_mended(vector: dict[str, Any]) -> None:
-    """What other converters send on, ours sends without a violation, and says what it did."""
+    """Input that other converters send unchanged is converted without a violation, and the edits are reported."""
     made = convert(vector["source"], source="openai-chat", target=vector["target"])
     assert check(made.payload, target=vector["target"]) == []
     assert made.edits
@@ -112,7 +112,7 @@ def test_every_profile_has_a_vector_that_is_clean_and_one_that_is_not() -> None:
     assert every - broken == set()
 
 
-# What a request does not show, or what only says how a converter mends.
+# Constraints that are not visible in a request, or that only describe how a converter fixes something.
 ONLY_FOR_CONVERTERS = {
     *("text_embedding", "text_embedding.call", "text_embedding.result", "text_embedding.join"),
     *("system.lead", "system.developer", "system.keep_developer_message", "tool_id.keep", "result_empty.text"),
@@ -122,12 +122,12 @@ ONLY_FOR_CONVERTERS = {
         "reasoning.roles",
         "reasoning.item_ids",
         "inline",
-    ),  # they say what holds anyway, or holds with `store: false` only
+    ),  # they state the default, or apply with `store: false` only
 }
 
 
 def without(constraints: Any, name: str, member: str | None) -> dict[str, Any]:
-    """The constraints without one, or without a member of one."""
+    """Return the constraints without one, or without a member of one."""
     left = dict(constraints)
     if member is None:
         del left[name]
@@ -137,7 +137,7 @@ def without(constraints: Any, name: str, member: str | None) -> dict[str, Any]:
 
 
 def test_every_constraint_is_enforced() -> None:
-    """Without it, or without any of its members, some vector ends otherwise."""
+    """Without the constraint, or without any of its members, some vector gives another result."""
     every, enforced = set(), set()
     for vector in vectors():
         profile = profiles.resolve(vector.get("gateway"), vector["target"])
@@ -165,7 +165,7 @@ def test_the_code_names_every_rule_and_no_other() -> None:
 
 
 def test_the_judge_is_independent() -> None:
-    """It shares rules, profiles and errors with the converter, and nothing that reads, plans or writes."""
+    """The checker shares rules, profiles and errors with the converter, and no code that reads, plans or writes."""
     package = Path(sw.__file__).parent / "history"
     # `payload`: objects of vendors' packages as plain data. `models`: the version in a model's name.
     shared = {"profiles", "rules", "payload", "models"}
@@ -256,7 +256,7 @@ def test_profiles_of_a_user() -> None:
 
 
 def test_gateways_are_data() -> None:
-    """No module knows a gateway by name, but for the words that are targets."""
+    """No module contains the name of a gateway, except names that are also targets."""
     names = {entry["name"] for entry in load_history("gateways")["profiles"]} - set(profiles.TARGETS)
     package = Path(sw.__file__).parent / "history"
     for path in [package / "profiles.py", *package.glob("check/*.py")]:
@@ -345,13 +345,14 @@ def test_cost_grows_with_the_history() -> None:
         return made
 
     assert len(check(history(50), target="responses")) == 43
-    # `assert_linear` measures in bytes: a byte stands for a call with its result.
+    # `assert_linear` measures in bytes: a byte represents a call with its result.
     assert_linear(lambda: lambda data: check(history(len(data)), target="responses"), bytes, 1 << 20, 2000)
 
 
 @pytest.mark.skipif(not OPENRESPONSES.exists(), reason="the published OpenResponses schema is not beside this checkout")
 def test_clean_responses_vectors_keep_the_published_schema() -> None:
-    """What the judge lets pass for the OpenResponses specification has the members that its schema requires."""
+    """A history that passes the checker for the OpenResponses specification has the members that its schema
+    requires."""
     schemas = json.loads(OPENRESPONSES.read_text("utf-8"))["components"]["schemas"]
     names = {"function_call": "FunctionCallItemParam", "function_call_output": "FunctionCallOutputItemParam"}
     names |= {"reasoning": "ReasoningItemParam"}

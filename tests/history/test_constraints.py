@@ -1,6 +1,6 @@
-"""Every constraint of a profile does something to a conversion: without it, some vector ends otherwise.
+"""Every constraint of a profile affects a conversion: without it, some vector gives another result.
 
-What does nothing there is named below, with the reason. The judge's side of it is in `test_history_check`.
+Constraints without an effect are listed below, with the reason. The checker's side is tested in `test_check`.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from tests.history.jsonable import dumps
 from tests.history.test_check import without
 from tests.history.test_vectors import converted, vectors
 
-# The judge alone reads them: what they forbid, no conversion makes, or no edit mends (`on_unfixable`).
+# Only the checker uses them: no conversion produces what they forbid, or no edit can fix it (`on_unfixable`).
 ONLY_FOR_THE_JUDGE = {
     *("roles", "role_order", "last_role", "min_items", "user_required", "call_reference", "tools_required"),
     *("text_types_also", "system.instructions", "blank_beside_reasoning", "reasoning.roles", "result_value"),
     *("function_results", "server_pairs"),
     *("role_order.system", "role_order.user", "role_order.assistant", "role_order.tool", "text_types_also.assistant"),
 }
-# It is done whether a profile says so or not.
+# These edits are made whether or not a profile requires them.
 ALWAYS_DONE = {
-    "results.single",  # of two results for a call, one is taken wherever calls are paired
-    "results.first",  # results are a turn of their own, before the user's
+    "results.single",  # if a call has two results, one is chosen wherever calls are paired
+    "results.first",  # results are a separate turn, before the user's
     "tool_id.min",
-    "tool_name.min",  # 1 is the default of a form
-    "item_id.unique",  # true is the default
-    "tool_id.keep",  # `unique` is what would rename, and is not there beside it
-    "text_embedding.join",  # two line breaks is the default
+    "tool_name.min",  # the default of a form is 1
+    "item_id.unique",  # the default is true
+    "tool_id.keep",  # only `unique` makes a converter rename ids, and it is absent here
+    "text_embedding.join",  # the default is two line breaks
 }
-# It takes an answer of a known model, or an option: test_history_answers, and the vectors with `store`.
+# They need an answer of a known model, or an option: see test_answers, and the vectors with `store`.
 ELSEWHERE = {"reasoning.same_model", "reasoning.item_ids"}
 
 

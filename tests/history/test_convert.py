@@ -1,4 +1,4 @@
-"""What goes into `convert` beside plain lists, and what comes out beside the payload."""
+"""Inputs of `convert` other than plain lists, and outputs other than the payload."""
 
 from __future__ import annotations
 

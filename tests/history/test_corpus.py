@@ -1,7 +1,7 @@
-"""Every recorded answer as history: to its own API and to four others, clean, with nothing lost unsaid.
+"""Every recorded answer as history, for its own API and four others: valid, and every loss is reported.
 
-What each dialect loses in each target is counted in `history_losses.json`, which people review; a run without all
-recordings compares nothing. To write it anew: STREAMWELD_REWRITE=1.
+The losses of each dialect in each target are counted in `history_losses.json`, which is reviewed by hand; a run without
+all recordings compares nothing. STREAMWELD_REWRITE=1 rewrites the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OWN = {
     "aisdk-ui": "ai-sdk-ui",
 }
 OTHERS = ("anthropic", "responses", "openai-chat", "gemini")
-# Items whose results the client gives as items of their own kind.
+# Items whose results the client sends as items of a dedicated type.
 OUTPUTS = {"apply_patch_call": "apply_patch_call_output", "tool_search_call": "tool_search_output"}
 
 pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
 @cache
 def answers(folder: str) -> list[tuple[str, sw.Response]]:
-    """Every answer of a folder that a stream held: what is cut or an error is nobody's next turn."""
+    """Return every complete answer of a folder: truncated streams and errors are not part of a history."""
     found = []
     for recording in recordings(folder):
         try:
@@ -50,7 +50,7 @@ def answers(folder: str) -> list[tuple[str, sw.Response]]:
 
 
 def history(response: sw.Response, target: str) -> tuple[list[Any], str]:
-    """What was asked, the answer, and what comes next, in the words that the user's code has; and their dialect."""
+    """Return the question, the answer and the next message, in the user code's format; and their dialect."""
     calls = response.dispatchable_calls
     kinds = [(call.provider_metadata or {}).get("type") for call in calls]
     if target == "responses" and any(kind in OUTPUTS for kind in kinds):
@@ -112,7 +112,7 @@ def wire(value: Any) -> str:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_its_own_api_gets_all_of_it(folder: str) -> None:
-    """Proofs, ciphers, server tools and their results: there as they were, or in an entry that says why not."""
+    """Signatures, encrypted data, server tools and their results are kept unchanged, or an entry gives the reason."""
     target = OWN[folder]
     seen = 0
     for name, response in answers(folder):
@@ -137,7 +137,8 @@ def test_its_own_api_gets_all_of_it(folder: str) -> None:
 
 
 def gone(mark: str, made: Conversion) -> bool:
-    """Whether an entry holds it as an event, which is not JSON; or some entries hold one part of a text each."""
+    """Return True if an entry contains it as an event, which is not JSON, or if several entries contain one part of a
+    text each."""
     entries = (*made.edits, *made.losses)
     lists = [entry.removed for entry in entries if isinstance(entry.removed, list)]
     whole = "".join(str(piece.get("text")) for pieces in lists for piece in pieces if isinstance(piece, dict))

@@ -35,7 +35,7 @@ def ui(*parts: dict[str, Any], role: str = "assistant", name: str = "m") -> dict
 
 
 def model(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
-    """The same as a ModelMessage."""
+    """Return the same as a ModelMessage."""
     made = []
     for part in parts:
         options = part.get("providerMetadata")
@@ -48,7 +48,7 @@ USER = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
 
 
 def deduped(messages: list[Any], **options: Any) -> list[Any]:
-    """The result; the input is as it was, and a second pass finds nothing."""
+    """Return the result, after checking that the input is unchanged and a second pass finds nothing."""
     before = copy.deepcopy(messages)
     edits: list[Edit] = []
     result = dedupe_reasoning(messages, on_edit=edits.append, **options)
@@ -64,7 +64,7 @@ def as_models(messages: list[Any]) -> list[Any]:
 
 
 class TestDedupeMessageReasoning:
-    """Within one message: an id and a text that stand there already."""
+    """Within one message: a repeated id and text."""
 
     def test_returns_the_same_message_when_there_are_no_reasoning_parts(self) -> None:
         messages = [ui(text("hello"))]
@@ -106,7 +106,7 @@ class TestDedupeMessageReasoning:
 
 
 class TestDedupeCrossMessageReasoning:
-    """Across messages: what a replay leaves behind."""
+    """Across messages: duplicates that a replay creates."""
 
     def test_returns_the_same_list_when_there_is_no_reasoning(self) -> None:
         messages = [USER, ui(text())]
@@ -152,7 +152,7 @@ class TestDedupeCrossMessageReasoning:
 
 
 class TestBeyondTheReport:
-    """What the report's own tests leave open."""
+    """Cases that the report's own tests do not cover."""
 
     FIRST: ClassVar = ui(thought("same text", "rs_abc"), text())
 
@@ -259,7 +259,7 @@ class TestModelMessages:
         messages = [said, answer, model(thought("", "rs_abc"), call), answer]
         assert deduped(messages) == [said, answer, model(call), answer]
         assert deduped(messages, items=("rs", "fc", "msg")) == [said, answer]
-        # The only result there is belongs to the call that stays.
+        # The only result belongs to the call that stays.
         assert deduped([said, model(call), answer], items=("fc",)) == [said, answer]
 
 

@@ -1,7 +1,6 @@
-"""AI SDK histories of ours before the AI SDK itself: its reading of UIMessages, and the requests that its providers
-make of ModelMessages, recorded at their `fetch`. What has to stand there is taken from the script of the history, or
-from the recorded answer, never from the conversion.
-"""
+"""Our AI SDK histories checked with the AI SDK itself: its reading of UIMessages, and the requests that its providers
+make from ModelMessages, recorded at their `fetch`. Expected values come from the script of the history or from the
+recorded answer, never from the conversion."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from tests.support.clients.node_side import Node
 
 PROVIDERS = ("openai-chat", "openai-responses", "open-responses", "anthropic", "google")
-# Without items of its own store, a request to OpenAI holds what was said, and no references.
+# With storage off, a request to OpenAI contains the full items and no references.
 OPTIONS = {"openai": {"store": False}}
 KEEP = HistoryPolicy(on_unfixable="keep")
 SEEDS = range(200 if FULL else 24)
 EVERY = 1 if FULL else 12
-GOOGLE = "gemini"  # the gateway: Google's converter refuses what the AI SDK has no objection to
+GOOGLE = "gemini"  # the gateway: Google's converter rejects input that the AI SDK accepts
 GUIDE = REPOSITORY / "docs" / "guides" / "histories-and-requests.md"
 AMID = "system messages are only supported at the beginning"
 
@@ -52,7 +51,7 @@ class Case(NamedTuple):
         return messages
 
     def kept(self) -> list[str]:
-        """The tokens that were given, but those that an entry of the conversion holds, and reasoning."""
+        """Return the given tokens, except reasoning and those that an entry of the conversion contains."""
         entries = [entry.to_dict() for entry in (*self.made.edits, *self.made.losses)]
         gone = json.dumps(entries, ensure_ascii=False) + " ".join(e.reasoning or "" for e in self.script)
         return [token for token in self.tokens if token in self.given and token not in gone]
@@ -113,7 +112,8 @@ def test_a_request_holds_all_of_a_history(node: Node, provider: str, broken: boo
 
 
 def test_google_refuses_instructions_amid_the_turns(node: Node) -> None:
-    """What the guide states: the AI SDK lets them pass, this provider does not, and the gateway's name helps."""
+    """The AI SDK accepts instructions between turns, but its Google provider rejects them; naming the gateway in
+    `convert` fixes it."""
     assert f'gateway="{GOOGLE}"' in GUIDE.read_text("utf-8")
     cases = generated("ai-sdk-model", "", broken=True)
     refused = 0
@@ -147,7 +147,7 @@ def test_the_ai_sdk_reads_ui_messages(node: Node, broken: bool) -> None:
 
 
 def test_the_ai_sdk_tells_right_from_wrong(node: Node) -> None:
-    """What stands before our histories is the AI SDK itself: it refuses what its users are refused."""
+    """The AI SDK that checks our histories detects invalid input."""
     asked = {"role": "user", "content": "hi"}
     call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
     unanswered = [asked, {"role": "assistant", "content": [call]}]
@@ -175,7 +175,7 @@ def file(kind: str, media_type: str, data: str) -> Any:
 
 
 def with_files() -> list[Any]:
-    """Anthropic messages with an image and a document, and an image that a tool gave."""
+    """Return Anthropic messages with an image, a document, and an image returned by a tool."""
     user = [{"type": "text", "text": "look"}, file("image", "image/png", PNG), file("document", "application/pdf", PDF)]
     call = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
     told = [{"type": "text", "text": "see"}, file("image", "image/png", PNG.replace("9awA", "9awB"))]
@@ -198,7 +198,7 @@ def test_a_request_holds_the_files(node: Node, provider: str) -> None:
 
 @BROKEN
 def test_what_the_ai_sdk_writes_is_read(node: Node, broken: bool) -> None:
-    """UIMessages of ours, made ModelMessages by the AI SDK, and from there on to another API: nothing is missing."""
+    """Our UIMessages, converted to ModelMessages by the AI SDK and from there to another API, lose nothing."""
     cases = generated("ai-sdk-ui", "", broken=broken)
     read = node.ask("ui.models", histories=[case.messages for case in cases])
     for case, answer in zip(cases, read, strict=True):
@@ -217,7 +217,7 @@ def test_what_the_ai_sdk_writes_is_read(node: Node, broken: bool) -> None:
 
 
 def holds(body: Any, text: str) -> bool:
-    """Whether a text stands there: whole, or but for white space at its ends, which some APIs refuse."""
+    """Return True if the body contains a text, possibly without white space at its ends, which some APIs reject."""
     return any(text.strip() in found for found in texts(body))
 
 
@@ -233,14 +233,14 @@ def recorded(folder: str, target: str, gateway: Any) -> list[tuple[str, Any, Con
 
 
 def missing(response: Any, made: Conversion, calls: list[tuple[str | None, str]], body: Any) -> list[Any]:
-    """Texts and calls of the answer that do not stand in what was sent, and in no entry of the conversion either."""
+    """Return texts and calls of the answer that are neither in the request nor in an entry of the conversion."""
     entries = list(texts([json.loads(json.dumps(e.to_dict(), default=str)) for e in (*made.edits, *made.losses)]))
     said_ = [item.text for item in response.items if isinstance(item, TextDone) and item.text.strip()]
     lost: list[Any] = [
         text for text in said_ if not holds(body, text) and not any(text.strip() in entry for entry in entries)
     ]
     wanted = [(made.ids.to_target(call.call_id), call.name) for call in response.dispatchable_calls]
-    if calls and all(call_id is None for call_id, _ in calls):  # Gemini's calls are known by their names
+    if calls and all(call_id is None for call_id, _ in calls):  # Gemini's calls are identified by their names
         wanted = [(None, name) for _, name in wanted]
     left = list(calls)
     for call in wanted:

@@ -1,6 +1,6 @@
-"""Payloads for OpenResponses against its published request schema, which is read beside the checkout, never copied.
+"""Payloads for OpenResponses, validated against its published request schema, which is read from outside the checkout.
 
-The body of a request is one schema; which item of it is at fault, and why, is looked up in those of its items.
+The body of a request is one schema; the schemas of its items show which item is invalid, and why.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 SCHEMAS = SHARED / "data" / "openresponses"
 VERSIONS = ("2026-04-24", "2026-01-15")
-# Gateways that are OpenResponses and nothing else. vLLM has its own way with reasoning, Vercel's gateway with calls.
+# Gateways that follow OpenResponses exactly. vLLM deviates in reasoning, Vercel's gateway in calls.
 GATEWAYS = ("openresponses-2026-04-24", "openrouter")
 KEEP = HistoryPolicy(on_unfixable="keep")
 SEEDS = range(400 if FULL else 60)
-# What OpenAI's servers say and the specification has no word for: it goes back as it came, as items and annotations of
-# the gateway's own. Whoever changes the gateway has to drop them; nothing of them is made by streamweld.
+# Output of OpenAI's servers that the specification does not define: it is returned unchanged, as the gateway's own
+# items and annotations. When the gateway changes, they must be dropped; streamweld never creates them.
 EXTENSIONS = {
     *("apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "file_search_call", "mcp_call"),
     *("custom_tool_call", "custom_tool_call_output", "image_generation_call", "mcp_approval_request", "mcp_list_tools"),
@@ -62,7 +62,7 @@ PARAMS = {
 
 
 def faults(payload: Any, version: str) -> list[Any]:
-    """The items that the schema refuses, with its reasons; or what it says of the body."""
+    """Return the items that the schema rejects, with the reasons; or the faults of the body."""
     body = validator(version)
     if body.is_valid(payload):
         return []
@@ -112,7 +112,8 @@ def test_every_history(gateway: str, broken: bool) -> None:
 
 
 def plain(item: Any) -> Any:
-    """A message without its annotations: servers have kinds of their own, and leave out what the schema requires."""
+    """Return a message without its annotations: servers use their own kinds, and omit members that the schema
+    requires."""
     if not isinstance(item.get("content"), list):
         return item
     blocks = [{name: value for name, value in block.items() if name != "annotations"} for block in item["content"]]
@@ -127,7 +128,7 @@ def test_every_recorded_answer(folder: str) -> None:
         messages, source = history(response, "responses" if folder == "responses" else "openai-chat")
         made = convert(messages, source=source, target="responses", gateway=GATEWAYS[0])
         items = made.payload["input"]
-        if folder == "responses":  # its own API: what only the server could say is still there
+        if folder == "responses":  # its own API: data that only the server could create is still there
             items = [plain(item) for item in items if item.get("type") not in EXTENSIONS]
         for version in VERSIONS:
             assert faults({**made.payload, "input": items}, version) == [], name

@@ -1,4 +1,4 @@
-"""What becomes of a request's other members, and objects of the vendors' packages in the place of plain data."""
+"""Conversion of a request's other members, and objects of the vendors' packages instead of plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from streamweld.history import check, convert
 
 USER: Any = {"role": "user", "content": "hi"}
-# Members that Chat Completions has, and other APIs spell otherwise or lack.
+# Members of Chat Completions that other APIs spell differently or lack.
 CHAT: Any = {
     "model": "m",
     "temperature": 0.5,

@@ -1,4 +1,4 @@
-"""What holds for every history, sound or broken, from every dialect into every target and gateway."""
+"""Invariants of every history, valid or broken, from every dialect to every target and gateway."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SYSTEM = {
 
 
 def all_routes() -> list[tuple[str, str, dict[str, Any]]]:
-    """Every gateway with every target that it speaks: target, gateway, options."""
+    """Return every gateway with every target that it supports: target, gateway, options."""
     routes: list[tuple[str, str, dict[str, Any]]] = []
     for name in profiles.names():
         routes += [(target, name, {}) for target in profiles.load(name).targets]
@@ -120,12 +120,12 @@ def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, o
             part = converted(told(script[:cut], dialect), dialect, target, gateway, **options).payload[member]
             short = part[:-1] if script[cut - 1].kind == "results" else part
             if target in ("anthropic", "bedrock-converse") and short and short[-1]["role"] == "assistant":
-                short = short[:-1]  # the last text of all has no white space at its end
+                short = short[:-1]  # the last text has no trailing white space
             assert dumps(short) == dumps(full[: len(short)])
 
 
 def test_linear() -> None:
-    """Four times the messages take at most eight times as long, of several tries."""
+    """Four times the messages take at most eight times as long, in the best of several tries."""
     payloads = [told(Maker(7, broken=True).script(n), "openai-chat") for n in (500, 2000)]
     for target in ("anthropic", "responses", "ai-sdk-ui"):
         times: list[float] = []
@@ -154,7 +154,7 @@ def test_unreadable_messages_are_named() -> None:
     "target", ["openai-chat", "responses", "anthropic", "gemini", "bedrock-converse", "ai-sdk-model"]
 )
 def test_there_and_back(target: str) -> None:
-    """What comes back is what went, but for what either way said that it changed or lost."""
+    """A round trip returns the input, except for changes and losses that either conversion reported."""
     same = 0
     for dialect, tokens, payload, _ in HISTORIES[False]:
         there = convert(payload, source=dialect, target=target, policy=KEEP)
@@ -171,13 +171,13 @@ def test_there_and_back(target: str) -> None:
 
 
 def said(payload: Any, dialect: str) -> list[Any]:
-    """Texts, calls and results in their order: what a history says, whatever its words."""
+    """Return texts, calls and results in order: the content of a history in any dialect."""
     container = CONTAINERS.get(dialect, "messages")
     system = payload.get(SYSTEM.get(dialect))
     turns = read(FAMILIES[dialect], payload[container], system, (container,), None)
     found: list[Any] = []
     for turn in turns:
-        # What instructs is one thing, under any of its names: most dialects have a single place for it.
+        # System and developer messages count as one role, because most dialects have a single place for instructions.
         role = "instructions" if turn.role in ("system", "developer") else turn.role
         for part in turn.parts:
             if isinstance(part, Text) and role == "instructions" and found and found[-1][0] == role:

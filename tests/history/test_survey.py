@@ -1,4 +1,4 @@
-"""What the survey says spares passes their walks, and changes nothing: where it says less, the outcome is the same."""
+"""The survey lets passes skip their walks without changing the result, which is the same with less information."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ROUTES = [(target, name) for name in profiles.names() for target in profiles.loa
 
 
 class Nothing(Survey):
-    """Excludes nothing, so every pass and every writer looks for itself."""
+    """A survey that excludes nothing, so that every pass and every writer does its own search."""
 
     def __init__(self, turns: list[Turn]) -> None:
         super().__init__(turns)
         self.paired = self.plain = self.trailing = self.bare = False
-        self.instructed = self.joined = self.opaque = True  # `reasoned` is a fact, asked for as one
+        self.instructed = self.joined = self.opaque = True  # `reasoned` is a fact that callers rely on
         self.dialects = set(CONTAINERS)
 
 

@@ -1,7 +1,7 @@
-"""Payloads against the vendors' own types and validators: OpenAI, Anthropic, Google, Mistral.
+"""Payloads validated with the vendors' own types and validators: OpenAI, Anthropic, Google, Mistral.
 
-The models know less than the servers take back: what a server said that its own package has no parameter for is left
-out here by name.
+The packages' models lack some values that the servers accept: values that a server sent and that its own package has no
+parameter for are excluded here by name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BROKEN = pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"
 
 @cache
 def model(target: str) -> Any:
-    """What one message of the target must be."""
+    """Return the model of one message of the target."""
     if target == "openai-chat":
         from openai.types.chat import ChatCompletionMessageParam as Param
     elif target == "responses":
@@ -66,7 +66,7 @@ def test_what_is_written_is_what_the_models_say(target: str, broken: bool) -> No
 
 
 def with_details(message: Any) -> Any:
-    """OpenAI's own examples leave out `detail` of an image, which its package has as required."""
+    """Add `detail` to images: OpenAI's own examples omit it, but its package requires it."""
     if isinstance(message, list):
         return [with_details(inner) for inner in message]
     if isinstance(message, dict):
@@ -76,7 +76,7 @@ def with_details(message: Any) -> Any:
 
 
 def unfit(adapter: Any, message: Any) -> list[str]:
-    """Why a message is none of the model; iterators that pydantic makes of lists are read to their end."""
+    """Return why a message does not match the model; iterators that pydantic makes from lists are read to their end."""
     try:
         consumed(adapter.validate_python(message))
     except pydantic.ValidationError as fault:
@@ -93,22 +93,22 @@ def consumed(value: Any) -> None:
             consumed(inner)
 
 
-# What a server said that its own package, or OpenAI's for another server, has no parameter for, and what the recorded
-# history has of its own (the outputs of two tools).
+# Values that a server sent and that its own package, or OpenAI's for another server, has no parameter for; and values
+# specific to the recorded history (the outputs of two tools).
 BEYOND = {
-    ("image_generation_call", "xai"),  # without an id
-    ("web_search_call", "openai"),  # a source that is no address
-    ("message", "xai__ai-xai-x-search-tool.sse"),  # a citation without its place in the text
+    ("image_generation_call", "xai"),  # its item has no id
+    ("web_search_call", "openai"),  # its source is not a URL
+    ("message", "xai__ai-xai-x-search-tool.sse"),  # its citation has no position in the text
     ("apply_patch_call_output", "openai"),
     ("tool_search_output", "openai"),
-    ("model", "google-gemini__prism-stream-with-tools-1.sse"),  # a signature that is no base64
+    ("model", "google-gemini__prism-stream-with-tools-1.sse"),  # its signature is not base64
 }
 
 
 def as_replayed(item: Any) -> Any:
-    """The members without which OpenAI's package has no assistant message of blocks, and its server has: the id, the
-    status and the annotations. All it says of such blocks is "Supported values are: 'output_text' and 'refusal'"
-    (rust-genai 119, openai-python 3544)."""
+    """Add the members that OpenAI's package requires in an assistant message with blocks, and its server does not: the
+    id, the status and the annotations. The server's only message about such blocks is "Supported values are:
+    'output_text' and 'refusal'" (rust-genai 119, openai-python 3544)."""
     if item.get("type") != "message" or item["role"] != "assistant" or isinstance(item["content"], str):
         return item
     blocks = [{"annotations": [], **block} if block["type"] == "output_text" else block for block in item["content"]]
@@ -135,7 +135,7 @@ def test_recorded_answers_are_what_the_models_say(folder: str, target: str) -> N
 
 @cache
 def mistral(tokenizer: str) -> Any:
-    """Whether a whole request may be sent, by the validator that Mistral's own servers and vLLM begin with."""
+    """Validate a whole request with the validator that Mistral's own servers and vLLM use first."""
     from mistral_common.protocol.instruct.request import ChatCompletionRequest
     from mistral_common.protocol.instruct.validator import ValidationMode, get_validator
     from mistral_common.tokens.tokenizers.base import TokenizerVersion
@@ -149,7 +149,7 @@ def mistral(tokenizer: str) -> Any:
 
 
 def with_texts(messages: list[Any]) -> list[Any]:
-    """The hosted API has a list of chunks for what was thought; the package has their text."""
+    """Replace the thinking chunks of the hosted API by their text, as the package requires."""
     out = copy.deepcopy(messages)
     for message in out:
         for block in message["content"] if isinstance(message.get("content"), list) else ():
@@ -168,7 +168,7 @@ def test_what_is_written_passes_the_validator_of_mistral(tokenizer: str, broken:
         if any(message["role"] != "system" for message in payload["messages"]):
             mistral(tokenizer)(with_texts(payload["messages"]))
             seen += 1
-        else:  # nothing was asked: no edit can mend that
+        else:  # there is no user message, and no edit can fix that
             assert {found.rule for found in check(payload, target="mistral", gateway=profile)}, (seed, dialect)
     assert seen > 5 * len(SEEDS)
 
@@ -188,7 +188,7 @@ def test_the_validator_of_mistral_tells_right_from_wrong(tokenizer: str) -> None
 
 @BROKEN
 def test_what_is_written_for_vllm_is_what_it_validates(broken: bool) -> None:
-    """vLLM takes an item that openai-python has a parameter for, and no other: nothing is added here."""
+    """vLLM accepts exactly the items that openai-python has a parameter for, so nothing is added here."""
     seen = 0
     for seed, dialect, made in payloads("responses", broken=broken, gateway="vllm-responses"):
         for item in made["input"]:

@@ -1,4 +1,4 @@
-"""Histories as data: `tests/vectors/history/*.json`, each converted as it stands there."""
+"""Histories as data: `tests/vectors/history/*.json`, each converted as it is."""
 
 from __future__ import annotations
 

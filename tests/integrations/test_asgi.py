@@ -1,4 +1,4 @@
-"""`RepairMiddleware` under uvicorn: Starlette, FastAPI, sse-starlette, gzip on either side, clients that leave."""
+"""`RepairMiddleware` under uvicorn: Starlette, FastAPI, sse-starlette, gzip on either side, clients that disconnect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GOOD = [text("Hel"), text("lo"), end("stop")]
-# The id in every chunk, and the name blank behind the first: an official client joins them (`call_1call_1`).
+# The id in every chunk, and a blank name after the first: an official client concatenates them (`call_1call_1`).
 HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 
 
@@ -52,7 +52,7 @@ CUT = TOLD_AGAIN[:3]
 
 
 def streaming(*pieces: bytes, kind: str = "text/event-stream", status: int = 200, **headers: str) -> Any:
-    """An endpoint that streams these pieces."""
+    """Return an endpoint that streams these pieces."""
 
     async def body() -> AsyncIterator[bytes]:
         for piece in pieces:
@@ -78,7 +78,7 @@ def got(app: Any, method: str = "GET", **options: Any) -> httpx2.Response:
 
 
 def calls_of(app: Any) -> list[tuple[Any, Any, Any]]:
-    """What openai's own helper makes of the stream."""
+    """Return the calls that openai's own helper reads from the stream."""
     with (
         running(app) as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
@@ -96,7 +96,7 @@ def fast() -> Any:
 
 
 def with_events() -> Any:
-    """sse-starlette, which takes the data of events and makes frames of its own."""
+    """Return an sse-starlette application, which takes the data of events and makes its own frames."""
 
     async def endpoint(_: Any) -> EventSourceResponse:
         async def data() -> AsyncIterator[dict[str, str]]:
@@ -122,7 +122,7 @@ def gzip_inside() -> Any:
 
 
 def packed() -> Any:
-    """An application that packs its streams itself, whatever it was asked for."""
+    """Return an application that always compresses its streams, whatever the client accepts."""
     body = gzip.compress(b"".join(TOLD_AGAIN))
     return starlette(streaming(body[:40], body[40:], content_encoding="gzip", content_length=str(len(body))))
 
@@ -196,7 +196,7 @@ def test_plain_answers_pass(made: Any) -> None:
 
 
 def test_a_file_that_the_server_sends_passes_with_its_length(tmp_path: Path) -> None:
-    """`pathsend`: uvicorn has it not, so the messages are asked for directly."""
+    """`pathsend`: uvicorn does not support it, so the test checks the ASGI messages directly."""
     file = tmp_path / "recorded.sse"
     file.write_bytes(b"".join(CUT))
     sent: list[Any] = []
@@ -327,7 +327,7 @@ def test_other_connections_pass() -> None:
 
 
 def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
-    """uvicorn cancels what is open when its time to stop is over."""
+    """An open stream at the end of uvicorn's shutdown time is cancelled, and ends with an error."""
 
     async def endpoint(_: Any) -> StreamingResponse:
         async def body() -> AsyncIterator[bytes]:
@@ -340,7 +340,7 @@ def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
 
     def read(url: str) -> None:
         ask = httpx2.stream("GET", f"{url}/v1/chat/completions", timeout=30)
-        with suppress(httpx2.RemoteProtocolError), ask as answer:  # uvicorn ends no body of what was cancelled
+        with suppress(httpx2.RemoteProtocolError), ask as answer:  # uvicorn does not end cancelled bodies
             got_so_far.extend(answer.iter_raw())
 
     with running(starlette(endpoint), grace=1) as url:
@@ -352,7 +352,7 @@ def test_a_stream_that_outlives_a_server_ends_with_an_error() -> None:
 
 
 def test_what_passes_a_limit_ends_the_answer_and_the_source() -> None:
-    """A client that has its error waits for nothing more, and an application that sends without end is told to stop."""
+    """At a limit, the client gets an error and need not wait, and the application is cancelled."""
     stopped = threading.Event()
 
     async def endpoint(_: Any) -> StreamingResponse:

@@ -1,4 +1,4 @@
-"""Applications whose streams break off, under the middleware: each ends with an error of its API, and as no success."""
+"""Applications whose streams are truncated, under the middleware: each ends with an error of its API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCOPE = {"type": "http", "method": "POST", "headers": []}
 
 
 def answered(*bodies: bytes, ends: bool = True, fails: BaseException | None = None, **headers: str) -> bytes:
-    """What a client receives of an application that sends these pieces."""
+    """Return what a client receives from an application that sends these pieces."""
     sent: list[bytes] = []
     given = {"content-type": "text/event-stream", **{name.replace("_", "-"): value for name, value in headers.items()}}
 

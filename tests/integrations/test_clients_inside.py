@@ -1,4 +1,4 @@
-"""`repair` finds the HTTP clients inside of models that frameworks build around official clients."""
+"""`repair` finds the HTTP clients inside models that frameworks build around official clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def hooks(client: Any) -> list[type]:
 
 
 class ChatOpenAI:
-    """As langchain-openai keeps them: `client` is a resource, the clients are `root_client` and `root_async_client`."""
+    """The attributes of langchain-openai: `client` is a resource, the clients are `root_client` and
+    `root_async_client`."""
 
     def __init__(self) -> None:
         self.root_client = openai.OpenAI(api_key="k")
@@ -29,7 +30,7 @@ class ChatOpenAI:
 
 
 class ChatAnthropic:
-    """As langchain-anthropic keeps them."""
+    """The attributes of langchain-anthropic."""
 
     def __init__(self) -> None:
         self._client = anthropic.Anthropic(api_key="k")
@@ -37,7 +38,7 @@ class ChatAnthropic:
 
 
 class PydanticModel:
-    """As pydantic-ai keeps one, and openai-agents (`_client`)."""
+    """The attribute of pydantic-ai, and of openai-agents (`_client`)."""
 
     def __init__(self) -> None:
         self.client = openai.AsyncOpenAI(api_key="k")

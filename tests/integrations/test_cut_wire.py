@@ -1,8 +1,9 @@
-"""No cut is silent over the wire: recorded streams whose connection breaks, through every integration, over loopback.
+"""No truncation is silent over the wire: recorded streams whose connection breaks, through every integration, on
+loopback.
 
-The upstream leaves in the middle of a chunk (FIN), resets the connection (RST), or ends a chunked body without its last
-chunk. A client behind the `httpx` hook, the `aiohttp` middleware, the ASGI middleware or the proxy gets an exception,
-an error of its API, or the whole answer. Full counts (STREAMWELD_FULL=1): more streams and places.
+The upstream disconnects in the middle of a chunk (FIN), resets the connection (RST), or ends a chunked body without its
+last chunk. A client that uses the `httpx` hook, the `aiohttp` middleware, the ASGI middleware or the proxy gets an
+exception, an error of its API, or the whole answer. Full counts (STREAMWELD_FULL=1): more streams and places.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ PATHS = {
 }
 SPEAKS = ("chat", "anthropic", "responses")
 BODY: dict[str, Any] = ASK | {"input": "?"}
-MORE = 64  # bytes of a chunk that are announced and never come
+MORE = 64  # number of announced bytes that are never sent
 LONGEST = 6_000
 
 
@@ -64,7 +65,7 @@ async def unfinished_body(talk: Talk, body: bytes) -> None:
 
 async def rst(talk: Talk, body: bytes) -> None:
     await talk.send(body)
-    await asyncio.sleep(0.02)  # else what was sent is lost as well
+    await asyncio.sleep(0.02)  # without the pause, the sent bytes are lost as well
     talk.reset()
 
 
@@ -76,7 +77,7 @@ FAILURES: dict[str, Callable[[Talk, bytes], Awaitable[None]]] = {
 
 
 def chosen(dialect: str) -> list[Recording]:
-    """Short streams of that dialect whose end is clean."""
+    """Return short streams of that dialect with a clean end."""
     rows = [r for r in recordings(dialect) if 600 < r.size < LONGEST and not r.wrapped and b"data:" in r.body]
     whole = [r for r in rows if read(r.body, dialect)[1] is None]
     return whole[:: max(1, len(whole) // (12 if NIGHTLY else 2))][: 12 if NIGHTLY else 2]
@@ -93,7 +94,8 @@ def read(body: bytes, dialect: Any) -> tuple[sw.Response, sw.StreamError | None]
 
 
 def failing(bodies: dict[str, bytes]) -> Upstream:
-    """An upstream that sends as much of a stream as the header `x-request-id` says, and fails in the way it says."""
+    """An upstream that sends the part of a stream that the header `x-request-id` requests, and fails in the requested
+    way."""
 
     async def script(talk: Talk) -> None:
         failure, name, place = (talk.asked.header("x-request-id") or "").split("|")
@@ -151,7 +153,7 @@ def by_aiohttp(url: str, told: dict[str, str], policy: Any) -> Got:
 
 
 def plainly(url: str, told: dict[str, str]) -> Got:
-    """By a client that repairs nothing."""
+    """Read with a client that repairs nothing."""
     got = b""
     try:
         with httpx2.stream("POST", url, json=BODY, headers=told, timeout=20, verify=False) as answer:
@@ -172,7 +174,7 @@ CLIENTS: dict[str, Callable[[str, dict[str, str], Any], Got]] = {
 
 @dataclass(frozen=True)
 class Cut:
-    """One stream that is cut at one place in one way."""
+    """One stream that is truncated at one place in one way."""
 
     name: str
     dialect: str
@@ -186,7 +188,7 @@ class Cut:
 
     @property
     def has_ended(self) -> bool:
-        """The terminal marker had come: what the connection does then is of no matter."""
+        """True if the terminal marker was sent: a later failure of the connection does not matter."""
         parser = sw.StreamParser(dialect=self.dialect)  # type: ignore[arg-type]
         try:
             parser.feed(self.body[: self.place])
@@ -197,7 +199,7 @@ class Cut:
 
 
 def outcome_of(cut: Cut, got: Got, target: str | None = None) -> tuple[str, str | None]:
-    """What a client made of it; converted, of its texts (ids of calls are minted)."""
+    """Return the outcome of a client's result; if converted, compare only texts, because call ids are generated."""
     body, error = got
     response, fault = read(body, target or cut.dialect)
     whole = cut.body if target is None else sw.convert(cut.body, source=cut.dialect, target=target)  # type: ignore[arg-type]
@@ -217,7 +219,7 @@ def cuts_of(dialect: str, *, full: bool) -> tuple[Cut, ...]:
     found: list[Cut] = []
     for recording in chosen(dialect):
         body, name = recording.body, f"{recording.folder}/{recording.name}"
-        # The last ends of blocks are where a stream looks whole, and is not.
+        # After one of the last blocks, a truncated stream looks complete.
         ends = [place + 2 for place in range(len(body)) if body.startswith(b"\n\n", place)][-4:-1]
         for number, place in enumerate(sorted({*places_in(body, name, 6 if NIGHTLY else 2 if full else 1), *ends})):
             ways = list(FAILURES) if NIGHTLY else [list(FAILURES)[number % len(FAILURES)]]
@@ -276,7 +278,7 @@ async def raises() -> None:
 
 
 async def returns() -> None:
-    """A body that is shorter than it was announced."""
+    """Return a body that is shorter than announced."""
 
 
 ENDS: dict[str, Callable[[], Awaitable[None]]] = {"raises": raises, "returns": returns}
@@ -285,7 +287,7 @@ ENDS: dict[str, Callable[[], Awaitable[None]]] = {"raises": raises, "returns": r
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("end", ENDS)
 def test_asgi_middleware(end: str, policy: Any, full: bool) -> None:
-    """The application fails in mid-stream: what its own upstream did to it does not matter."""
+    """The application fails in mid-stream; how its own upstream failed does not matter."""
     cuts = all_cuts(full=full)
     bodies = bodies_of(cuts)
 

@@ -1,4 +1,4 @@
-"""The middleware and the wrapper under `aiohttp`, over the loopback."""
+"""The `aiohttp` middleware and wrapper, over the loopback."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_every_way_to_read(gateway: Gateway, way: str) -> None:
     clean, broken = with_session(use)
     assert clean == CLEAN
     assert calls_of(broken) == TWO
-    assert gateway.connections == 1  # it came back into the pool
+    assert gateway.connections == 1  # the connection returned to the pool
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
@@ -191,7 +191,7 @@ def test_leaving_early_and_cancelling_close_the_connection(gateway: Gateway) -> 
             await response.content.readline()
         reading = asyncio.create_task(read(session))
         assert await asyncio.to_thread(gateway.asked, 2)
-        await asyncio.sleep(0.2)  # it waits for what does not come
+        await asyncio.sleep(0.2)  # the client waits for data that never comes
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading

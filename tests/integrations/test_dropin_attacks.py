@@ -1,4 +1,4 @@
-"""The drop-in used wrongly, twice, and by odd hands: each is right, or one clear error, and never silently nothing."""
+"""The drop-in used wrongly, twice, or unusually: the result is right or one clear error, and never silently empty."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def gateway() -> Iterator[Gateway]:
         assert found.quiet(), f"{found.open} connections are still open"
 
 
-# --- The wrong half of a pair
+# --- The sync hook on an async client, or the reverse
 
 
 @FAMILIES
@@ -113,8 +113,8 @@ def test_a_transport_that_serves_both_kinds_of_client_is_repaired_for_its_own_al
 
 @FAMILIES
 def test_what_is_repaired_already_is_not_repaired_again(family: Any, gateway: Gateway) -> None:
-    """A transport and a hook, two hooks: the first one, next to the connection, holds. A second would read what the
-    first has written as the upstream's."""
+    """With a transport and a hook, or two hooks, the first one, next to the connection, repairs. A second one would
+    take the output of the first for the upstream's."""
     url = gateway.url("claude") + PATH
     told: list[sw.Diagnostic] = []
     transport = RepairTransport(family.HTTPTransport(), upstream="anthropic")
@@ -128,7 +128,7 @@ def test_what_is_repaired_already_is_not_repaired_again(family: Any, gateway: Ga
     assert told == list(response.extensions["streamweld"].diagnostics)
 
 
-# --- Options that cannot be, said by their names before anything is read
+# --- Invalid options are reported by name before anything is read
 
 
 @pytest.mark.parametrize(

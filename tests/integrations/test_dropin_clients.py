@@ -1,6 +1,7 @@
-"""Every cell of `vectors/dropin` under the official clients, at their newest and at their last release on httpx.
+"""Every cell of `vectors/dropin` under the official clients, at their newest release and at their last release on
+httpx.
 
-Both are asked over the loopback, by `dropin/clients.py` in an interpreter of their own; here is what has to come out.
+Both run over the loopback, by `dropin/clients.py` in their own interpreters; this module checks the results.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.integrations.dropin.environments import ROOT, python_of
 from tests.integrations.dropin.streams import APIS, cells
 
 FINISH = {"chat": "tool_calls", "responses": "completed", "messages": "tool_use"}
-# What the clients raise where the connection breaks is theirs: the same with and without streamweld.
+# The exception for a broken connection is the client's own: the same with and without streamweld.
 BROKEN = {
     ("new", "chat"): "APIConnectionError",
     ("new", "responses"): "APIConnectionError",
@@ -51,7 +52,7 @@ def run(environment: str, backend: str, *arguments: str) -> dict[str, Any]:
 
 
 def expected(environment: str, api: str, cell: dict[str, Any], way: str, got: dict[str, Any]) -> str | None:
-    """What is wrong with a result; None where nothing is."""
+    """Describe what is wrong with a result; None if it is right."""
     if "calls" in cell:
         right = got["calls"] == cell["calls"] and got["error"] is None and got["finish"] == FINISH[api]
         return None if right and got["told"] is None else f"calls {cell['calls']}, finish {FINISH[api]}"
@@ -59,7 +60,7 @@ def expected(environment: str, api: str, cell: dict[str, Any], way: str, got: di
     if cell.get("end") == "reset":
         return None if kind == BROKEN[environment, api] else BROKEN[environment, api]
     if cell.get("own"):
-        # OpenAI's own way to say an error in Responses: a loop gets the event, the helper has no word for it.
+        # OpenAI's own error event in Responses: a loop gets the event, the helper does not support it.
         if way == "iter":
             return None if got["told"] == cell["error"] and kind == "nothing" else f"the event of {cell['error']!r}"
         return None if kind == "RuntimeError" else "RuntimeError"
@@ -84,7 +85,8 @@ def test_every_cell_is_right_or_a_clear_error(environment: str, backend: str) ->
 
 
 def test_without_repair_they_are_wrong() -> None:
-    """The cells mean something: the newest clients get these wrong, most of them in silence."""
+    """Without repair, the newest clients read these cells wrongly, most of them silently, so the cells are meaningful
+    tests."""
     found = run("new", "native", "plain")
     assert found["chat/a/sync/helper"]["calls"][0][0] == "call_1call_1call_1call_1"
     assert found["chat/b/async/helper"]["calls"][0][1] == "run_sandboxget_time"

@@ -1,4 +1,4 @@
-"""Streams whose transport fails, under the HTTP clients: each is the client's own exception, or an error of its API."""
+"""Streams whose transport fails, under the HTTP clients: each raises the client's exception or an error of its API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def asked(failure: str, source: str, kind: str) -> dict[str, str]:
 
 
 def sync(family: Any, url: str, source: str, told: dict[str, str], **options: Any) -> tuple[bytes, Any, Any]:
-    """What came, the exception that ended the reading, and the converter."""
+    """Return the received bytes, the exception that ended the reading, and the converter."""
     received = b""
     with (
         family.Client(event_hooks={"response": [repair_hook(**options)]}, timeout=IDLE) as client,
@@ -115,7 +115,7 @@ def test_a_stream_that_had_its_marker_is_whole(url: str, family: Any, ask: Any, 
 
 @SOURCES
 def test_the_same_under_aiohttp(url: str, source: str) -> None:
-    """aiohttp inflates by itself, and does not notice that a gzip body has ended early."""
+    """aiohttp decompresses by itself, and does not detect a truncated gzip body."""
 
     async def ask(failure: str) -> tuple[bytes, Any]:
         timeout = aiohttp.ClientTimeout(sock_read=IDLE)

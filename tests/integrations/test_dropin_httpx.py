@@ -39,7 +39,8 @@ POLICY = sw.Policy(actions={"index_missing": "raise"})
 
 
 def calls_of(body: bytes) -> list[tuple[str, Any]]:
-    """What a reader makes of it that joins by index, as the clients do; ours would mend it again."""
+    """Read the calls by joining fragments by index, as the clients do; streamweld's own parser would repair
+    them again."""
     calls: dict[int, list[str]] = {}
     for line in body.decode().splitlines():
         if line.startswith("data: {"):
@@ -56,7 +57,7 @@ TWO = [("call_1", {"code": "print(1)"}), ("call_2", {})]
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    """Plain answers; a test that needs another one adds it."""
+    """A gateway with plain answers; a test that needs another one adds it."""
     answers = {
         "clean": Answer([CLEAN]),
         "broken": Answer([BROKEN]),
@@ -70,7 +71,7 @@ def gateway() -> Iterator[Gateway]:
 
 
 def ask(family: Any, gateway: Gateway, name: str, *, path: str = PATH, sent: Any = STREAM, **options: Any) -> Any:
-    """One POST by a client with the hook; the response, read."""
+    """Send one POST with a client that has the hook; return the response, read to the end."""
     with family.Client(event_hooks={"response": [repair_hook(**options)]}) as client:
         return client.post(gateway.url(name) + path, json=sent)
 
@@ -353,7 +354,7 @@ def test_transports(family: Any, gateway: Gateway) -> None:
         response = client.post(url, json=STREAM)
         assert client.post(gateway.url("clean") + PATH, json=STREAM).content == CLEAN
     assert calls_of(response.content) == calls_of(asyncio.run(run())) == TWO
-    assert gateway.connections == 2  # each kept its own, and the second request took it
+    assert gateway.connections == 2  # each client kept its own, and the second request reused it
 
 
 @FAMILIES
@@ -373,7 +374,7 @@ def test_an_early_break_closes_the_connection(family: Any, gateway: Gateway) -> 
         with client.stream("POST", gateway.url("long") + PATH, json=STREAM) as response:
             for _ in response.iter_lines():
                 break
-        assert gateway.quiet()  # while the client lives
+        assert gateway.quiet()  # the connection is closed although the client is still open
     assert gateway.aborted == 2
 
 

@@ -1,4 +1,4 @@
-"""Streams that are left in the middle of a loop, without `async with`: what the event loop has to tell of them."""
+"""Streams that are abandoned in the middle of a loop, without `async with`: the errors that the event loop reports."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 RUNS = 4
-# What the event loop tells of one stream that is left, at most, where nothing is repaired. httpx2 closes generators by
-# generators, as the loop does at its end, so one of them is found running; which one differs from run to run.
+# The most errors that the event loop reports for one abandoned stream without repair. httpx2 closes generators with
+# generators, as the loop does at its end, so one of them is still running; which one differs from run to run.
 ALONE = {"openai": 1, "openai responses": 1, "anthropic": 0, "httpx": 0, "httpx2": 1, "aiohttp": 1}
 APIS = {"openai responses": "responses", "anthropic": "messages"}
 
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    """One answer for each client, whose end does not come."""
+    """A gateway with one answer for each client, which never ends."""
     answers = {}
     for name in ALONE:
         (clean,) = [cell for cell in cells(APIS.get(name, "chat")) if cell["name"] == "clean"]
@@ -44,7 +44,7 @@ def gateway() -> Iterator[Gateway]:
 
 
 async def asked(name: str, url: str, *, repaired: bool) -> AsyncIterator[Any]:
-    """What a loop goes over: the stream of a client that nobody closes."""
+    """Yield the object that a loop iterates over: the stream of a client that is never closed."""
     if name.startswith("openai"):
         client = openai.AsyncOpenAI(api_key="k", base_url=url + "/v1", max_retries=0)
         client = our_openai.repair(client) if repaired else client
@@ -63,7 +63,7 @@ async def asked(name: str, url: str, *, repaired: bool) -> AsyncIterator[Any]:
 
 async def left(name: str, url: str, told: list[Any], *, repaired: bool) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-    if name == "aiohttp":  # of a session that is not closed it tells by itself
+    if name == "aiohttp":  # aiohttp itself reports a session that is not closed
         async with aiohttp.ClientSession(middlewares=[repair_middleware()] if repaired else []) as session:
             response = await session.post(f"{url}/v1/chat/completions", json={"stream": True})
             async for _ in response.content:
@@ -73,7 +73,7 @@ async def left(name: str, url: str, told: list[Any], *, repaired: bool) -> None:
         break
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # that is what is left here: the client's own sockets
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the client's own sockets are unclosed here
 @pytest.mark.parametrize("repaired", [False, True], ids=["alone", "repaired"])
 @pytest.mark.parametrize("name", ALONE)
 def test_a_loop_that_is_left_without_a_block_is_told_of_as_without_us(

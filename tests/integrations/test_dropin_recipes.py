@@ -1,7 +1,6 @@
-"""Frameworks on top of the repaired clients, cell by cell: right calls, or an error that says what went wrong.
+"""Frameworks on top of the repaired clients, cell by cell: right calls, or an error that describes the fault.
 
-Each runs in an environment of its own, by `dropin/recipes.py`. What they do without repair is held too, where it is
-bad.
+Each runs in its own environment, by `dropin/recipes.py`. Wrong results without repair are checked, too.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def run(name: str, *arguments: str) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # litellm prints advice before
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # litellm prints advice before it
     return found
 
 
@@ -57,7 +56,7 @@ def test_a_framework_gets_right_calls_or_a_clear_error(name: str) -> None:
                 if name == "openai_agents":
                     right = right and got["ran"] == [call[1:] for call in cell["calls"]]
             else:
-                # Where the connection breaks, every client has words of its own.
+                # For a broken connection, every client has its own message.
                 said = got["error"] is not None and (cell["error"] or "") in got["error"][1]
                 right = said and not got["calls"] and not got["ran"]
             if not right:

@@ -1,4 +1,4 @@
-"""What a repaired official client must still do: give connections back, stop when told to, leave nothing behind."""
+"""A repaired official client still returns connections to the pool, stops when cancelled, and leaves nothing open."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_connections_come_back_into_the_pool(gateway: Gateway) -> None:
 @pytest.mark.parametrize("repaired", [False, True], ids=["alone", "repaired"])
 @pytest.mark.parametrize("last", [b"", b"data: [DONE]\n\n"], ids=["as-documented", "done"])
 def test_anthropic_connections_come_back_into_the_pool(gateway: Gateway, last: bytes, repaired: bool) -> None:
-    """Also behind the `[DONE]` that gateways of Chat send everywhere."""
+    """Connections return to the pool, even after the `[DONE]` that Chat gateways send in every dialect."""
     clean = {cell["name"]: cell for cell in cells("messages")}["clean"]
     gateway.answers["ended"] = Answer([*[frame_bytes(frame) for frame in clean["frames"]], *([last] if last else [])])
     options: Any = {"api_key": "k", "base_url": gateway.url("ended"), "max_retries": 0}
@@ -102,7 +102,7 @@ def test_fifty_at_once_in_pieces_of_one_byte(gateway: Gateway) -> None:
 
 @types.coroutine
 def cancelled_at(place: int, work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Runs `work`, and cancels its task where it waits for the `place`-th time."""
+    """Run `work`, and cancel its task at its `place`-th wait."""
     waits = 0
     step, given = work.send, None
     while True:
@@ -169,7 +169,7 @@ def test_a_cancelled_read_aborts_upstream_at_once(gateway: Gateway) -> None:
         async with async_openai(gateway, "hang") as client:
             reading = asyncio.create_task(_awaiting(completed(client)))
             assert await asyncio.to_thread(gateway.asked, 1)
-            await asyncio.sleep(0.2)  # it waits for what does not come
+            await asyncio.sleep(0.2)  # the client waits for data that never comes
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reading
@@ -264,7 +264,7 @@ def test_repair_returns_the_client_and_holds_for_its_copies(gateway: Gateway) ->
 
 
 def test_an_http_client_of_the_other_library(gateway: Gateway) -> None:
-    """openai 3 still takes an `httpx.Client`; the hook goes by the response, not by what is installed."""
+    """openai 3 still accepts an `httpx.Client`; the hook depends on the response, not on what is installed."""
     http = httpx.Client()
     client = openai.OpenAI(api_key="k", base_url=gateway.url("chat-b") + "/v1", http_client=http)  # type: ignore[arg-type]
     with our_openai.repair(client), client.chat.completions.stream(**CHAT) as stream:

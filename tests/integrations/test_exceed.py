@@ -1,4 +1,4 @@
-"""`StreamConverter.exceed`: a cap that only the caller can measure ends the stream as every other cap does."""
+"""`StreamConverter.exceed`: a limit that only the caller can measure ends the stream like every other limit."""
 
 from __future__ import annotations
 

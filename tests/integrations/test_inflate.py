@@ -77,9 +77,9 @@ def test_what_is_not_of_the_encoding(name: str) -> None:
         inflater = Inflater(encoding)
         pieces: list[bytes] = []
         with pytest.raises(BrokenBodyError, match="is malformed"):
-            pieces.extend(inflater.feed(body))  # which keeps what came before
+            pieces.extend(inflater.feed(body))  # `extend` keeps the output before the exception
         out = b"".join(pieces)
-        if name == "br" and len(body) > 50:  # its decoders return nothing of the input in which a fault is
+        if name == "br" and len(body) > 50:  # brotli decoders return nothing for input that contains a fault
             assert TEXT.startswith(out)
             assert len(out) > len(TEXT) // 2
         else:
@@ -91,7 +91,7 @@ def test_members_one_after_another() -> None:
     many = gzip.compress(b"", mtime=0) * (MEBI // 20)
     began = time.process_time()
     assert inflated("gzip", many) == b""
-    assert time.process_time() - began < 5  # a copy of the rest for each member would take minutes
+    assert time.process_time() - began < 5  # copying the rest for each member would take minutes
 
 
 @pytest.mark.parametrize("name", PACKED)
@@ -119,7 +119,7 @@ def test_a_body_below_the_ratio_is_read_to_its_end() -> None:
 
 def test_without_a_package_that_can_bound_it_an_encoding_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     class Old:
-        """As brotli was before 1.2."""
+        """The interface of brotli before 1.2."""
 
         class Decompressor:
             def process(self, data: bytes) -> bytes:
@@ -139,7 +139,8 @@ LINES = st.sampled_from([b"data: {}", b": x", b"event: y", b'{"a":1}', b"", b" z
 
 @given(st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=12), st.integers(0, 40))
 def test_events_are_cut_apart(lines: list[tuple[bytes, bytes]], begin: int) -> None:
-    """Nothing is lost, and behind the rest of a line no unit has two events."""
+    """Concatenated units equal the body, and no unit contains two events, except that the first may begin inside a
+    line."""
     body = b"".join([line + end for line, end in lines])[begin:]
     units = list(_events(body))
     assert b"".join(units) == body

@@ -1,4 +1,4 @@
-"""What the logger `streamweld` gets, and what `on_diagnostic` is told of a stream, under each integration."""
+"""Messages of the logger `streamweld` and calls of `on_diagnostic` for a stream, under each integration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry: what stands on spans, of a middleware and of the proxy, and answers as the conventions' messages."""
+"""OpenTelemetry: span attributes of the middleware and the proxy, and answers as messages of the conventions."""
 
 from __future__ import annotations
 

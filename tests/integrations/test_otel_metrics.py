@@ -1,4 +1,4 @@
-"""OpenTelemetry metrics, read back from the SDK: what a stream measures, by iterator, by hook and by middleware."""
+"""OpenTelemetry metrics, read back from the SDK: measurements of a stream, by iterator, by hook and by middleware."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 HEAD = {"id": "c", "model": "m"}
 USAGE = event({**HEAD, "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 50, "total_tokens": 57}})
-# A comment before the first token, a call whose arguments come again, and the count of tokens.
+# A comment before the first token, a call whose arguments are repeated, and token counts.
 CALL = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
 BODY = [
     b": keep-alive\n\n",
@@ -48,7 +48,7 @@ class Meters:
         self.metrics = otel.StreamMetrics(meter_provider=provider, attributes={"deployment": "t"})
 
     def read(self) -> dict[str, list[Any]]:
-        """The points of each instrument."""
+        """Return the points of each instrument."""
         data = self.reader.get_metrics_data()
         assert data is not None
         (scope,) = data.resource_metrics[0].scope_metrics
@@ -74,7 +74,7 @@ def slowly(pieces: list[bytes], seconds: float = 0.01) -> Iterator[bytes]:
 
 
 def check_whole(points: dict[str, list[Any]]) -> None:
-    """What every way to read `BODY` measures."""
+    """Check the measurements that every way of reading `BODY` makes."""
     (streams,) = points["streamweld.streams"]
     assert (streams.value, streams.attributes["streamweld.completeness"]) == (1, "complete")
     assert "error.type" not in streams.attributes
@@ -101,10 +101,10 @@ def test_an_iterator(meters: Meters) -> None:
     assert events == list(sw.iter_events(BODY))
     points = meters.read()
     check_whole(points)
-    # The comment brings no event.
+    # The comment causes no event.
     (gaps,) = points["gen_ai.client.operation.time_per_output_chunk"]
     assert gaps.count == len(list(sw.iter_batches(BODY))) - 1
-    assert points["streamweld.time_to_first_token"][0].sum >= 0.03  # the third piece
+    assert points["streamweld.time_to_first_token"][0].sum >= 0.03  # the first token is in the third piece
 
 
 def test_an_asynchronous_iterator(meters: Meters) -> None:
@@ -188,7 +188,8 @@ def test_nothing_is_imported_before_it_is_asked_for() -> None:
 
 
 def test_an_event_costs_a_tenth_of_a_microsecond(meters: Meters) -> None:
-    """In reads of the usual size: what is added to the plain loop, the recording at the end included."""
+    """The cost per event is the time added to the plain loop, in reads of the usual size, including the recording at
+    the end."""
     body = b"".join(chunk({"content": "word "}, **HEAD) for _ in range(40_000)) + DONE
     reads = [body[at : at + 16_384] for at in range(0, len(body), 16_384)]
 

@@ -1,4 +1,4 @@
-"""The JSON automaton: its vectors at every cut, an oracle that shares no code, and linear time."""
+"""The JSON automaton: its vectors at every split, an independent oracle, and linear time."""
 
 from __future__ import annotations
 

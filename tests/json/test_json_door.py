@@ -1,4 +1,4 @@
-"""The doors for JSON values: payloads of the pure backend, and what a user sees of either backend."""
+"""Parsing of JSON values: payloads of the pure backend, and the values that users see from either backend."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_value_of_a_vector(vector: dict[str, Any], fast: bool, monkeypatch: pyte
         try:
             assert value == vector.get("value", oracle(text))
             assert type(value) is type(oracle(text))
-            json.dumps(value, ensure_ascii=False).encode()  # whatever came can go out again
+            json.dumps(value, ensure_ascii=False).encode()  # every parsed value can be encoded again
         finally:
             sys.set_int_max_str_digits(4300)
         return
@@ -73,7 +73,7 @@ def test_doors_agree_with_the_oracle(text: str) -> None:
             parse(text)
         return
     for value in (loads_arguments(text), loads_raw(text), scanner.build(escaped_halves_replaced(text), integer=int)):
-        assert repr(value) == repr(expected)  # repr: 1 is not 1.0, 0.0 is not -0.0
+        assert repr(value) == repr(expected)  # repr distinguishes 1 from 1.0 and 0.0 from -0.0
     payload = parse(text)
     if not payload.overflow:
         assert repr(payload.value) == repr(oracle(text, replace=False))
@@ -85,7 +85,8 @@ def escaped_halves_replaced(text: str) -> str:
 
 @given(texts())
 def test_orjson_agrees_with_the_automaton(text: str) -> None:
-    """What `_json` relies on: orjson takes exactly what is complete, but for lone surrogates and long integers."""
+    """`_json` relies on this: orjson accepts exactly the complete texts, except for lone surrogates and long
+    integers."""
     found = examine(text)
     try:
         orjson.loads(text)
@@ -112,7 +113,7 @@ def test_depth_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("read", [loads_raw, loads_arguments])
 def test_what_is_wide_is_not_deep(read: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recorded Responses streams carry `logprobs` of hundreds of objects: such texts do not need the slow way."""
+    """Recorded Responses streams have `logprobs` with hundreds of objects: such texts do not need the slow path."""
     wide = '[{"token":"[[\\\\","top":[{},{"t":"\\"]"}]}' + ',{"top":[{"token":"{{"}]}' * 200 + "]"
     expected = [{"token": "[[\\", "top": [{}, {"t": '"]'}]}, *[{"top": [{"token": "{{"}]}] * 200]
     for deep in ('{"a":[{}],"b":' * 128 + "[]" + "}" * 128, "[[]," + "[" * 128 + "]" * 128 + "]"):
@@ -126,7 +127,7 @@ def test_what_is_wide_is_not_deep(read: Callable[[str], Any], monkeypatch: pytes
 
 @pytest.mark.parametrize("read", [loads_raw, loads_arguments])
 def test_only_long_integers_need_the_slow_way(read: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What OpenAI sends as `logprob` has twenty digits, and ids in addresses have nineteen."""
+    """OpenAI's `logprob` values have twenty digits, and ids in addresses have nineteen."""
     digits = "12345678901234567890123456"
     for text in ("%s", "-%s", "[%s]", "[1,%s]", "[1, -%s]", '{"a":%s}', '{"a":\t%s}', '{"a":\n%s}', '{"a":\r-%s}'):
         assert read(text % digits) == json.loads(text % digits), text
@@ -231,7 +232,7 @@ def test_integers_of_any_length() -> None:
 
 
 def test_integers_that_nothing_could_print() -> None:
-    """Beyond a size an exact integer costs more than linear time: arguments refuse it, metadata keep the digits."""
+    """Above a size, an exact integer takes more than linear time: arguments reject it, metadata keeps the digits."""
     digits = "9" * (_json.MAX_INTEGER_DIGITS + 1)
     assert loads_raw(f'{{"n":{digits}}}') == {"n": digits}
     with pytest.raises(JsonFault, match="number_too_big"):

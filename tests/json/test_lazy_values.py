@@ -1,4 +1,4 @@
-"""JSON values of native events are built when they are first read, once, and equal those of the pure backend."""
+"""JSON values of native events are built when first read, once, and equal those of the pure backend."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WITH_VALUES = ("response_started", "text_delta", "usage")
 
 
 def read(backend: Any = "native") -> dict[str, Any]:
-    """The events of the body, by type."""
+    """Return the events of the body, by type."""
     parser = load(backend)("chat", to_config())
     return {event.type: event for event in [*parser.feed(BODY), *parser.close()]}
 
@@ -43,7 +43,7 @@ def value_of(event: Any) -> Any:
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The JSON texts that were parsed."""
+    """Record the JSON texts that are parsed."""
     texts: list[str] = []
     original: Callable[[str], Any] = _json._fast or json.loads
 

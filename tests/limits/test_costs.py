@@ -1,4 +1,4 @@
-"""What hostile streams may cost: limits are hit before the memory is spent, and time grows with the bytes, no faster.
+"""Cost of hostile streams: limits apply before memory is exhausted, and time grows linearly with the input.
 
 Rows A1 to A5, B1, B7, C2 to C4, C17 and D1 to D6 of the threat list.
 """
@@ -29,7 +29,7 @@ SLACK = MIB
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_limit_is_hit_before_memory_is_spent(backend: str, name: str) -> None:
-    """Measured in a process of its own: peak memory is at most the limit, 1 MiB and one read."""
+    """In its own process, peak memory is at most the limit, 1 MiB and one read."""
     attack = ATTACKS[name]
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.attacks", backend, name],
@@ -56,7 +56,7 @@ def test_limit_is_hit_before_memory_is_spent(backend: str, name: str) -> None:
 
 @pytest.mark.parametrize("by", [-1, 0, 1])
 def test_limits_to_the_byte(backend: str, by: int) -> None:
-    """One less and just enough pass; one more is refused, with the limit and one more as what was observed."""
+    """Input up to the limit passes; one more is rejected, with the limit and the observed value."""
     content = "x" * 20
     frame = text(content, "stop")
     rows = (
@@ -109,7 +109,7 @@ def test_d1_one_line_in_64_byte_reads(backend: str) -> None:
 
 
 def test_d1_eight_megabytes_in_64_byte_reads(backend: str) -> None:
-    """The size of the threat list, once: it must not take long, either."""
+    """The size in the threat list, once: it must also finish quickly."""
     work = feeding(backend, in_reads(text("x" * 8_000_000, "stop"), 64))
     assert cpu_seconds(work) < (1.0 if backend == "native" else 5.0)
 
@@ -130,7 +130,7 @@ def test_d3_arguments_one_byte_at_a_time(backend: str) -> None:
 
 
 def test_d3_repairs_one_byte_at_a_time(backend: str) -> None:
-    """The slow path: names, ids and an index that never fit, with a long buffer behind."""
+    """The slow path: names, ids and an index that never match, followed by a long buffer."""
 
     def body(n: int) -> list[bytes]:
         return [
@@ -144,7 +144,7 @@ def test_d3_repairs_one_byte_at_a_time(backend: str) -> None:
 
 
 def test_d3_cumulative_arguments(backend: str) -> None:
-    """Here the wire itself is quadratic; the time per byte of it stays flat."""
+    """The input itself is quadratic here; the time per byte stays constant."""
 
     def body(n: int) -> list[bytes]:
         return [call(0, "a", "f", ""), *(call(0, None, None, '{"x":"' + "y" * i) for i in range(1, n)), end()]
@@ -170,7 +170,7 @@ def test_d3_replay_of_long_arguments_in_fragments(backend: str) -> None:
 
 
 def test_d3_object_arguments_that_grow(backend: str) -> None:
-    """A long string in the arguments is neither copied nor counted for each piece behind it."""
+    """A long string in the arguments is neither copied nor counted again for each later fragment."""
 
     def body(n: int) -> list[bytes]:
         pieces = [call(0, None, None, {"x": "yz"[i % 2]}) for i in range(n // 40)]
@@ -205,7 +205,7 @@ def test_d3_inline_tags(backend: str, name: str) -> None:
 
 
 def test_d4_a_stream_that_starts_again_and_again(backend: str) -> None:
-    """AM10: what was taken back is not looked at again."""
+    """AM10: discarded text is not examined again."""
 
     def body(n: int) -> list[bytes]:
         one = b'data: {"id":"%d","choices":[{"index":0,"delta":{"role":"assistant","content":"x"}}]}\n\n'
@@ -221,7 +221,7 @@ def test_d4_no_snapshot_per_event(backend: str) -> None:
 
 
 def test_d4_many_parts(backend: str) -> None:
-    """Text and reasoning in turn: each is a part of its own, none is looked at again."""
+    """Text and reasoning alternate: each is its own part, none is examined again."""
     pair = text("x") + chunk({"reasoning_content": "y"})
 
     def body(n: int) -> list[bytes]:
@@ -248,7 +248,7 @@ def test_d4_many_calls_without_any_key(backend: str) -> None:
 
 @pytest.mark.parametrize("objects", [1, 50])
 def test_d4_many_calls_that_split_off(backend: str, objects: int) -> None:
-    """AM6: every whole object after the arguments of a call is another call. `objects`: in one fragment."""
+    """AM6: every complete object after the arguments of a call is another call. `objects`: number per fragment."""
     policy = Policy(on_overflow="split")
 
     def body(n: int) -> list[bytes]:
@@ -271,7 +271,7 @@ def test_d5_many_events_in_one_read(backend: str) -> None:
 
 
 def test_d6_events_out_of_one_read(backend: str) -> None:
-    """What one feed gives is a list made once: nothing is taken from its front."""
+    """One feed returns all its events as one list, which is built once."""
     body = text("x") * scale(backend, 40_000)
     parser = make_parser(backend)
     events = parser.feed(body)

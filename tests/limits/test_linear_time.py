@@ -1,8 +1,8 @@
-"""Work is linear in the input, whatever a stream has many of: every row of `scaling.txt`, in every order.
+"""Work is linear in the input, whatever element is repeated: every row of `scaling.txt`, in every order.
 
-Each is read, folded into a response, repaired, written in every dialect and checked, with limits and without. A run
-takes a fixed sample of the rows and of these jobs. STREAMWELD_NIGHTLY=1 runs every row and job, with sizes that double
-up to 64,000.
+Each stream is read, folded into a response, repaired, written in every dialect and checked, with limits and without. A
+run uses a fixed sample of the rows and jobs. STREAMWELD_NIGHTLY=1 runs every row and job, with sizes that double up to
+64,000.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     Job = Callable[[list[bytes]], object]
 
 READ = 4096
-EVERY = 1 if NIGHTLY else 24  # so many rows are one of the sample
+EVERY = 1 if NIGHTLY else 24  # the sample is one row in this many
 ALL = shapes()
 SHAPES = [shape for shape in ALL if crc32(shape.name.encode()) % EVERY == 0]
-SIZES = {"native": 1500, "pure": 150}  # and four times as many
+SIZES = {"native": 1500, "pure": 150}  # number of elements; also run with four times as many
 FULL_SIZES = {"native": (16_000, 32_000, 64_000), "pure": (1000, 2000, 4000)}
 LIMITS = {"off": OFF, "on": Limits()}
-SALVAGE: dict[str, Any] = {"policy": "salvage", "seed": "t"}  # goes on where it can: more work is done
+SALVAGE: dict[str, Any] = {"policy": "salvage", "seed": "t"}  # continues after faults, so more work is done
 
 
 def read(shape: Shape, limits: Limits, pieces: list[bytes]) -> object:
-    """Events, and the response they come to."""
+    """Read the events and the final response."""
     parser = sw.StreamParser(dialect=shape.dialect, limits=limits, **SALVAGE)  # type: ignore[arg-type]
     try:
         for piece in pieces:
@@ -51,7 +51,7 @@ def read(shape: Shape, limits: Limits, pieces: list[bytes]) -> object:
 
 
 def write(shape: Shape, limits: Limits, pieces: list[bytes], *, target: Any, hold: bool = False) -> object:
-    """Another dialect, or a repair."""
+    """Convert to another dialect, or repair."""
     options = SALVAGE | {"limits": limits, "hold_arguments": hold}
     converter = sw.StreamConverter(source=shape.dialect, target=target, **options)  # type: ignore[arg-type]
     for piece in pieces:
@@ -68,7 +68,7 @@ def check(shape: Shape, pieces: list[bytes]) -> object:
 
 
 def jobs(shape: Shape, backend: str) -> dict[str, Job]:
-    """What is done with a stream."""
+    """Return the jobs for a stream, by name."""
     found: dict[str, Job] = {}
     for name, limits in LIMITS.items():
         found[f"read, limits {name}"] = partial(read, shape, limits)
@@ -76,13 +76,13 @@ def jobs(shape: Shape, backend: str) -> dict[str, Job]:
             if target != shape.dialect:
                 found[f"to {target}, limits {name}"] = partial(write, shape, limits, target=target)
         found[f"to same, held, limits {name}"] = partial(write, shape, limits, target="same", hold=True)
-    if backend == "pure":  # there is one of it for both
+    if backend == "pure":  # `check` exists once, for both backends
         found["check"] = partial(check, shape)
     return found
 
 
 def chosen(shape: Shape, found: dict[str, Job]) -> dict[str, Job]:
-    """In the usual run: reading and repairing or checking, and a target that differs from row to row."""
+    """Return the jobs of the usual run: reading, repair or check, and a target that differs from row to row."""
     others = [name for name in found if name.startswith("to ") and not name.startswith("to same, limits off")]
     one = others[crc32(shape.name.encode()) % len(others)]
     usual = ("read, limits off", "to same, limits off", "check", one)
@@ -94,7 +94,7 @@ def in_reads(body: bytes) -> list[bytes]:
 
 
 def slow_jobs(shape: Shape, backend: str, sizes: tuple[int, int], most: float, found: dict[str, Job]) -> list[str]:
-    """Return those that take more than so many times as long for the larger stream."""
+    """Return the jobs that take more than `most` times as long for the larger stream."""
     small, large = [in_reads(shape.body(size)) for size in sizes]
     slow: list[str] = []
     for name, job in found.items():
@@ -106,7 +106,7 @@ def slow_jobs(shape: Shape, backend: str, sizes: tuple[int, int], most: float, f
 
 
 def test_every_dialect_has_rows() -> None:
-    """A new dialect gets the streams of others, converted, and needs rows of its own."""
+    """A new dialect gets converted streams of other dialects, and needs its own rows."""
     assert set(table()) == set(DIALECTS) - {"auto"}
     assert {shape.dialect for shape in ALL if shape.source is not None} == set(table())
     assert {shape.dialect for shape in SHAPES} == set(table())
@@ -123,7 +123,7 @@ def test_linear(backend: str, shape: Shape) -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=[shape.name for shape in SHAPES])
 @pytest.mark.skipif(not NIGHTLY, reason="takes hours: make nightly")
 def test_doubling(backend: str, shape: Shape) -> None:
-    """The same for large streams, up to 64,000 things."""
+    """Time stays linear for large streams, up to 64,000 elements."""
     first, second, third = FULL_SIZES[backend]
     found = jobs(shape, backend)
     slow = slow_jobs(shape, backend, (second, third), DOUBLE, found)

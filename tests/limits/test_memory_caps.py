@@ -1,4 +1,4 @@
-"""Every stage caps what it keeps: fillers flow or raise LimitExceeded, and memory stays at limit, 1 MiB and a read."""
+"""Every stage limits its memory: fillers pass or raise LimitExceeded, and memory stays close to the limit."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.support.load.fillers import FILLERS, LIMIT, STAGES
 from tests.support.places import REPOSITORY
 
 ROOT = REPOSITORY
-# What a stage may raise about a filler: a cap, or that it found no stream that it knows.
+# The errors that a stage may raise for a filler: a limit, or that the input is not a stream of a supported format.
 RAISED = {"-", "unknown_dialect", "not_an_event_stream", "malformed_json", "upstream_error"}
 PAGE = 4096  # resident memory is counted in pages
-USUAL = ("parser", "same")  # the others with the full counts
+USUAL = ("parser", "same")  # tested in a usual run; the others run with the full counts
 
 
 def allowed(backend: str, stage: str) -> int:
-    """By how much memory may grow."""
-    limit = LIMIT["native"] if stage == "check" else LIMIT[backend]  # the caps of `check` are not the caller's
+    """Return the allowed memory growth."""
+    limit = LIMIT["native"] if stage == "check" else LIMIT[backend]  # the limits of `check` are not the caller's
     return limit + MIB + PIECE + PAGE
 
 
@@ -61,7 +61,7 @@ def test_fillers(backend: str, stage: str) -> None:
         (b"data: " + b"x" * 200, "limit_max_event_bytes", (0, 0)),
         (b": ping\n" * 3 + b"event: " + b"x" * 200, "limit_max_field_bytes", (21, 0)),
         (b"data: null\n\nid: " + b"x" * 200, "limit_max_field_bytes", (12, 1)),
-        (b'[{"a":"\nevent: ' + b"x" * 200, "limit_max_event_bytes", (0, 0)),  # in an array it is not a field
+        (b'[{"a":"\nevent: ' + b"x" * 200, "limit_max_event_bytes", (0, 0)),  # the line is not a field inside an array
     ],
 )
 def test_what_a_cap_reports_while_the_dialect_is_unknown(
@@ -79,7 +79,7 @@ def test_what_a_cap_reports_while_the_dialect_is_unknown(
 
 
 def test_short_reads_take_what_their_bytes_take(backend: str) -> None:
-    """As objects of their own, reads of two bytes would take 28 times their size."""
+    """Reads of two bytes, kept as separate objects, would take 28 times their size."""
     limit = 32 * KIB
     with using(backend):
         converter = sw.StreamConverter(target="chat", limits=sw.Limits(max_event_bytes=limit))

@@ -1,6 +1,6 @@
 """A payload with long lists takes little more memory than its bytes: every array of the vectors' payloads, filled.
 
-A list holds as many entries as `max_json_values` allows, or many more. A usual run takes a fixed sample of the arrays.
+A list has as many entries as `max_json_values` allows, or many more. A usual run uses a fixed sample of the arrays.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ EVERY = 1 if NIGHTLY else 100 if FULL else 500
 COUNTS = {"native": (16_000, 60_000), "pure": (2000, 20_000)}
 LISTED = [(place, element) for place in places() for element in elements(place)]
 SAMPLE = [(place, one) for place, one in LISTED if crc32(f"{place.dialect}{place.name}{one}".encode()) % EVERY == 0]
-# Those that took most when every entry was a diagnostic and an event.
+# These took the most memory when every entry caused a diagnostic and an event.
 SAMPLE += [(p, e) for p, e in LISTED if p.dialect == "chat" and p.name == " choices/*/delta/tool_calls" and e == "1"]
 SAMPLE += [(p, e) for p, e in LISTED if p.dialect == "chat" and p.name == " choices" and e == "1"]
 
 
 def allowed(body: bytes) -> int:
-    """16,384 decoded entries take up to 1.5 KB each; other values are built where they are asked for."""
+    """Return the allowed memory growth: 16,384 decoded entries take up to 1.5 KB each; other values are built on
+    demand."""
     return 10 * len(body) + 26 * MIB
 
 
@@ -50,7 +51,7 @@ def test_long_lists(backend: str, job: str) -> None:
 
 
 def test_count_of_what_is_left_out(backend: str) -> None:
-    """600 shapes are 1,200 diagnostics and Unknown events: 1,024 are reported."""
+    """600 shapes cause 1,200 diagnostics and Unknown events, of which only 1,024 are reported."""
     with using(backend):
         parser = sw.StreamParser(dialect="chat", limits=sw.Limits(max_diagnostics=None))
         events = parser.feed(b'data: {"choices":[' + b",".join([b"1"] * 600) + b"]}\n\n")

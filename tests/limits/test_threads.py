@@ -1,4 +1,4 @@
-"""Whole bodies are read without the interpreter: another thread runs meanwhile."""
+"""Parsing a whole body releases the GIL, so another thread runs meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ END = b'data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{},"finish_re
 
 
 def body(pieces: int) -> tuple[bytes, str]:
-    """A stream whose payloads differ in length, and its text."""
+    """Return a stream whose payloads differ in length, and its text."""
     texts = [f"{number} " * (number % 7 + 1) for number in range(pieces)]
     return b"".join([CHUNK % text.encode() for text in texts]) + END, "".join(texts)
 
@@ -39,7 +39,7 @@ def converted(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("call", [read, converted])
 def test_another_thread_runs_during_a_long_call(call: Callable[[bytes], Any]) -> None:
-    """With a switch interval of a minute, another thread gets the interpreter only where it is given up."""
+    """With a switch interval of a minute, another thread runs only if the GIL is released."""
     data, _ = body(120_000)
     started, ticks = threading.Event(), 0
 
@@ -71,7 +71,7 @@ def test_threads_read_different_bodies_at_once() -> None:
 
 
 def test_overlapping_calls_into_one_parser_are_refused() -> None:
-    """A parser that is read by one thread raises `ParserBusy` in another, also where the interpreter is given up."""
+    """A parser in use by one thread raises `ParserBusy` in another, also while the GIL is released."""
     parser: Any = load("native")("chat", to_config())
     data, text = body(120_000)
     faults: list[BaseException] = []

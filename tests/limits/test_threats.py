@@ -1,6 +1,6 @@
-"""Rows A1 to A14, A18 and B of the threat list: the exception's class, its rule and its place, in both backends.
+"""Rows A1 to A14, A18 and B of the threat list: class, rule and position of the exception, in both backends.
 
-The rows about calls are in test_threats_calls.py; what all of them cost in memory and time is in test_costs.py.
+The rows about calls are in test_threats_calls.py; the cost in memory and time is tested in test_costs.py.
 """
 
 from __future__ import annotations

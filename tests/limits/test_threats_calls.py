@@ -1,4 +1,4 @@
-"""Rows C of the threat list: what must never happen to a tool call, in both backends."""
+"""Rows C of the threat list: invalid tool calls that must never be dispatched, in both backends."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TestCalls:
 
     def test_c4_arguments_are_capped(self, backend: str) -> None:
         frames = [call(0, "a", "f", '{"x":"'), *[call(0, None, None, "yyyy")] * 30]
-        place = len(frames[0]) + 12 * len(frames[1])  # 6 + 12 * 4 = 54 bytes are in; the next would make 58
+        place = len(frames[0]) + 12 * len(frames[1])  # 6 + 12 * 4 = 54 bytes so far; the next would make 58
         outcome = read(backend, frames, {"limits": {"max_arguments_bytes": 57}})
         raised(outcome, LimitExceeded, "limit_max_arguments_bytes", place, 13)
         many = [call(n, f"i{n}", "f", '{"x":"yyyy"}') for n in range(6)]
@@ -118,7 +118,8 @@ class TestCalls:
 
     @pytest.mark.parametrize("name", ["\u0440ead", "é"])
     def test_c9_names_outside_ascii_are_named(self, backend: str, name: str) -> None:
-        """Tools may have such names, and a name may only look like another one: a diagnostic says so."""
+        """Tools may have names outside ASCII, but such a name may only resemble a tool's name: a diagnostic
+        reports it."""
         outcome = read(backend, [HE, call(0, "a", name, '{"x":1}'), end()])
         assert [c.name for c in outcome.response.dispatchable_calls] == [name]
         said(outcome, "name_not_ascii")

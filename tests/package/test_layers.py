@@ -27,15 +27,16 @@ from tests.support.imports import (
     tracked_files,
 )
 
-MOST_FILES = 25  # in one folder
+MOST_FILES = 25  # maximum number of files per folder
 
-# From the bottom up. A folder uses itself, the folders on its own line, and those on the lines above it.
+# From bottom to top. A folder uses itself, the folders on its own line, and those on the lines above it.
 STREAM_LAYERS = ("json", "model", "sse", "assemble dialect fastpath", "text_calls", "pipeline", "encode", "repair")
 RUST_LAYERS = (*STREAM_LAYERS, "lib")
 PURE_LAYERS = tuple(" ".join(f"_pure.{folder}" for folder in line.split()) for line in STREAM_LAYERS)
-# What users see of a stream (events, errors, usage) is also what the pure backend makes, so it stands below it.
+# The user-visible results of a stream (events, errors, usage) are also what the pure backend creates, so they are below
+# it.
 EVENT_LAYERS = ("_spec _words _show _extension", "_pure.json", "_json _arguments _messages _events events errors usage")
-# The rest of the package. What is not named is a module of the public surface.
+# The rest of the package. A module that is not listed belongs to the public interface.
 PACKAGE_LAYERS = (
     *EVENT_LAYERS,
     *PURE_LAYERS[1:],
@@ -55,7 +56,7 @@ IO_PYTHON = {
     *("socket", "ssl", "subprocess", "sys", "threading", "time", "httpx", "anyio"),
 }
 IO_RUST = re.compile(r"\bstd::(net|time|thread|env|fs|io|process)\b|\bprintln!|\beprintln!|\bpyo3\b")
-# The Python that the bindings import; more would be a second way into the package.
+# The Python modules that the bindings import; more would be a second way into the package.
 BINDINGS_MAY_NAME = {
     f"streamweld.{name}" for name in ("events", "errors", "usage", "_native", "_arguments", "_json", "_messages")
 }
@@ -78,7 +79,7 @@ def upward(graph: Graph, layers: tuple[str, ...]) -> list[str]:
 
 
 def dialect_of(module: str) -> str | None:
-    """The dialect of a decoder or encoder, None for what several share."""
+    """Return the dialect of a decoder or encoder; None for shared code."""
     parts = module.removeprefix("_pure.").split(".")
     if parts[0] not in ("dialect", "encode", "fastpath") or len(parts) < 2 or parts[1] not in DIALECTS:
         return None
@@ -123,7 +124,7 @@ def test_rust_layers() -> None:
 
 
 def test_the_pure_backend_has_the_folders_of_the_core() -> None:
-    """All of them except `fastpath`, which exists for speed alone."""
+    """The pure backend has every folder of the core except `fastpath`, which affects only speed."""
     inside = {name.split(".")[1] for name in python_modules() if name.startswith("_pure.")}
     assert inside == {folder for line in STREAM_LAYERS for folder in line.split()} - {"fastpath"}
 

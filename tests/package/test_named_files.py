@@ -1,7 +1,7 @@
 """Every file that a comment, a docstring or ARCHITECTURE.md names exists, and so does every rule that code cites.
 
-A name is a path in backticks. It may leave out the folders above (`_pure/sse`, `_spec/limits.json`), and hold `*` or
-`<name>` for any text. In the pages of `MAPS` it may leave out the suffix (`assemble/finish_reason`).
+A name is a path in backticks. It may omit parent folders (`_pure/sse`, `_spec/limits.json`), and contain `*` or
+`<name>` for any text. In the pages of `MAPS` it may omit the suffix (`assemble/finish_reason`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from tests.support.imports import REPOSITORY, tracked_files
 MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 PAGES = (*MAPS, "benches/README.md", "tests/vectors/README.md")
 IN_BACKTICKS = re.compile(r"`([\w.<>*/-]+)`")
-# A rule in text: one or two capitals and a number. Versions (V4) and hexadecimal digits are others.
+# A rule in text: one or two capitals and a number. Versions (V4) and hexadecimal digits do not match.
 CODE = re.compile(r"(?<![\w\"'`\\+-])(?:[DEGMNPQR]|AM?)[1-9]\d?[a-z]?(?![\w\"'`])")
 DEFINED = re.compile(r'<a id="([a-z]+\d+[a-z]?)">|^### ([A-Z]+\d+)$', re.MULTILINE)
-# What an unmarked word must look like to be a path of this repository.
+# A name in backticks is a path of this repository if it matches this.
 PATH = re.compile(r"(_pure|_spec|python|rust|tests)/[\w.<>*/-]+|[\w<>*/-]+\.(py|rs|json)")
 
 
 @cache
 def known() -> frozenset[str]:
-    """Tracked files and folders, each with any number of its upper folders left out, files also without suffix."""
+    """Return tracked files and folders, each with any number of its parent folders omitted, files also without
+    suffix."""
     paths = {path for file in tracked_files() for path in (file, file.with_suffix(""), *file.parents)}
     return frozenset("/".join(path.parts[start:]) for path in paths for start in range(len(path.parts)))
 
@@ -43,7 +44,7 @@ def sources(*folders: str) -> list[str]:
 
 
 def missing(page: str) -> list[str]:
-    """The places of `page` that name a file or folder which does not exist."""
+    """Return the places in `page` that name a file or folder which does not exist."""
     found = []
     for number, line in enumerate((REPOSITORY / page).read_text("utf-8").splitlines(), 1):
         for name in IN_BACKTICKS.findall(line):

@@ -1,4 +1,4 @@
-"""What the package promises outside its code: lock files in step, no private mirror, workflows pinned."""
+"""Packaging: lock files in sync, no private mirror, pinned workflows."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def requirement(text: str, extra: str) -> Requirement:
 
 
 def group(name: str) -> set[Requirement]:
-    """The requirements of a dependency group, with those of the groups that it includes."""
+    """Return the requirements of a dependency group, with those of the groups that it includes."""
     found: set[Requirement] = set()
     for row in PROJECT["dependency-groups"][name]:
         found |= {requirement(row, "")} if isinstance(row, str) else group(row["include-group"])
@@ -42,7 +42,7 @@ def test_the_metadata_names_every_format() -> None:
 
 
 def test_uv_lock_is_in_step_with_pyproject() -> None:
-    """`uv lock` brings it there. uv itself is not needed to run the suites, so it is not asked."""
+    """The test compares the files itself, because the suites run without uv; `uv lock` updates uv.lock."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))
     (ours,) = (package for package in lock["package"] if package["name"] == PROJECT["project"]["name"])
 
@@ -65,7 +65,7 @@ def test_uv_lock_is_in_step_with_pyproject() -> None:
 
 @pytest.mark.parametrize("name", ["uv.lock", "Cargo.lock"])
 def test_locks_name_no_private_mirror(name: str) -> None:
-    """One registry, by a public name: no address, port, credentials or one-word host of somebody's own network."""
+    """Lock files use one public registry: no address, port, credentials or one-word host of a private network."""
     text = (ROOT / name).read_text("utf-8")
     assert len(set(re.findall(r'registry ?[=+] ?"?(https?://[^"]+)"', text))) == 1
     hosts = set(re.findall(r"\w+://([^/\"]+)/", text))

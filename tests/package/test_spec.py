@@ -1,4 +1,4 @@
-"""The shared facts: loaded, frozen, and in agreement with themselves and with the classes they speak of."""
+"""The shared data files: loaded, frozen, and consistent with themselves and with the classes they describe."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_code(name: str) -> None:
     for base in ("strict", "standard", "salvage"):
         action = code.action(base)
         assert action in {"raise", "diagnose"} or (action == "skip" and code.skippable)
-        assert action != "raise" or code.raises is not None  # what is raised has a class
+        assert action != "raise" or code.raises is not None  # an action that raises needs a class
     if not code.actions:
         assert code.action("strict") == ("diagnose" if code.severity == "info" else "raise")
         assert code.action("standard") == code.action("salvage") == "diagnose"

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
 _FILE = Path(__file__).parent / "corpus_differences.json"
 REVIEWED: Mapping[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))["differences"]
-# How many streams on which independent peers agree may differ.
+# The number of streams that may differ although independent readers agree on them.
 AGREED = {"chat": 4, "responses": 8, "anthropic": 8, "gemini": 8}
 streams = pytest.mark.parametrize("recording", all_recordings(), ids=lambda r: f"{r.folder}-{r.name}")
 _whole: dict[tuple[str, str], Outcome] = {}
@@ -52,7 +52,7 @@ def test_expected_result(backend: str, recording: Recording) -> None:
 
 @streams
 def test_what_is_raised(backend: str, recording: Recording) -> None:
-    """A broken recording says so; a whole one raises nothing."""
+    """A broken recording raises an error; a whole one raises nothing."""
     error = read_whole(backend, recording).error
     notes = " ".join(recording.notes)
     if "error event in stream" in notes or "error chunk" in notes:
@@ -70,7 +70,7 @@ def test_what_is_raised(backend: str, recording: Recording) -> None:
 
 
 def is_cut(recording: Recording) -> bool:
-    """Whether a recording ends before its answer does, from the bytes and what the peers found."""
+    """Return True if a recording ends before its answer does, judged by the bytes and the results of other readers."""
     if recording.folder == "chat":
         finished = "finish_reason" in {key for key, value in recording.expected.items() if value}
         return b"[DONE]" not in recording.body and not finished
@@ -89,7 +89,7 @@ def test_random_pieces(backend: str, recording: Recording) -> None:
 
 @streams
 def test_plain_recordings_need_no_repair(backend: str, recording: Recording) -> None:
-    """A stream that was stored as it came, with nothing to note about it, shows no diagnostic of severity warning."""
+    """A stream that was stored unchanged and has no known anomaly causes no diagnostic of severity warning."""
     if not recording.wrapped and not recording.notes:
         loud = [d for d in read_whole(backend, recording).diagnostics if d.severity != "info"]
         assert loud == []

@@ -1,6 +1,6 @@
-"""Recorded streams of formats that are none of the six dialects: framed without an error, and never taken for one.
+"""Recorded streams of other formats than the six dialects: framed without an error, and never detected as a dialect.
 
-But for the legacy Completions, which are read as Chat.
+Legacy Completions are the exception: they are read as Chat.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A stream that ends at any byte: said so, nothing before the cut lost, nothing incomplete shown as complete.
+"""Truncation at any byte is reported, loses nothing before it, and never makes incomplete data look complete.
 
-Nightly (STREAMWELD_NIGHTLY=1): every byte of every recorded stream up to 8 KiB, 500 places of those up to 16 KiB,
-native; a sample, pure. Full counts (STREAMWELD_FULL=1): 80 places of each stream, native.
+Nightly (STREAMWELD_NIGHTLY=1): every byte of every recorded stream up to 8 KiB, 500 positions of those up to 16 KiB,
+native; a sample, pure. Full counts (STREAMWELD_FULL=1): 80 positions of each stream, native.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
 @dataclass
 class Step:
-    """What is known once the JSON of a frame is there."""
+    """State of the stream once the JSON of a frame is complete."""
 
     end: int
     closed: bool  # every choice seen so far has a finish reason
@@ -43,7 +43,7 @@ class Step:
 
 
 def steps_of(body: bytes) -> list[Step]:
-    """From the bytes alone, with json.loads: where every choice that was seen had its finish reason."""
+    """Compute from the bytes, with json.loads, the positions where every choice seen so far has its finish reason."""
     out: list[Step] = []
     seen: set[int] = set()
     finished: set[int] = set()
@@ -53,7 +53,7 @@ def steps_of(body: bytes) -> list[Step]:
         if text.startswith(b"data:"):
             data = text[5:].strip()
             if data == b"[DONE]":
-                out.append(Step(at + len(text.rstrip()), True, True))  # blanks behind the marker say nothing
+                out.append(Step(at + len(text.rstrip()), True, True))  # blanks after the marker have no meaning
             elif data.startswith(b"{"):
                 for choice in json.loads(data).get("choices") or ():
                     seen.add(choice.get("index") or 0)
@@ -70,7 +70,7 @@ def identities(response: Response) -> set[tuple[int, str, str, str]]:
 
 @dataclass
 class Whole:
-    """What the uncut stream says."""
+    """The result of the whole stream."""
 
     choices: dict[int, Choice]
     calls: set[tuple[int, str, str, str]]
@@ -81,7 +81,7 @@ def whole_of(response: Response) -> Whole:
 
 
 def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, kept: str) -> str | None:
-    """What breaks the promise, in words."""
+    """Describe the broken guarantee, or return None."""
     response, error = outcome.response, outcome.error
     if step is not None and step.done:
         wanted = {"complete"}
@@ -120,7 +120,7 @@ def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, kept: str)
 
 
 def delivered(backend: str, body: bytes) -> list[tuple[int, str]]:
-    """Of the uncut stream: (bytes fed, text of choice 0 so far) after each line."""
+    """Return (bytes fed, text of choice 0 so far) after each line of the whole stream."""
     parser = make_parser(backend)
     at, text, out = 0, "", [(0, "")]
     try:
@@ -136,7 +136,7 @@ def delivered(backend: str, body: bytes) -> list[tuple[int, str]]:
 
 
 def try_cuts(backend: str, body: bytes, places: list[int]) -> str | None:
-    """The first broken promise, in words."""
+    """Describe the first broken guarantee, or return None."""
     whole = whole_of(read(backend, [body]).response)
     steps, texts = steps_of(body), delivered(backend, body)
     for place in places:
@@ -163,7 +163,7 @@ def try_recording(job: Job) -> str | None:
 
 
 def places_in(recording: Recording, backend: str, *, full: bool) -> int | None:
-    """At how many places it is cut. None: at every byte."""
+    """Return the number of cut positions; None means every byte."""
     if backend == "pure":
         return 60 if NIGHTLY else 15 if full else 3
     if not full:
@@ -193,7 +193,7 @@ def test_conformant_streams_at_every_byte(backend: str, number: int) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_cut_of_any_shape_dispatches_a_part_of_a_call(backend: str, shape: str, full: bool) -> None:
-    """Whatever a gateway does to a call, a stream that ends before its finish dispatches nothing."""
+    """Whatever a gateway does to a call, a stream that is truncated before its finish reason dispatches nothing."""
     stream = shaped(random.Random(shape), shape)
     body = stream.body
     before_finish = body.index(b'"finish_reason":"tool_calls"')

@@ -1,8 +1,8 @@
-"""Recorded streams of the five dialects that open and close their own parts, ended at any byte.
+"""Recorded streams of the five dialects that open and close their own parts, truncated at any byte.
 
-Nothing before the cut is lost or changed, no call is shown as whole that the whole stream does not have, and where
+Nothing before the cut is lost or changed, no call is emitted as complete that the whole stream does not have, and if
 nothing is raised the answer is that of the whole stream. Nightly (STREAMWELD_NIGHTLY=1): every byte of the short ones,
-native; a sample, pure. Full counts (STREAMWELD_FULL=1): 80 places of each stream, native.
+native; a sample, pure. Full counts (STREAMWELD_FULL=1): 80 positions of each stream, native.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld.errors import StreamError
     from streamweld.response import Response
 
-# An answer that begins again takes back what it said: the whole has no more of it.
+# A restarted answer discards its earlier text, so the whole stream's result no longer contains it.
 BEGINS_AGAIN = {"anthropic__ai-spliced-message-start.sse"}
 pytestmark = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
@@ -36,7 +36,7 @@ def whole_calls(response: Response) -> set[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Whole:
-    """What the uncut stream says."""
+    """The result of the whole stream."""
 
     error: type[StreamError] | None
     text: str
@@ -51,7 +51,7 @@ def whole_of(uncut: Outcome) -> Whole:
 
 
 def wrong_with_cut(cut: Outcome, whole: Whole, *, decidable: bool) -> str | None:
-    """What breaks the promise, in words. `decidable`: the stream is not one of `cut_undecidable.json`."""
+    """Describe the broken guarantee, or return None. `decidable`: the stream is not one of `cut_undecidable.json`."""
     error = cut.error
     partial = None if error is None else error.partial
     response = cut.response if partial is None else partial

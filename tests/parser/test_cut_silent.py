@@ -1,8 +1,8 @@
-"""No cut is silent: whatever ends a stream early is raised, or the answer is that of the whole stream.
+"""No truncation is silent: it raises an error, or the answer equals that of the whole stream.
 
 For every dialect, under `strict` and `standard`, with a clean and with a broken end of input, in the parser, in every
 conversion and in repair. The run prints the counts. Full counts (STREAMWELD_FULL=1): every recorded stream up to 16 KiB
-at every end of a block and 60 other places, native (a share of them in the converters); a sample, pure.
+at every block end and 60 other positions, native (a share of them in the converters); a sample, pure.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 LONGEST = 16 * 1024
 SUCCESS = ("stop", "tool_calls")
-# Losses of a whole call, where the whole stream could be passed on as it was and a cut one is written anew.
+# Losses of a whole call: the whole stream could be passed through unchanged, while a truncated one is rewritten.
 LEFT_OUT = {"cut_call", "invalid_call"}
 TARGETS = ("same", *DIALECTS)
 recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
 
-Job = tuple[str, str, "int | None"]  # backend, name of a stream, places (None: all)
+Job = tuple[str, str, "int | None"]  # backend, name of a stream, number of positions (None: all)
 Found = tuple[Counter[str], "list[str]"]
 Source = tuple[bytes, dict[str, Any]]  # body and options
 
 
 @cache
 def sources() -> dict[str, Callable[[], Source]]:
-    """Recorded streams and vectors that end as their dialect says."""
+    """Return recorded streams and vectors that end with their dialect's terminal marker."""
     found: dict[str, Callable[[], Source]] = {}
     for recording in all_recordings():
         if recording.size <= LONGEST:
@@ -128,15 +128,15 @@ def parse(out: bytes, dialect: Any) -> tuple[sw.Response, StreamError | None]:
 
 
 def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], lost: frozenset[str]) -> str | None:
-    """What a reader of the output would not learn. A call that is left out is told as a loss (`LEFT_OUT`)."""
+    """Describe what a reader of the output would miss. A dropped call is reported as a loss (`LEFT_OUT`)."""
     response, error = parse(out, dialect)
     if outcome == "reported":
         ends_well = error is None and response.error is None and response.finish_reason in SUCCESS
-        if ends_well and read_as(response) != written:  # else the end had gone out before
+        if ends_well and read_as(response) != written:  # equal if the end was written before the cut
             return f"reported, but the output reads as {response.finish_reason}: {read_as(response)}"
         return None
     found = read_as(response)
-    if LEFT_OUT & lost:  # all but the calls is to be the same
+    if LEFT_OUT & lost:  # everything except the calls must be equal
         found, written = [row[:-1] for row in found], [row[:-1] for row in written]
     if outcome == "equal" and error is None and found != written:
         return f"the output reads as {read_as(response)} instead of {written}"
@@ -144,7 +144,8 @@ def wrong_in_output(out: bytes, dialect: Any, outcome: str, written: list[Any], 
 
 
 def read_as(response: sw.Response) -> list[Any]:
-    """What a client of the target acts on. No arguments may be written as {}, and objects in another spelling."""
+    """Return the data a client of the target acts on. Empty arguments may be written as {}, and objects may be spelled
+    differently."""
     return [
         (
             choice.index,
@@ -160,7 +161,7 @@ def read_as(response: sw.Response) -> list[Any]:
 
 
 def value_of(call: ToolCall) -> Any:
-    """The arguments of a call that may be run."""
+    """Return the arguments of a call that may be run, as a JSON value."""
     if not call.dispatchable:
         return None
     return call.arguments if call.custom else call.parsed
@@ -175,7 +176,7 @@ def run(jobs: list[Any], job: Any, *, full: bool) -> Counter[str]:
 
 
 def sampled(share: int) -> list[str]:
-    """Names of streams: one of `share`, whatever others there are, and all that are listed."""
+    """Return names of streams: one in `share`, independent of the other names, and all that are listed."""
     names = list(sources())
     return sorted({*one_of(share, names), *(UNDECIDABLE.keys() & set(names))})
 

@@ -1,4 +1,4 @@
-"""The exceptions: the tree, the sentences, what they carry."""
+"""The exceptions: their hierarchy, messages and attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event classes: one set of tests over both sets of classes, held against `_spec/events.json`."""
+"""The event classes of both backends, tested alike and compared with `_spec/events.json`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHERS: dict[str, Any] = {"str": "y", "int": 8, "bool": False, "tuple": ("b",), 
 
 @pytest.fixture
 def classes(backend: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """One of the two sets; `streamweld.events` exports it while the test runs."""
+    """The event classes of one backend; `streamweld.events` exports them during the test."""
     home = importlib.import_module("streamweld._events" if backend == "pure" else "streamweld._native")
     for name in NAMES:
         monkeypatch.setattr(events, name, getattr(home, name))
@@ -32,7 +32,7 @@ def classes(backend: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def fields_of(name: str) -> list[Field]:
-    """All fields of a class. A field with a default can only be left out where no field behind it is required."""
+    """Return all fields of a class. A field with a default can be omitted only if no later field is required."""
     fields = list(EVENTS[name])
     if name not in PLAIN_EVENTS:
         fields.append(Field("choice", "int", nullable=False, required=False, default=0))
@@ -42,12 +42,12 @@ def fields_of(name: str) -> list[Field]:
 
 
 def full(name: str) -> dict[str, Any]:
-    """A value for every field."""
+    """Return a value for every field."""
     return {field.name: VALUES[field.type] for field in fields_of(name)}
 
 
 def required(name: str) -> dict[str, Any]:
-    """A value for every field that must be given."""
+    """Return a value for every required field."""
     return {field.name: VALUES[field.type] for field in fields_of(name) if field.required}
 
 
@@ -165,7 +165,8 @@ def test_an_event_takes_no_further_attribute(classes: ModuleType) -> None:
 
 
 def test_building_one_is_cheap(classes: ModuleType) -> None:
-    """Against the least that a Python class can cost; a frozen dataclass takes four times that."""
+    """Building an event is compared with the cheapest possible Python class; a frozen dataclass takes four times as
+    long."""
 
     class Least:
         __slots__ = ("choice", "part", "provider_metadata", "text")
@@ -177,7 +178,7 @@ def test_building_one_is_cheap(classes: ModuleType) -> None:
             self.provider_metadata = provider_metadata
 
     timers = [timeit.Timer("cls(1, 'x')", globals={"cls": cls}) for cls in (classes.TextDelta, Least)]
-    turns = [[timer.timeit(2_000) for timer in timers] for _ in range(90)]  # in turns: a machine's speed drifts
+    turns = [[timer.timeit(2_000) for timer in timers] for _ in range(90)]  # alternating: speed drifts
     ours, least = (min(times) for times in zip(*turns, strict=True))
     assert ours < 2 * least
 

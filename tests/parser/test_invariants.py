@@ -1,4 +1,4 @@
-"""What holds for every stream: the order of events, one ToolCall a call, deltas that add up, only StreamErrors."""
+"""Invariants of every stream: event order, one ToolCall per call, deltas that add up, and only StreamErrors."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ TAKEN_BACK = {
     "orphan_think_close",
     "content_cumulative",
     "conflict",
-}  # text that only the close corrects
-PUT_TOGETHER = {"args_stitched", "args_paired"}  # pieces that were cut, taken for calls, and are whole together
+}  # the close corrects text that was already emitted
+PUT_TOGETHER = {"args_stitched", "args_paired"}  # fragments that were taken for calls and form one call together
 COUNT = 1500
 
 
 def broken_rule(outcome: Outcome) -> str | None:
-    """The first rule of the event order that these events break."""
+    """Return the first rule of the event order that these events break."""
     opened: dict[int, str] = {}
     closed: dict[int, str] = {}
     text: dict[int, str] = {}
@@ -94,7 +94,7 @@ def broken_rule(outcome: Outcome) -> str | None:
 
 
 def wrong_response(outcome: Outcome) -> str | None:
-    """The Response is the fold of the events."""
+    """Check that the Response is the fold of the events."""
     response = outcome.response
     calls: list[ToolCall] = [e for e in outcome.events if type(e).__name__ == "ToolCall"]
     shown = [c for choice in response.choices for c in choice.tool_calls if c.state != "open"]
@@ -108,7 +108,7 @@ def wrong_response(outcome: Outcome) -> str | None:
             return f"dispatchable: {choice.dispatchable_calls}"
         for key, kind in (("text", "TextDone"), ("reasoning", "ReasoningDone"), ("refusal", "RefusalDone")):
             done = "".join(e.text for e in outcome.events if type(e).__name__ == kind and e.choice == choice.index)
-            restarted = "stream_restarted" in outcome.codes  # parts of the first attempt were closed, then dropped
+            restarted = "stream_restarted" in outcome.codes  # parts of the first attempt were closed, then discarded
             if outcome.error is None and done != getattr(choice, key) and not restarted:
                 return f"{key} of choice {choice.index}: {getattr(choice, key)!r}, events give {done!r}"
     if response.completeness == "truncated" and any(
@@ -134,14 +134,14 @@ def wrong_response(outcome: Outcome) -> str | None:
 
 
 def cut_in_a_call(outcome: Outcome) -> bool:
-    """The input ended inside of the arguments of a call, be it behind the finish reason."""
+    """Return True if the input ended inside the arguments of a call, possibly after the finish reason."""
     if isinstance(outcome.error, TruncatedStream):
         return outcome.error.where == "mid_arguments"
     return any(d.code == "truncated" and d.detail == "mid_arguments" for d in outcome.diagnostics)
 
 
 def encodes(outcome: Outcome) -> None:
-    """Whatever comes out can be written as UTF-8."""
+    """Check that every result can be encoded as UTF-8."""
     json.dumps([event.to_dict() for event in outcome.events], ensure_ascii=False).encode("utf-8")
     json.dumps(outcome.response.to_dict(), ensure_ascii=False).encode("utf-8")
     repr(outcome.events)
@@ -186,7 +186,7 @@ def test_free_form_text_and_json_share_no_call(backend: str, full: bool) -> None
 
 
 def only_stream_errors(backend: str, body: bytes, options: dict[str, Any]) -> None:
-    """Any bytes: an answer, or a StreamError with a rule, a place and what was read so far. Never anything else."""
+    """Check that any bytes give an answer or a StreamError with a rule, a position and the partial result."""
     outcome = read(backend, [body], options)
     if outcome.error is None:
         return

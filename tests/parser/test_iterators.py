@@ -1,4 +1,4 @@
-"""The iterators, sync and async by the same tests: events before faults, sources closed once, what comes through."""
+"""The iterators, sync and async, under the same tests: events before exceptions, and sources closed once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_batches(mode: str) -> None:
     assert [[item.type for item in batch] for batch in batches] == [
         ["response_started", "text_started", "text_delta"],
         ["text_delta", "text_done", "tool_call_started"],
-        ["tool_call_delta", "tool_call", "finished"],  # `{}` may yet give way to arguments
+        ["tool_call_delta", "tool_call", "finished"],  # `{}` may still be replaced by arguments
     ]
     assert chunks.closed == 1
 
@@ -87,7 +87,7 @@ def test_the_exception_of_a_source_comes_through(mode: str) -> None:
 
 
 def test_a_source_that_raises_has_not_ended() -> None:
-    """All choices had sent their reason: but for the exception, the stream would count as ended."""
+    """All choices have their finish reason: without the exception, the stream would count as ended."""
     items = sw.iter_events(source("sync", [BODY.removesuffix(DONE)], error=OSError("connection reset")))
     with pytest.raises(OSError, match="connection reset"):
         list(items)
@@ -280,7 +280,7 @@ def test_nothing_is_left_to_the_collector(mode: str) -> None:
         return sum(isinstance(thing, StreamParser) for thing in gc.get_objects())
 
     gc.collect()
-    before = alive()  # what other tests hold
+    before = alive()  # objects that other tests hold
     gc.disable()
     try:
         if mode == "sync":

@@ -1,4 +1,4 @@
-"""What `parse` does not run, nobody runs after repair or conversion: no output makes a success of a failure."""
+"""Repair and conversion never turn a failure into a success: they add no call that `parse` does not dispatch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.vector_files import DIALECTS, chunks_of, is_broken, label, st
 if TYPE_CHECKING:
     from streamweld.response import Response
 
-SHARE = 1  # of the vectors that are not about endings, where not all are run
+SHARE = 1  # test one in this many of the vectors that are not about endings
 ENDINGS = {"ends", "reasons", "placeholders"}
 CHOSEN = [v for v in streams() if v["file"] in ENDINGS] + [
     v for v in one_of(SHARE, streams(), label) if v["file"] not in ENDINGS
@@ -26,7 +26,8 @@ SUCCESS = ("stop", "tool_calls")
 
 
 def runnable(response: Response) -> set[tuple[str, str]]:
-    """Name and value of every call that a client may run. Free-form text stands in the member `input` elsewhere."""
+    """Return name and value of every call that a client may run. Other dialects put free-form text into the member
+    `input`."""
     return {
         (call.name, json.dumps({"input": call.arguments} if call.custom else call.parsed, sort_keys=True))
         for choice in response.choices
@@ -53,7 +54,7 @@ def test_no_output_makes_a_success(backend: str, vector: dict[str, Any], target:
     lost = {d.detail for d in converter.diagnostics if d.code == "not_carried"}
     if "refused_call" not in lost:
         assert runnable(after.response) <= runnable(parsed)
-    # A target of one answer holds the choice that began first, which need not be that of the lowest index.
+    # A target with one answer has the choice that began first, which is not always the one with the lowest index.
     carried = parsed.choices if "choices" in lost else parsed.choices[:1]
     if carried and all(one.raw_finish_reason is not None and one.finish_reason not in SUCCESS for one in carried):
         assert after.response.finish_reason not in SUCCESS

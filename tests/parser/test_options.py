@@ -1,4 +1,4 @@
-"""Policy and Limits: checked once, frozen, hashable, and turned into the data that both backends take."""
+"""Policy and Limits: validated once, frozen, hashable, and converted to the data that both backends take."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_switches(name: str, value: Any) -> None:
 
 
 def test_a_missing_terminal_is_a_cut_unless_salvaged() -> None:
-    """Its default is that of the base; what is given holds over that."""
+    """The default comes from the base policy; an explicit value overrides it."""
     assert [Policy(base).missing_terminal for base in BASES] == ["truncate", "truncate", "assume"]
     for base in BASES:
         for value in ("truncate", "assume"):

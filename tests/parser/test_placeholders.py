@@ -1,6 +1,6 @@
-"""Arguments that may be a placeholder: what a client reads after repair or conversion is what `parse` reads.
+"""Arguments that may be a placeholder: after repair or conversion, a client reads the same arguments as `parse`.
 
-The vectors `*/placeholders.json` say what `parse` reads. Here the same streams, and the catalogue's relatives, pass
+The vectors `*/placeholders.json` state what `parse` reads. Here the same streams, and variants from the catalogue, pass
 through repair and through every conversion, and the output is read by a strict parser, which repairs nothing.
 """
 
@@ -31,9 +31,9 @@ PLACEHOLDERS = {"null", '""', '"{}"'}
 
 
 def calls_of(response: Response) -> list[tuple[str, str, Any, bool]]:
-    """Id, name, value and whether it may be run, of every whole call.
+    """Return id, name, value and whether it may be run, for every complete call.
 
-    Sorted by id: a target of sequential blocks writes a call without arguments when it closes, behind the others.
+    Sorted by id: a target with sequential blocks writes a call without arguments when it closes, after the others.
     """
     return sorted(
         [

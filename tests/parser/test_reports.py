@@ -1,4 +1,4 @@
-"""Two failures from production, by name: one response that became 231 calls, and tool results whose ids nobody knew."""
+"""Two failures from production: one response that became 231 calls, and tool results with unknown ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ID = "functions.run-sandbox:2"
 
 
 def same_id_every_chunk(index: int | None) -> bytes:
-    """231 deltas: the first with the name, the others with a blank one."""
+    """Return 231 deltas: the first with the name, the others with a blank name."""
     deltas = [call(index, ID, "run-sandbox", ""), *(call(index, ID, "", piece) for piece in FRAGMENTS)]
     deltas += [call(index, ID, "", "")] * (231 - len(deltas))
     assert len(deltas) == 231
@@ -75,7 +75,7 @@ class TestToolCallDuplication:
 
 
 class TestLostToolCallId:
-    """The id of the wire is the only one that the next request may carry."""
+    """The next request must use the id that the stream contained."""
 
     def test_the_id_is_kept_exactly_as_sent(self, backend: str) -> None:
         for sent in (
@@ -99,7 +99,7 @@ class TestLostToolCallId:
         assert only.call_id == "call_abc123"
 
     def test_an_id_is_never_made_of_an_index(self, backend: str) -> None:
-        """`call_0` would collide in every turn, and with a provider that numbers so itself."""
+        """`call_0` would collide in every turn, and with a provider that uses such ids itself."""
         body = call(0, None, "f", '{"a":1}') + call(3, None, "f", '{"a":2}') + end()
         ids = [c.call_id for c in read(backend, [body]).response.tool_calls]
         assert len(set(ids)) == 2
@@ -117,7 +117,8 @@ class TestLostToolCallId:
         assert {"call_sw_1", "call_sw_1__2"} <= set(ids)
 
     def test_no_collision_across_turns(self, backend: str) -> None:
-        """Kimi and others number anew in each turn; a history pairs results by id, so it needs them distinct."""
+        """Kimi and others restart their numbering in each turn; a history pairs results by id, so ids must be
+        distinct."""
         known: tuple[str, ...] = ()
         for turn in range(4):
             body = call(0, "functions.f:0", "f", f'{{"t":{turn}}}') + call(1, None, "g", f'{{"t":{turn}}}') + end()

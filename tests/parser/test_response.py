@@ -1,4 +1,4 @@
-"""The Response: the fold of closing events, its fields, and that nothing can change it."""
+"""The Response: the fold of closing events, its fields, and its immutability."""
 
 from __future__ import annotations
 
@@ -189,7 +189,8 @@ def test_repr_is_short() -> None:
 
 @pytest.mark.parametrize("vector", load("chat"), ids=label)
 def test_a_snapshot_folds_to_what_all_events_fold_to(backend: str, vector: dict[str, Any]) -> None:
-    """Once the stream has ended; a fault under way leaves parts open, which only the snapshot shows."""
+    """A snapshot equals the fold of all events once the stream has ended. After an exception, only the snapshot has
+    open parts."""
     outcome = read(backend, chunks_of(vector), vector.get("options"))
     response = outcome.response
     folded = Response(

@@ -1,8 +1,8 @@
-"""The chunking never matters: every cut of every stream gives the same events, diagnostics, exception and response.
+"""Chunking never matters: every split of every stream gives the same events, diagnostics, exception and response.
 
-Nightly (STREAMWELD_NIGHTLY=1): every single cut of every vector and recorded stream up to 16 KiB, native (the response
-of recordings at every eighth); a sample, pure; two cuts of the short vectors at 3,000 places each. Full counts
-(STREAMWELD_FULL=1): 60 cuts of each stream and 300 of each vector. Otherwise a fixed sample.
+Nightly (STREAMWELD_NIGHTLY=1): every single split of every vector and recorded stream up to 16 KiB, native (the
+response of recordings at every eighth); a sample, pure; two splits of the short vectors at 3,000 places each. Full
+counts (STREAMWELD_FULL=1): 60 splits of each stream and 300 of each vector. Otherwise a fixed sample.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ LONGEST = 16 * 1024
 SHORT = 300
 AUTO: dict[str, Any] = {"dialect": "auto"}
 recorded = pytest.mark.skipif(absent() is not None, reason=absent() or "")
-Job = tuple[str, str, "int | None"]  # backend, name of a recording, how many cuts (None: all)
+Job = tuple[str, str, "int | None"]  # backend, name of a recording, number of splits (None: all)
 
 
 def first_difference(
     backend: str, body: bytes, options: dict[str, Any], cuts: Iterable[tuple[int, ...]], every: int = 1
 ) -> str | None:
-    """In words. The response, which takes as long to build as the events to read, is compared at one cut of `every`."""
+    """Describe the first difference. The response, which takes as long to build as the events, is compared at one split
+    of `every`."""
     uncut = read(backend, [body], options)
     all_of_it, but_response = uncut.facts(), uncut.told()
     for n, places in enumerate(cuts):

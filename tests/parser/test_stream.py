@@ -1,4 +1,4 @@
-"""StreamParser and parse: what goes in, what comes out, and what is left after an exception."""
+"""StreamParser and parse: accepted input, results, and the state after an exception."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BROKEN = text("Hel") + text("lo") + event("{nonsense")
 
 @pytest.fixture(autouse=True)
 def _chosen(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that is called by its public name reads with this backend."""
+    """Use this backend for everything that is called by its public name."""
     monkeypatch.setattr(stream, "backend", backend)
 
 
-# What goes in
+# Input
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: memoryview(b"x" + data + b"y")[1:-1]])
@@ -74,7 +74,7 @@ def test_nothing_can_be_fed() -> None:
         parse(b"")
 
 
-# What comes out
+# Results
 
 
 def test_state_under_way(backend: str) -> None:
@@ -199,7 +199,7 @@ def test_a_broken_transport_cuts_what_its_marker_did_not_end() -> None:
     assert parser.close(broken=True) == []
     response = parser.response
     assert (response.completeness, response.finish_reason) == ("truncated", "tool_calls")
-    assert [c.state for c in response.tool_calls] == ["complete"]  # its choice had ended
+    assert [c.state for c in response.tool_calls] == ["complete"]  # the choice of this call had ended
     parser = StreamParser()
     parser.feed(BODY)
     parser.close(broken=True)
@@ -236,10 +236,10 @@ def parsers_alive() -> int:
 
 
 def test_a_fault_holds_no_parser() -> None:
-    """What it carries is plain data: only its traceback, like every exception's, leads to the parser."""
+    """The exception carries plain data: only its traceback, as for every exception, refers to the parser."""
 
     gc.collect()
-    before = parsers_alive()  # what other tests hold
+    before = parsers_alive()  # objects that other tests hold
 
     def fault() -> StreamError:
         parser = StreamParser()
@@ -349,7 +349,8 @@ def test_a_parser_may_move_between_threads() -> None:
 
 
 def test_overlapping_calls(backend: str) -> None:
-    """Each call runs alone or raises ParserBusy. (The native one keeps the GIL: it is only met where there is none.)"""
+    """Each call runs alone or raises ParserBusy. The native `feed` holds the GIL, so it raises only in a free-threaded
+    interpreter."""
     interval = sys.getswitchinterval()
     parser = StreamParser()
     big = text("x") * 3_000

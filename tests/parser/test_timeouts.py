@@ -26,7 +26,7 @@ def _chosen(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cancelled_at(step: int, make: Callable[[AsyncSource], Awaitable[None]], chunks: AsyncSource) -> bool:
-    """Run with a cancellation after `step` turns of the loop; whether it hit."""
+    """Cancel after `step` turns of the event loop; return True if the cancellation took effect."""
 
     async def main() -> bool:
         task = asyncio.ensure_future(make(chunks))
@@ -174,7 +174,7 @@ def test_timeouts_need_asyncio_and_nothing_else_does() -> None:
         return [item async for item in sw.aiter_events(chunks, **options)]
 
     def drive(**options: Any) -> list[Any]:
-        """Without any event loop: nothing here has to wait."""
+        """Run without an event loop, because nothing here has to wait."""
         try:
             consume(chunks, **options).send(None)
         except StopIteration as stop:

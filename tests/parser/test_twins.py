@@ -49,7 +49,7 @@ def test_vectors(vector: dict[str, Any]) -> None:
 
 
 def test_in_pieces(full: bool) -> None:
-    """The same pieces into both: what each call of feed gives is the same, too."""
+    """With the same pieces, each call of feed returns the same events in both backends."""
     for seed in range(5000 if full else 300):
         body, options = random_case(seed)
         rng = random.Random(seed)

@@ -1,7 +1,8 @@
-"""Native equals pure in the dialects beside chat: generated streams, and the recorded ones whole, in pieces and cut.
+"""Native equals pure in the dialects other than Chat: generated streams, and recorded ones whole, in pieces and
+truncated.
 
-Full counts (STREAMWELD_FULL=1): 3,000 generated streams a dialect (nightly: 10,000). The command
-`python -m tests.support.twin_diff --dialect D` does the same faster.
+Full counts (STREAMWELD_FULL=1): 3,000 generated streams per dialect (nightly: 10,000). The command `python -m
+tests.support.twin_diff --dialect D` does the same faster.
 """
 
 from __future__ import annotations

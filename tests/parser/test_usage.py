@@ -1,7 +1,7 @@
-"""`Usage.normalized()`: one meaning for the token counts of every API.
+"""`Usage.normalized()`: token counts with one meaning for every API.
 
-The expected counts of the vectors are those of public reports and documentation. The second judge is the AI SDK: its
-providers normalized the recorded usage objects that stand in the corpus beside their result.
+The expected counts of the vectors come from public reports and documentation. The AI SDK is an independent check: its
+providers normalized the recorded usage objects that the corpus contains.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def test_usage_is_frozen() -> None:
         NormalizedUsage(input=1).input = 2  # type: ignore[misc]
 
 
-# Gemini: the AI SDK leaves the prompt of the provider's tools out of the input; the total contains it.
+# Gemini: the AI SDK excludes the prompt tokens of the provider's tools from the input; the total includes them.
 TOOL_PROMPTS = "toolUsePromptTokenCount"
 
 
 def recorded() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Usage as the AI SDK reports it, with the provider's own object as `raw`."""
+    """Yield usage as the AI SDK reports it, with the provider's own object as `raw`."""
     for folder in ("aisdk-parts", "aisdk-ui"):
         for recording in recordings(folder):
             for line in recording.body.decode("utf-8").splitlines():
@@ -109,7 +109,7 @@ def test_the_ai_sdk_counts_likewise() -> None:
     for name, usage in recorded():
         raw, counts = usage["raw"], normalized(usage["raw"])
         tokens_in, tokens_out = usage["inputTokens"], usage["outputTokens"]
-        if (tokens_in.get("noCache") or 0) < 0:  # Azure's Grok: more cached tokens than the prompt has
+        if (tokens_in.get("noCache") or 0) < 0:  # Azure's Grok: more cached tokens than prompt tokens
             assert counts.input == tokens_in["total"] + tokens_in["cacheRead"], name
             continue
         tool_prompts = raw.get(TOOL_PROMPTS, 0)
@@ -124,7 +124,7 @@ def test_the_ai_sdk_counts_likewise() -> None:
 
 @pytest.mark.skipif(absent() is not None, reason=absent() or "")
 def test_every_recorded_total_is_explained() -> None:
-    """Of every recorded stream with a total, input and output are that total, or more (Anthropic's has no cache)."""
+    """For every recorded stream with a total, the normalized total is the sum of input and output."""
     seen = 0
     for folder in ("chat", "responses", "anthropic", "gemini"):
         for recording in recordings(folder):

@@ -127,7 +127,7 @@ def check(outcome: Outcome, vector: dict[str, Any]) -> None:
 
 
 def as_data(value: Any) -> Any:
-    """A field of an event as a vector writes it: bytes as their text, a tuple as a list."""
+    """Return a field of an event as a vector writes it: bytes as their text, a tuple as a list."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""Bodies that are no streams: what they are is recognized by their first bytes, and the message says what to do."""
+"""Bodies that are not streams: recognized by their first bytes, with a message that suggests a fix."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_what_a_body_is_and_what_to_do(
 @pytest.mark.parametrize("body", [CHAT, ANTHROPIC, sample(), CHAT.replace(b"\n", b"\r\n")])
 @pytest.mark.parametrize("blank", [True, False])
 def test_lines_without_their_ends(body: bytes, blank: bool, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `requests.Response.iter_lines()` gives."""
+    """The lines that `requests.Response.iter_lines()` yields."""
     monkeypatch.setattr(stream, "backend", backend)
     lines = [line for line in body.splitlines() if line or blank]
     with pytest.raises(sw.StreamError) as caught:
@@ -77,7 +77,7 @@ def test_lines_without_their_ends(body: bytes, blank: bool, backend: str, monkey
 
 @pytest.mark.parametrize("policy", ["strict", "standard", "salvage"])
 def test_a_stream_gets_no_hint(policy: Any) -> None:
-    """Also where it fails: what was understood is a stream."""
+    """A body that was recognized as a stream gets no hint, even if it fails."""
     for body in (text("a"), text("data: event: x") + b"data: {\n\n", b"", b": keep-alive\n\n", text("\x01" * 90)):
         fault: sw.StreamError | None = None
         try:

@@ -1,4 +1,4 @@
-"""The proxy where nothing is converted: what it repairs, what it passes, what it tells, how it starts and stops."""
+"""The proxy without conversion: what it repairs and passes through, what it reports, how it starts and stops."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_needs_no_repair_passes_byte_for_byte() -> None:
             "/v1",
             "/v1/models/meta%2Fllama%20%C3%BC",
             "/v1/models/meta%2Fllama%20%C3%BC",
-        ),  # one segment, as openai writes it
+        ),  # one path segment, as openai-python escapes it
         ("", "/v1/models/100%25%2fa", "/v1/models/100%25%2fa"),
     ],
 )
@@ -223,7 +223,7 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
         chatted(url)
         httpx2.post(f"{url}/v1/messages", json=ASK)
         httpx2.post(f"{url}/v1/messages", json={})
-        # A stream is counted behind its last byte, so a client that has that one may be first.
+        # A stream is counted after its last byte, so a client may have that byte before the count changes.
         until(lambda: "streamweld_stream_seconds_count 2.0\n" in httpx2.get(f"{url}/metrics").text)
         answer = httpx2.get(f"{url}/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")

@@ -1,4 +1,4 @@
-"""Who may use the proxy: `Host`, `Origin`, the token of a client, and requests that come back to it."""
+"""Who may use the proxy: `Host`, `Origin`, the client token, and requests that loop back to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def empty(talk: Talk) -> None:
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[str]:
-    """The address of a proxy as it is by default, whose upstream is never asked."""
+    """The address of a proxy with default settings, whose upstream is never called."""
     upstream = Upstream(empty)
     with between(upstream, allow_hosts=()) as url:
         yield url
@@ -43,7 +43,7 @@ def plain() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def locked() -> Iterator[str]:
-    """The same with a token."""
+    """The address of a proxy with a client token."""
     upstream = Upstream(empty)
     with between(upstream, token=TOKEN) as url:
         yield url
@@ -71,9 +71,9 @@ def status_of(answer: bytes) -> int:
     ],
 )
 def test_a_host_that_is_not_the_proxys_is_refused(plain: str, host: str, path: str) -> None:
-    """DNS rebinding: the page's own name leads to this machine, and stands in `Host`."""
+    """In a DNS rebinding attack, the attacker's host name resolves to this machine and is the value of `Host`."""
     answer = get(plain, path, f"Host: {host}")
-    assert status_of(answer) in (421, 400)  # h11 refuses what is not a host at all
+    assert status_of(answer) in (421, 400)  # h11 rejects values that are not a host
     assert (status_of(answer) == 421) == (b'"code":"host_not_allowed"' in answer or path == "/v1/messages")
 
 
@@ -113,7 +113,7 @@ def test_a_request_without_a_host_or_with_two_is_refused() -> None:
 
 
 def test_the_address_that_a_server_listens_on_is_the_proxys() -> None:
-    """Starlette's test client calls its server `testserver`, as others call theirs by their address."""
+    """Starlette's test client addresses its server as `testserver`; other clients use its address."""
     app = create_app(ProxyConfig("http://127.0.0.1:9"))
     with TestClient(app) as client:
         assert client.get("/healthz").status_code == 200
@@ -269,12 +269,12 @@ def test_the_token_is_in_no_log_and_no_representation(caplog: pytest.LogCaptureF
 
 
 def test_a_request_that_comes_back_is_refused(caplog: pytest.LogCaptureFixture) -> None:
-    """The upstream of the proxy is the proxy itself, behind another name: one request, one loop, one error."""
+    """The upstream of the proxy is the proxy itself under another name: one request, one loop, one error."""
     caplog.set_level(logging.INFO, "streamweld.proxy")
     own: list[str] = []
 
     async def back(talk: Talk) -> None:
-        """A relay that keeps the request's `Via`, as others do."""
+        """Relay the request with its `Via`, as other relays do."""
         via = talk.asked.header("via") or ""
         async with httpx2.AsyncClient() as client:
             answer = await client.get(own[0] + talk.asked.target, headers={"via": f"{via}, 1.1 relay"})

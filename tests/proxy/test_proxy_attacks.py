@@ -1,4 +1,4 @@
-"""Upstreams that send what no gateway should, and clients that take their time: one clear answer, in bounded memory."""
+"""Upstreams that send invalid data, and slow clients: one clear answer, in bounded memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_status_that_is_none_is_an_error_of_the_upstream(ask: Callable[[str], 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_a16_what_a_small_piece_inflates_to_waits_for_a_slow_client() -> None:
-    """128 MiB in 130 KiB, and a client that has read the first piece."""
+    """128 MiB compressed to 130 KiB, and a client that has read only the first piece."""
     bomb = gzip.compress(COMMENTS * 128)
 
     async def script(talk: Talk) -> None:
@@ -100,7 +100,7 @@ def test_a16_what_a_small_piece_inflates_to_goes_through_the_middleware_in_slice
 def test_g3_the_parser_is_the_one_that_was_chosen_whatever_else_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """uvicorn takes httptools where it finds it, which reads requests that h11 refuses: two hosts, and none."""
+    """uvicorn uses httptools if it is installed, which accepts requests that h11 rejects: two hosts, or none."""
     (tmp_path / "httptools.py").write_text("raise SystemExit('it was taken')\n", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with command("--upstream", "http://127.0.0.1:9") as (process, url, lines):
@@ -113,7 +113,7 @@ def test_g3_the_parser_is_the_one_that_was_chosen_whatever_else_is_installed(
 
 
 def test_the_application_below_a_path_of_another_one() -> None:
-    """The upstream is asked for what stands behind that path, as the proxy's own routes are; escapes stay."""
+    """The upstream gets the path after the mount prefix, and escapes are kept."""
 
     async def script(talk: Talk) -> None:
         await talk.whole(b"[]")
@@ -142,11 +142,11 @@ def test_an_application_that_nobody_has_started_says_so(caplog: pytest.LogCaptur
     assert "UsageError: the proxy has not been started: " in caplog.text
 
 
-# --- A cut that a client would not see
+# --- A truncation that a client would miss
 
 
 def test_a_cut_of_responses_is_raised_by_a_client_that_reads_event_by_event() -> None:
-    """openai-python raises for `error`, and gives a `response.incomplete` to the loop as if nothing had happened."""
+    """openai-python raises for `error`, and passes a `response.incomplete` to the loop as if nothing had happened."""
     (cut,) = [cell for cell in cells("responses") if cell["name"] == "f"]
     pieces = [frame_bytes(frame) for frame in cut["frames"]]
 

@@ -11,7 +11,7 @@ from tests.integrations.dropin.server import Answer, Gateway
 from tests.proxy.test_proxy import CHAT, command
 from tests.support.servers.wire import DONE, chunk, text
 
-# uvicorn and Node close after 5 seconds, so that is what an upstream may do, and what the proxy may not.
+# uvicorn and Node close after 5 seconds, so an upstream may do so, and the proxy must not.
 IDLE = 6.0
 
 

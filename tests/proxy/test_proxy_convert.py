@@ -1,4 +1,4 @@
-"""The proxy between a client of one API and an upstream of another: official clients in front, loopback behind."""
+"""The proxy between a client of one API and an upstream of another, with official clients, on loopback."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ TEXT = START + block(0, {"type": "text", "text": ""}, {"type": "text_delta", "te
 
 
 def in_turn(*answers: list[bytes]) -> Any:
-    """A script that gives one answer a request."""
+    """Return a script that gives one answer per request."""
     left = list(answers)
 
     async def script(talk: Talk) -> None:
@@ -279,7 +279,7 @@ def test_an_openai_client_that_does_not_stream() -> None:
     assert done.usage.total_tokens == 12
 
 
-# --- What does not go well
+# --- Errors
 
 
 def test_a_cut_stream_is_an_error_in_the_clients_own_words() -> None:

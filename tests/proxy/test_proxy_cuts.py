@@ -1,4 +1,4 @@
-"""Streams whose transport fails, through the proxy: none looks whole to a client, in the log or in a metric."""
+"""Streams whose transport fails, through the proxy: none looks complete to a client, in the log or in a metric."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDLE = 0.5
 
 @pytest.fixture
 def outcome(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[str, str | None]]:
-    """How the next stream ended, as its line in the log has it."""
+    """Return how the next stream ended, according to its line in the log."""
     caplog.set_level(logging.INFO, "streamweld.proxy")
 
     def of_line() -> tuple[str, str | None]:
@@ -58,7 +58,7 @@ def test_a_tidy_stream_whose_transport_fails_is_cut(source: str, policy: Any, ou
         for failure in FAILURES:
             answer = got(url, failure, source, source, "tidy")
             assert answer.content.startswith(TIDY[source])
-            with pytest.raises(sw.UpstreamError):  # an error of the API
+            with pytest.raises(sw.UpstreamError):  # the error is that of the API
                 sw.parse(answer.content, dialect=source)
             assert MARKERS.get(source, b"no marker") not in answer.content
             found[failure] = outcome()
@@ -94,12 +94,12 @@ def test_a_stream_that_had_its_terminal_marker_is_complete_however_its_transport
 def test_a_clean_end_without_a_marker_is_no_fault_of_the_transport(outcome: Callable[[], Any]) -> None:
     with between(Upstream(sse(TIDY["chat"])), to=None) as url:
         answer = httpx2.post(url + PATHS["chat"], json=BODY)
-    assert sw.parse(answer.content).completeness == "complete"  # the repair adds `[DONE]`
+    assert sw.parse(answer.content).completeness == "complete"  # repair adds the missing `[DONE]`
     assert outcome() == ("complete", None)
 
 
 def test_what_the_policy_takes_for_whole_is_not_logged_as_complete(outcome: Callable[[], Any]) -> None:
-    """Anthropic after `content_block_stop`: `missing_terminal="assume"` ends it in order, and says so."""
+    """Anthropic after `content_block_stop`: `missing_terminal="assume"` ends it normally, and reports it."""
     body = TIDY["anthropic"].partition(b"event: message_delta")[0]
     for policy, expected in (
         ("standard", ("fault", "TruncatedStream")),

@@ -1,4 +1,4 @@
-"""One large answer or request does not keep the others waiting: `/healthz` answers while the proxy works on it."""
+"""One large answer or request does not block the others: `/healthz` answers while the proxy works on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIZE = 1_800_000
 MOST = 0.25
-"""Seconds. A step of work takes some milliseconds, and there are threads to switch between."""
+"""Seconds. A step of work takes some milliseconds, plus thread switches."""
 
 HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 WORD = 'some words, "quoted" and\nbroken; '
@@ -60,7 +60,7 @@ def many_pieces_of_a_call(size: int) -> bytes:
 
 
 def whole(size: int) -> bytes:
-    """One JSON answer with a text and as many calls as one may have."""
+    """Return one JSON answer with a text and the maximum number of calls."""
     calls = [
         {"id": f"call_{at}", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": words(800)})}}
         for at in range(1000)
@@ -72,7 +72,7 @@ def whole(size: int) -> bytes:
 
 
 def history(size: int) -> list[dict[str, Any]]:
-    """Many short turns with calls and their results, in the words of Anthropic."""
+    """Return many short turns with calls and their results, as Anthropic messages."""
     turns: list[dict[str, Any]] = []
     at = 0
     while len(turns) * 150 < size:
@@ -90,7 +90,7 @@ def history(size: int) -> list[dict[str, Any]]:
 
 
 def many_items(size: int) -> bytes:
-    """Responses: a new item for each delta, none of which is ever closed."""
+    """Return a Responses stream with a new item for each delta, none of which is ever closed."""
     response = {
         "id": "resp_1",
         "object": "response",
@@ -113,7 +113,7 @@ ASK: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "use
 
 
 def worked(pid: int) -> float:
-    """Seconds of processor time that a process has used; where that cannot be read, the time that has passed."""
+    """Return the processor time in seconds that a process has used; if it cannot be read, the elapsed time."""
     if sys.platform != "linux":
         return time.perf_counter()
     words = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
@@ -121,10 +121,10 @@ def worked(pid: int) -> float:
 
 
 class Health:
-    """Asks `/healthz` all the time, from a thread of its own.
+    """Requests `/healthz` continuously, from its own thread.
 
-    `seconds`: what the proxy worked until it answered, or the time that it took, if that is less: on a machine that
-    does other things as well, a proxy that is not running does not answer either.
+    `seconds`: the processor time of the proxy until it answered, or the elapsed time, if that is less, because on a
+    busy machine a proxy that is not scheduled does not answer either.
     """
 
     def __init__(self, url: str, pid: int) -> None:
@@ -193,7 +193,7 @@ def test_a_large_stream(backend: str, name: str, path: str, monkeypatch: pytest.
 def test_a_large_stream_of_items(backend: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMWELD_BACKEND", backend)
     answer, seconds = asked(Upstream(sse(many_items(SIZE))), path, ASK | {"input": "?"}, "responses")
-    with pytest.raises(sw.UpstreamError):  # it has no end
+    with pytest.raises(sw.UpstreamError):  # the stream has no end
         sw.parse(answer.content)
     assert max(seconds) < MOST
 
@@ -209,7 +209,7 @@ def test_a_large_whole_answer(backend: str, path: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
 def test_a_large_request(path: str) -> None:
-    """Megabytes of short messages, to be converted or to be passed on."""
+    """Megabytes of short messages, to be converted or passed through."""
     messages = history(2 * SIZE) if path == "/v1/messages" else ASK["messages"] * 45_000
     upstream = Upstream(sse(chunk({"content": "x"}, **HEAD), chunk({}, "stop", **HEAD), DONE))
     answer, seconds = asked(upstream, path, ASK | {"messages": messages})

@@ -26,7 +26,7 @@ CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 
 
 def test_every_gateway_can_be_reached() -> None:
-    """Each profile of an API that is spoken over HTTP belongs to one dialect of an upstream at least."""
+    """Each gateway profile of an API over HTTP belongs to at least one upstream dialect."""
     unreached: list[str] = []
     for name in profiles.names():
         for to in SPEAKS:
@@ -98,7 +98,8 @@ def test_without_a_gateway_the_same_api_is_not_read() -> None:
 
 
 def test_mistral_is_a_gateway_of_chat() -> None:
-    """Its API rejects members that it does not have (`max_completion_tokens`, `stream_options`) and other call ids."""
+    """Mistral's API rejects members that it does not have (`max_completion_tokens`, `stream_options`) and other call
+    ids."""
     upstream = Upstream(sse(*GOOD))
     messages: list[Any] = [
         {"role": "user", "content": "?"},
@@ -199,7 +200,7 @@ def test_a_client_of_claude_on_vertex_keeps_its_bytes() -> None:
 
 
 def test_without_a_gateway_a_stream_of_vertex_is_repaired() -> None:
-    """The path alone says that it is Anthropic's API. The upstream leaves out the last event; the client gets it."""
+    """Without `--gateway`, the path identifies Anthropic's API. The upstream omits the last event; repair adds it."""
     upstream = Upstream(sse(b"".join(of_anthropic(len(CITIES))).partition(b"event: message_stop")[0]))
     body = json.dumps(RAW | {"stream": True}).encode()
     with between(upstream, to=None) as url:
@@ -212,7 +213,7 @@ def test_without_a_gateway_a_stream_of_vertex_is_repaired() -> None:
 
 @pytest.mark.parametrize("to", ["chat", "anthropic"])
 def test_a_client_of_claude_on_vertex_reaches_other_apis(to: Any) -> None:
-    """The model of its path goes into the body, the version of its body goes."""
+    """The model in the path is moved into the body, and `anthropic_version` is removed from the body."""
     answer = sse(*GOOD) if to == "chat" else in_turn(of_anthropic(len(CITIES)))
     upstream = Upstream(answer)
     with between(upstream, to=to, gateway="deepseek" if to == "chat" else "anthropic") as url:

@@ -1,4 +1,4 @@
-"""Gemini's API behind the proxy, and in front of it: official clients, an upstream on loopback."""
+"""Gemini's API as the upstream and as the client API of the proxy: official clients, an upstream on loopback."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_anthropic_client_runs_tools_through_gemini() -> None:
     assert [turn["role"] for turn in two["contents"]] == ["user", "model", "user"]
     parts = [part for part in two["contents"][1]["parts"] if "functionCall" in part]
     assert [part["functionCall"]["args"] for part in parts] == [{"city": "Oslo"}, {"city": "Rome"}]
-    assert "thoughtSignature" in parts[0]  # Gemini 3 rejects a tool loop without
+    assert "thoughtSignature" in parts[0]  # Gemini 3 rejects a tool loop without it
     results_sent = [part["functionResponse"] for part in two["contents"][2]["parts"]]
     assert [(one["name"], one["id"]) for one in results_sent] == [
         ("weather", part["functionCall"]["id"]) for part in parts

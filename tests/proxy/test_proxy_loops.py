@@ -1,6 +1,6 @@
 """Five turns with tools, by the official client of each API, through the proxy, to an upstream of each API.
 
-The judge of what the upstream is sent is that of the histories: vendors' types and rules, and nothing of ours. Every
+Upstream requests are checked by the judge of histories: vendors' types and rules, and no code of streamweld. Every
 answer has reasoning that its provider signed or encrypted: each later request must return it to the upstream unchanged.
 """
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 CITIES = (("Oslo",), ("Rome", "Bern"), ("Lima",), ("Kyiv",))
 LAST = "It is cold."
 TURNS = len(CITIES) + 1
-MODEL = "gpt-5.6"  # of Responses: it reasons by default, so its reasoning is asked for from the first turn on
+MODEL = "gpt-5.6"  # a Responses model that reasons by default, so reasoning is requested from the first turn on
 CONTAINER = {"chat": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}
 TARGET = {"chat": "openai-chat"}
 
 
-# --- Upstreams: what each says in one turn: a sentence and its calls; the last sentence without
+# --- Upstreams: each answers a turn with a sentence and its calls; the last answer has no calls
 
 
 def ids_of(turn: int) -> list[str]:
@@ -58,12 +58,12 @@ def thought(turn: int) -> str:
 
 
 def secret(turn: int, kind: str = "signed") -> str:
-    """What a provider signs or encrypts, in base64 as all of them."""
+    """Return a signature or encrypted value in base64, as providers send it."""
     return b64encode(f"{kind} {turn} \u00fc?>~".encode() * 9).decode()
 
 
 def secrets_of(to: str, turns: int) -> list[str]:
-    """What an upstream is to find in a request after so many answers, in order."""
+    """Return the values that an upstream must find in a request after so many answers, in order."""
     kinds = ("signed", "redacted") if to == "anthropic" else ("signed",)
     return [secret(turn, kind) for turn in range(turns) for kind in kinds]
 
@@ -169,7 +169,7 @@ def of_responses(turn: int) -> list[bytes]:
 
 
 def of_gemini(turn: int) -> list[bytes]:
-    """It sends no ids, and a signature on the first call of a turn."""
+    """Return an answer of Gemini, which sends no ids, and a signature on the first call of a turn."""
     sentence, calls = told(turn)
     parts: list[dict[str, Any]] = [
         {"functionCall": {"name": name, "args": json.loads(arguments)}} for _, name, arguments in calls
@@ -193,7 +193,7 @@ ANSWERS: dict[str, Callable[[int], list[bytes]]] = {
 }
 
 
-# --- Clients: each runs the tools until there are no calls; its last text, and the cities that it was asked for
+# --- Clients: each runs the tools until there are no calls, and returns its last text and the requested cities
 
 
 Outcome = tuple[str, list[str]]
@@ -303,7 +303,7 @@ PAIRS = [(client, to) for client in CLIENTS for to in SPEAKS if client != to]
 
 
 def pairs_of(to: str, request: dict[str, Any]) -> list[tuple[Any, str]]:
-    """The calls of a request by id (Gemini: by place), each with what its result says, as the upstream reads it."""
+    """Return the calls of a request by id (Gemini: by position), each with its result, as the upstream reads it."""
     results: list[tuple[Any, str]] = []
     for item in request[CONTAINER[to]]:
         match to:
@@ -323,7 +323,7 @@ def pairs_of(to: str, request: dict[str, Any]) -> list[tuple[Any, str]]:
 
 
 def proofs_of(to: str, request: dict[str, Any]) -> list[str]:
-    """What a request returns to the provider that signed it, from where its API has it."""
+    """Return the signed data that a request returns to its provider, from the place defined by its API."""
     found: list[str] = []
     for item in request[CONTAINER[to]]:
         match to:
@@ -351,13 +351,13 @@ def test_five_turns(client: str, to: str) -> None:
     assert len(sent) == TURNS
     for turn, request in enumerate(sent):
         target = TARGET.get(to, to)
-        whole = request | {"model": MODEL}  # Gemini's is in the path
+        whole = request | {"model": MODEL}  # Gemini's request has the model in the path
         assert proofs_of(to, request) == secrets_of(to, turn)
         assert judge(target, gateway or target, whole) == []
         assert complaints(target, target, whole) == []
         expected = [(ids_of(at)[place], result(city)) for at in range(turn) for place, city in enumerate(CITIES[at])]
         found = pairs_of(to, request)
-        if to == "gemini":  # it sent no ids
+        if to == "gemini":  # Gemini sent no ids
             assert [said for _, said in found] == [said for _, said in expected]
         else:
             assert found == expected
@@ -371,7 +371,7 @@ def test_five_turns(client: str, to: str) -> None:
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name != "anthropic"])
 def test_an_answer_that_is_not_streamed(client: str) -> None:
-    """Its carrier comes back as the very blocks that Claude signed."""
+    """The reasoning carrier of a non-streamed answer is converted back to exactly the blocks that Claude signed."""
     thinking = {"type": "thinking", "thinking": thought(0), "signature": secret(0)}
     redacted = {"type": "redacted_thinking", "data": secret(0, "redacted")}
     use = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}

@@ -1,4 +1,4 @@
-"""Requests that the proxy refuses before it asks anybody: each has an answer, a line in the log, and is counted."""
+"""Requests that the proxy rejects before it calls an upstream: each is answered, logged and counted."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ KEYS = (b"authorization", b"x-api-key")
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """The access log so far."""
+    """Return the access log so far."""
     caplog.set_level(logging.INFO, "streamweld.proxy")
     return lambda: [record.getMessage() for record in caplog.records if record.name == "streamweld.proxy"]
 
 
 def counted(url: str, name: str) -> dict[str, float]:
-    """What `/metrics` says under a name, by labels."""
+    """Return the values of a metric by labels."""
     rows = [row.rsplit(" ", 1) for row in httpx2.get(f"{url}/metrics").text.splitlines() if row.startswith(f"{name}{{")]
     return {labels.removeprefix(name): float(value) for labels, value in rows}
 
@@ -98,11 +98,11 @@ def test_a_method_that_does_not_pass_is_logged_and_counted(lines: Callable[[], l
     assert line.startswith("method=OPTIONS path=/v1/models status=405 mode=pass outcome=refused fault=invalid_method ")
 
 
-# --- Headers that can be read in two ways, or not at all
+# --- Headers that are ambiguous or unreadable
 
 
 def asked(url: str, path: str, *headers: tuple[str, bytes]) -> tuple[int, Any]:
-    """A POST with just these headers; the status of its answer, and its error."""
+    """Send a POST with exactly these headers; return the status of its answer, and its error."""
     body = json.dumps(ASK | {"stream": False}).encode()
     rows = b"".join(b"%s: %s\r\n" % (name.encode(), value) for name, value in headers)
     head = f"POST {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {len(body)}\r\n"
@@ -160,7 +160,7 @@ def test_a_header_that_cannot_be_passed_on_is_refused(path: str, value: bytes, l
 
 
 def with_two_keys() -> httpx2.Client:
-    """A client that sends its key two times, as a program does that adds one to what is there."""
+    """A client that sends its key twice, like a program that adds a key to existing ones."""
 
     def again(request: httpx2.Request) -> None:
         rows = request.headers.raw
@@ -180,7 +180,7 @@ def test_official_clients_raise_their_own_error_for_a_second_key() -> None:
 
 
 def test_lists_are_joined() -> None:
-    """RFC 9110 5.3, for those that are lists: `accept` (RFC 9110 12.5.1), `tracestate` (W3C), `anthropic-beta`."""
+    """RFC 9110 5.3, for headers that are lists: `accept` (RFC 9110 12.5.1), `tracestate` (W3C), `anthropic-beta`."""
     upstream = Upstream(empty)
     with between(upstream) as url:
         given = [
@@ -213,7 +213,8 @@ def test_lists_are_joined() -> None:
 def test_what_only_tells_of_a_client_is_left_out_and_named_in_the_log(
     path: str, lines: Callable[[], list[str]]
 ) -> None:
-    """No answer depends on these. Of two `traceparent` neither is to be trusted (W3C Trace Context)."""
+    """Headers on which no answer depends are dropped and logged. Of two `traceparent`, neither can be trusted (W3C
+    Trace Context)."""
     upstream = Upstream(empty)
     given = [
         ("traceparent", b"00-1-1-01"),

@@ -1,4 +1,4 @@
-"""Many streams at a time through the proxy, with upstreams that cut, stall, send errors and pages: none goes wrong.
+"""Many concurrent streams through the proxy, with upstreams that truncate, stall, send errors or web pages: none fails.
 
 A sample of 50 streams for 4 seconds; with STREAMWELD_FULL=1, 500 streams for 20 seconds; with STREAMWELD_NIGHTLY=1,
 1,000 streams for 60 seconds.
@@ -32,7 +32,7 @@ EVENTS = 30
 
 @dataclass(frozen=True)
 class Load:
-    """How many streams at a time, for how long, how fast, and when a silent one is given up."""
+    """The number of concurrent streams, their duration and rate, and the timeout for a silent one."""
 
     streams: int
     seconds: float
@@ -40,7 +40,7 @@ class Load:
     stall: int
 
 
-# The pace of the full run is a model's, not the machine's: what waits for a busy machine is no stall.
+# The rate of the full run is that of a model: a delay because the machine is busy does not count as a stall.
 SAMPLE = Load(50, 4.0, 0.002, 3)
 FULL = Load(500, 20.0, 0.3, 45)
 HUGE = Load(1000, 60.0, 0.3, 45)
@@ -56,7 +56,7 @@ def plain(number: int) -> list[bytes]:
 
 
 def again(number: int) -> list[bytes]:
-    """A call whose id comes with every piece, and whose arguments are repeated at the end."""
+    """Return a call whose id is in every chunk, and whose arguments are repeated at the end."""
     whole = f'{{"n":{number},"text":"{"x" * EVENTS}"}}'
     pieces = [piece(f"call_{number}", "f", "")]
     pieces += [piece(f"call_{number}", "", whole[at : at + 3]) for at in range(0, len(whole), 3)]
@@ -99,7 +99,7 @@ def is_called(status: int, body: bytes, number: int) -> bool:
 
 
 def is_failed(status: int, body: bytes, number: int) -> bool:
-    """Everything up to the fault, then an error, and no word of success."""
+    """Return True if the body has everything up to the fault, then an error, and no sign of success."""
     try:
         sw.parse(body)
     except sw.UpstreamError as error:
@@ -136,7 +136,7 @@ async def clients(url: str, count: int, seconds: float, tally: Tally) -> None:
     chance = random.Random(7)
 
     async def one(session: aiohttp.ClientSession) -> None:
-        await asyncio.sleep(chance.random() * seconds / 6)  # not all in one moment
+        await asyncio.sleep(chance.random() * seconds / 6)  # clients do not start all at once
         while time.monotonic() < end:
             number, kind = next(numbers), chance.choice(list(KINDS))
             path = chance.choice(["/v1/chat/completions", "/v1/messages"])
@@ -146,7 +146,7 @@ async def clients(url: str, count: int, seconds: float, tally: Tally) -> None:
                 if chance.random() < 0.05 and got.status == 200:
                     await got.content.readany()
                     tally.left += 1
-                    continue  # this client leaves in mid-stream
+                    continue  # this client disconnects in mid-stream
                 received = await got.read()
             try:
                 right = KINDS[kind](got.status, received, number)
@@ -164,7 +164,7 @@ async def clients(url: str, count: int, seconds: float, tally: Tally) -> None:
 
 
 def resident(pid: int) -> int:
-    """KiB in memory."""
+    """Return the resident memory in KiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0])
 

@@ -38,7 +38,7 @@ def raw(url: str, request: bytes) -> bytes:
     return answer
 
 
-# --- G1 to G4: where a request goes, and what of it
+# --- G1 to G4: the upstream of a request, and which parts are forwarded
 
 
 def test_g1_a_client_does_not_choose_the_upstream() -> None:
@@ -142,7 +142,7 @@ def test_g3_answers_that_can_be_read_in_two_ways_reach_nobody(lines: bytes) -> N
 @given(st.text(st.characters(codec="utf-8", include_characters="/.\\@:?#%"), max_size=30))
 def test_g4_no_path_leads_to_another_host(path: str) -> None:
     written = f"/{path}".partition("?")[0]
-    # As a server hands it on: the path alone, or with what the client wrote, escaped or not.
+    # The forms in which a server passes the path: decoded only, or with the raw path, escaped or not.
     for asked, raw in (("/" + path, None), (unquote(written), written.encode()), (written, quote(written).encode())):
         told, sent = asked_path(asked, raw)
         assert told == asked
@@ -172,7 +172,7 @@ def test_g4_an_upstream_is_a_plain_address(upstream: str) -> None:
     assert "u:p" not in str(told.value)
 
 
-# --- G5 and G9: what is kept of it
+# --- G5 and G9: which data is kept
 
 
 def test_g5_no_credential_and_no_payload_is_kept(caplog: pytest.LogCaptureFixture) -> None:
@@ -260,7 +260,7 @@ def test_g7_a_request_that_is_too_long_is_not_read() -> None:
     assert len(upstream.seen) == 1
 
 
-# --- G8, G10 and G11: what an upstream sends
+# --- G8, G10 and G11: upstream responses
 
 
 def test_g8_nothing_of_a_page_reaches_a_client() -> None:

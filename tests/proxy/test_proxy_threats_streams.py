@@ -1,4 +1,4 @@
-"""The threat list, rows A15 to A17 and A19: what an upstream may send instead of a stream, against a proxy."""
+"""The threat list, rows A15 to A17 and A19: upstream responses that are not streams, against a proxy."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_headers_that_are_no_text_break_nothing() -> None:
     assert "event: message_stop" in answer.text
     assert "x-request-id" not in answer.headers
     assert answer.headers["retry-after"] == "1"
-    assert answer.headers["request-id"] == "a, b"  # none of the two is guessed
+    assert answer.headers["request-id"] == "a, b"  # neither of the two is chosen
     assert upstream.seen[0].header("x-request-id") is None
     assert (page.status_code, "no content type" in page.text) == (502, True)
 

@@ -1,4 +1,4 @@
-"""Repair in flight as a user holds it: what goes out when, options, iterators, endings. The vectors have its bytes."""
+"""The public interface of repair: when output is emitted, options, iterators, endings. Vectors test its bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Repaired streams before the official client of their dialect, over HTTP on the loopback interface, in random pieces.
+"""Repaired streams read by the official client of their dialect, over HTTP on the loopback interface, in random pieces.
 
-What the client holds at its end is written here. Of the stream as it was sent it raises or holds something else, unless
-nothing but an event is missing that it does not wait for.
+The expected results of the client are in this file. For the original stream the client raises or returns something
+else, unless the stream lacks only an event that the client does not need.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["loopback", "python_clients"]
 CLIENT = "anthropic messages.stream"
 VECTORS = {vector["name"]: vector for vector in load("repair") if vector["file"] == "anthropic"}
 OPENAI = {"chat": "openai chat.completions.stream", "responses": "openai responses.stream"}
-MOST = 64  # bytes of a piece
+MOST = 64  # bytes per piece
 
 
 def held(
     finish: str, *calls: dict[str, Any], text: str = "Hello", reasoning: str = "", counts: tuple[int, int] = (3, 9)
 ) -> dict[str, Any]:
-    """What the client holds of a whole message."""
+    """Return the expected result of the client for a complete message."""
     usage = {"input_tokens": counts[0], "output_tokens": counts[1]}
     return {
         "error": None,
@@ -45,8 +45,8 @@ def held(
 
 
 CALL = {"id": "toolu_1", "name": "run", "input": {"a": 1}, "arguments": '{"a":1}'}
-# The name of the vector -> what `check` says of the source (an event named `message` is one without a name to it), and
-# what the client holds of the repaired stream.
+# Name of the vector -> the violations that `check` reports for the source (an event named `message` counts as unnamed),
+# and the client's expected result for the repaired stream.
 CASES: dict[str, tuple[set[str], dict[str, Any]]] = {
     "message-start-is-missing": ({"message_start_missing"}, held("tool_use", CALL, counts=(0, 9))),
     "message-start-is-missing-and-so-are-blocks": ({"message_start_missing"}, held("refusal", text="", counts=(3, 1))),
@@ -87,8 +87,8 @@ CASES: dict[str, tuple[set[str], dict[str, Any]]] = {
     "a-delta-under-the-name-message": ({"event_missing"}, held("end_turn")),
     "an-event-without-a-type": ({"type_missing"}, held("end_turn")),
 }
-# anthropic-python has all of the message without a repair: it waits for no end, neither of a block nor of the message,
-# and from 1.17 on it takes any name.
+# anthropic-python reads these messages completely without a repair: it needs no end, neither of a block nor of the
+# message, and from 1.17 on it accepts any name.
 UNHURT = {
     "done-in-place-of-message-stop",
     "done-before-message-stop",
@@ -101,7 +101,7 @@ UNHURT = {
 
 
 def read(loopback: Loopback, clients: Clients, body: bytes, client: str = CLIENT) -> dict[str, Any]:
-    """What the client holds of a body that comes in pieces."""
+    """Return the client's result for a body that arrives in pieces."""
     chance = random.Random(len(body))
     pieces: list[bytes] = []
     at = 0
@@ -131,7 +131,7 @@ def test_the_client_holds_the_message(backend: str, loopback: Loopback, python_c
 
 
 def test_a_marker_without_a_name_does_no_harm(backend: str, loopback: Loopback, python_clients: Clients) -> None:
-    """That it passes is said by the vector; `check` goes on to name it."""
+    """A `[DONE]` without an event name passes through repair and does not affect the client."""
     body = b"".join(chunks_of(VECTORS["done-behind-message-stop"]))
     with using(backend):
         assert sw.convert(body, source="anthropic", target="same") == body

@@ -1,5 +1,5 @@
-"""Which diagnostics mend a stream of its own dialect, why the others let it pass as it was sent, and what a repair says
-that no diagnostic of the parser does."""
+"""Which diagnostics make repair rewrite a stream of the same dialect, why the others leave it unchanged, and which
+diagnostics only repair reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.backends import using
 from tests.support.servers.wire import DONE, call, chunk, end, event, text
 from tests.support.vector_files import chunks_of, load
 
-# Readers of the dialect take it as we do, or nothing better could be written.
+# Diagnostic -> why repair passes it through: readers agree with streamweld, or a rewrite could not improve the stream.
 PASSES = {
     "numeric_overflow": "a number is a number to every reader",
     "duplicate_key": "the last one wins with the readers of Python and JavaScript, too",
@@ -153,7 +153,7 @@ def test_what_messages_lack_is_told_where_it_is_missed(backend: str, why: str, v
     with using(backend):
         converter = repair(b"".join(blocks), source="anthropic")
     told = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
-    place = len(b"".join(blocks[:at])) + blocks[at].index(b"data:")  # an event is where its data is
+    place = len(b"".join(blocks[:at])) + blocks[at].index(b"data:")  # the position of an event is that of its data
     assert told == [("rewritten", why, place, at)]
 
 
@@ -255,7 +255,8 @@ def test_a_fault_is_told_as_a_fault(backend: str) -> None:
             converter = repair(cut)
             assert converter.error is not None
             assert converter.diagnostics == ()
-        # The upstream's own error passes, but for one in words, which becomes one of the dialect.
+        # The upstream's own error passes through, unless it is plain text, which is rewritten as an error of the
+        # dialect.
         assert repair(text("a") + event({"error": {"message": "slow down"}})).diagnostics == ()
         words = repair(text("a") + event("upstream connect error"))
     assert [(d.code, d.detail) for d in words.diagnostics] == [("rewritten", "plain_words")]

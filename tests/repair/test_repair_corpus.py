@@ -1,6 +1,6 @@
-"""Repair over every recorded stream and every vector: identity where nothing is wrong, idempotent, read again the same.
+"""Repair of every recorded stream and every vector: valid streams pass unchanged, and repair is idempotent.
 
-`repair_rewrites.json` lists the recorded streams that are rewritten, by the reason; it was reviewed by hand.
+`repair_rewrites.json` lists the recorded streams that are rewritten, by reason; it was reviewed by hand.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 REWRITES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("repair_rewrites.json").read_text("utf-8"))
 REWRITTEN = {name: reason for reason, row in REWRITES["reasons"].items() for name in row["streams"]}
 SAMPLE = 42
-SHARE = 23  # of the vectors, where not all are run
+SHARE = 23  # test one in this many vectors, unless all are run
 CUT_STREAMS = 12
 CUT_SHARE = 7 if FULL else 97
 CUT_SIZE = 2_500
-# What went out before it was known to be wrong, and no event of the dialect takes back: the next repair sees it again.
+# Diagnostics that remain after repair: the text was written before the conflict was detected, and the dialect cannot
+# retract it.
 STAYS = {"conflict"}
-# Official clients of Messages have one open block, and find it by its place among all.
+# Rules about blocks: official Messages clients have one open block and address it by its position among all blocks.
 BLOCKS = {f"anthropic.{rule}" for rule in ("block_open", "block_unstopped", "index", "delta_unknown", "stop_unknown")}
 
 Repaired: TypeAlias = tuple[bytes, sw.StreamConverter]
@@ -49,8 +50,7 @@ def repair(body: bytes, dialect: Any, *places: int, **options: Any) -> Repaired:
     return b"".join([converter.feed(body[a:b]) for a, b in pairwise(cuts)]) + converter.close(), converter
 
 
-# To be mended: what is rewritten for clients that would misread it is not yet as good as the rest. One that is mended
-# fails here.
+# Open issues: rewrites that do not yet fix everything that clients misread. A fixed entry fails the test.
 UNFINISHED = {
     "chat-azure-openai__dd-trace-py-azure-chat-completion-streamed.sse": "the rewritten chunks have another id",
 }
@@ -71,7 +71,8 @@ def sample() -> list[Recording]:
 
 
 def said(response: sw.Response) -> list[Any]:
-    """What a reader has in the end. A call without a name is no call; an empty text of one may be written as {}."""
+    """Return the final result for a reader. A call without a name is not a call; empty arguments may be written
+    as {}."""
     return [
         (
             choice.index,
@@ -85,20 +86,23 @@ def said(response: sw.Response) -> list[Any]:
 
 
 def reason_written(choice: sw.Choice) -> str | None:
-    """A reason that was not sent must not make a client run a call that is not whole: it is written as a cut."""
+    """Return the finish reason that repair writes.
+
+    A derived reason must not make a client run an incomplete call, so it is written as a truncation.
+    """
     is_derived = choice.finish_reason is not None and choice.raw_finish_reason is None
     is_cut = any(call.state == "incomplete" for call in choice.tool_calls)
     return "length" if is_derived and is_cut else choice.finish_reason
 
 
 def has_lost_all(response: sw.Response) -> bool:
-    """Nobody can run what was called: nothing is left of it."""
+    """Return True if there are calls, but none has a name, so that none can be run."""
     calls = response.tool_calls
     return bool(calls) and not any(c.name for c in calls)
 
 
 def counted(response: sw.Response, unsaid: int | None = None) -> Any:
-    """`unsaid`: what stands for a count that nobody said."""
+    """Return the usage counts. `unsaid`: the value of a count that was not sent."""
     usage = response.usage
     if usage is None:
         return None
@@ -106,7 +110,7 @@ def counted(response: sw.Response, unsaid: int | None = None) -> Any:
 
 
 def hold(body: bytes, dialect: Any, made: Repaired) -> None:
-    """What holds for every stream, whatever was wrong with it."""
+    """Check the invariants of every stream, whatever is wrong with it."""
     out, converter = made
     codes = {d.code for d in converter.diagnostics}
     spoken = converter.dialect
@@ -127,17 +131,17 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
         assert not BLOCKS & {v.rule for v in sw.check(out, dialect=spoken)}
     first = converter.response
     if has_lost_all(first) and second.error is not None:
-        # A reason that is not true any more is not told (as of a conversion): the answer ends with an error.
+        # A finish reason that no longer applies is not written, as in a conversion: the answer ends with an error.
         assert (first.finish_reason, type(second.error)) == ("tool_calls", UpstreamError)
         return
     assert second.error is None
-    if "stream_restarted" in codes or out == body:  # the first attempt had been passed on
+    if "stream_restarted" in codes or out == body:  # the first attempt was already passed through
         return
     assert said(second.response) == said(first)
-    if not has_lost_all(first):  # what ends with calls for Responses and Gemini is that there are some
+    if not has_lost_all(first):  # Responses and Gemini have no finish word for calls: the presence of calls decides
         reasons = [c.finish_reason for c in second.response.choices]
         assert reasons in ([c.finish_reason for c in first.choices], [reason_written(c) for c in first.choices])
-    # A message_start that was missing is written as the dialect wants it: with counts, 0 where nobody said them.
+    # A missing message_start is written in the form of the dialect, with counts, which are 0 if none were sent.
     unsaid = 0 if spoken == "anthropic" and not re.search(rb'"type":\s*"message_start"', body) else None
     assert counted(second.response) == counted(first, unsaid) or not first.usage
 

@@ -1,7 +1,7 @@
-"""Endings that streamweld itself causes: what `parse` can read, a client behind repair can read, too.
+"""Streams that `parse` can read but for which repair makes the client's stream end in an error.
 
-`repair_endings.json` lists the streams for which that does not hold, by reason. The suite counts over all recorded
-streams and all vectors, in both backends; another stream in the list, or one that is missing, fails.
+`repair_endings.json` lists them, by reason. The suite compares the list with all recorded streams and all vectors, in
+both backends, and fails on any addition or omission.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LIST: dict[str, Any] = json.loads(Path(__file__).with_name("repair_endings.json").read_text("utf-8"))["reasons"]
 LISTED = {name for row in LIST.values() for name in row["streams"]}
-SHARE = 11  # of the recordings, which pure reads where not all are asked for; the listed ones always are read
+SHARE = 11  # test one in this many recordings for pure, unless all are run; listed ones always run
 Source = tuple[str, bytes, dict[str, Any], bool]  # name, body, options, whether the transport failed
 
 
@@ -46,7 +46,7 @@ def is_readable(backend: str, body: bytes, options: dict[str, Any], *, broken: b
 
 
 def is_ended_by_us(backend: str, source: Source) -> bool:
-    """`parse` reads it, and a client behind repair gets an error."""
+    """Return True if `parse` reads it, and a client of the repaired stream gets an error."""
     _, body, options, broken = source
     if not is_readable(backend, body, options, broken=broken):
         return False

@@ -1,4 +1,4 @@
-"""A repaired stream needs no repair: repaired again, it is the same, byte for byte."""
+"""Repair is idempotent: a repaired stream that is repaired again stays the same, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every vector of a repair in flight, byte for byte: both backends, whole, byte by byte, and cut in two anywhere."""
+"""Every vector of a repair, byte for byte: both backends, whole, byte by byte, and split in two at any place."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.harness import bytewise, policy_of
 from tests.support.vector_files import chunks_of, is_broken, label, load
 
 VECTORS = load("repair")
-CUTS = 12  # of the places to cut at, where not all are tried
+CUTS = 12  # number of split positions, unless all are tried
 
 
 def expected(vector: dict[str, Any]) -> bytes:
-    """`same`, or blocks as they were sent (by their number), those with another name, and frames written anew."""
+    """Return the expected bytes: `same`, or original blocks (by number), renamed blocks, and newly written frames."""
     chunks = chunks_of(vector)
     if vector["expect"].get("same"):
         return b"".join(chunks)

@@ -1,4 +1,4 @@
-"""Native equals pure in repair: bytes, diagnostics and losses with their places, error, response, what was changed.
+"""Native equals pure in repair: bytes, diagnostics and losses with their positions, error, response, changes.
 
 Full counts (STREAMWELD_FULL=1): 3,600 generated streams (nightly: 10,800), every recording. A difference is shrunk and
 printed.
@@ -29,7 +29,7 @@ RECORDINGS = sampled([recording for recording in all_recordings() if recording.d
 VECTORS = [(vector["file"], vector) for vector in load("repair")]
 VECTORS += [(dialect, vector) for dialect in DIALECTS for vector in load(dialect)]
 BLOCK = 300
-Row = tuple[tuple[int, str], str]  # number and dialect of a stream, and what differs
+Row = tuple[tuple[int, str], str]  # number and dialect of a stream, and the difference
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def both(request: pytest.FixtureRequest) -> None:
 
 
 def facts_of(backend: str, pieces: Iterable[bytes], options: dict[str, Any]) -> dict[str, Any]:
-    """All that a repair gives, as comparable data."""
+    """Return all results of a repair as comparable data."""
     with using(backend):
         converter = sw.StreamConverter(target="same", **{"seed": "s", **policy_of(options)})
         out = [(converter.feed(piece), converter.repaired, converter.is_over) for piece in pieces]
@@ -59,14 +59,14 @@ def facts_of(backend: str, pieces: Iterable[bytes], options: dict[str, Any]) -> 
 
 
 def twin_difference(body: bytes, options: dict[str, Any], way: int = 0) -> str | None:
-    """What differs between native and pure. `way`: 0, at once; else in random pieces."""
+    """Describe the difference between native and pure. `way`: 0 feeds all at once; other values, random pieces."""
     pieces = random_pieces(random.Random(way), body) if way else [body]
     native, pure = (facts_of(backend, pieces, options) for backend in ("native", "pure"))
     return difference(native, pure)
 
 
 def scan(job: tuple[int, int, str]) -> list[Row]:
-    """((seed, dialect), difference) of `count` streams from `first`."""
+    """Return ((seed, dialect), difference) of `count` streams from `first`."""
     first, count, dialect = job
     rows: list[Row] = []
     for seed in range(first, first + count):
@@ -78,7 +78,7 @@ def scan(job: tuple[int, int, str]) -> list[Row]:
 
 
 def report(rows: list[Row], most: int = 5) -> str:
-    """The differences grouped by kind, each with one shrunk reproducer."""
+    """Return the differences grouped by kind, each with one shrunk reproducer."""
     kinds: dict[str, list[Row]] = {}
     for row in rows:
         kinds.setdefault(f"{row[0][1]}: {kind_of(row[1])}", []).append(row)

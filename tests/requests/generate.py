@@ -1,6 +1,6 @@
-"""Random requests, valid in the API that they are for: every option of it, with a value that stands nowhere else.
+"""Random requests that are valid in their API, with any of its options, each with a unique value.
 
-The messages are those of `tests.generate_history`. `tokens`: what must be found in the converted request, or in an
+The messages are those of `tests/support/generate/history.py`. `tokens`: what must be in the converted request, or in an
 entry of the conversion.
 """
 
@@ -23,11 +23,11 @@ SOURCES: Final = (
     "ai-sdk-model",
     "ai-sdk-ui",
 )
-TOOL_NAMES: Final = ("search", "get_time", "run")  # those that the histories call
+TOOL_NAMES: Final = ("search", "get_time", "run")  # the tools that the histories call
 
 
 class Options:
-    """Makes the options of one request."""
+    """Generates the options of one request."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(f"options {seed}")
@@ -60,13 +60,13 @@ class Options:
         }
 
     def some(self, members: dict[str, Any]) -> dict[str, Any]:
-        """Some of the members. A value that is a function is asked only where it is taken."""
+        """Return some of the members. A value that is a function is called only if the member is selected."""
         taken = {name: value for name, value in members.items() if self.chance()}
         return {name: value() if callable(value) else value for name, value in taken.items()}
 
 
 def request(seed: int, source: str, *, broken: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """A request for that API, and its tokens."""
+    """Return a request for that API, and its tokens."""
     maker = Maker(seed, broken=broken)
     script = maker.script(1 + seed % 4)
     if not any(event.kind == "user" for event in script):

@@ -1,6 +1,6 @@
-"""Whole requests against the vendors' own types: everything but the messages, which the judge of histories reads.
+"""Validates whole requests with the vendors' own types, except the messages, which the judge of histories checks.
 
-It shares no code and no table with `streamweld.requests`.
+Shares no code or table with `streamweld.requests`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.history.judge.vendors import has_botocore
 
 __all__ = ["GATEWAY_MEMBERS", "complaints"]
 
-# Members that a gateway documents beyond OpenAI's types:
+# Members that a gateway documents in addition to OpenAI's types:
 # https://docs.z.ai/guides/capabilities/thinking-mode;
 # https://github.com/volcengine/volcengine-go-sdk/blob/master/service/arkruntime/model/chat_completion.go;
 # https://api-docs.deepseek.com/guides/thinking_mode; https://platform.moonshot.ai/docs/api/chat;
@@ -27,10 +27,10 @@ GATEWAY_MEMBERS: Final = {
     "volcengine": {"thinking"},
     "openrouter": {"reasoning", "top_k"},
 }
-# All that a gateway's own package or reference has, beside the messages and what streams: (target, gateway) -> members.
-# xAI: xai-sdk 1.21.0, proto/v6/chat_pb2.pyi, GetCompletionsRequest, and of Responses
-# https://reference.langchain.com/javascript/interfaces/_langchain_xai.XAIResponsesCreateParamsStreaming.html;
-# MiniMax: https://platform.minimax.io/docs/api-reference/text-chat, text-openai-api.
+# All members in a gateway's own package or reference, except messages and stream options: (target, gateway) -> members.
+# xAI: xai-sdk 1.21.0, proto/v6/chat_pb2.pyi, GetCompletionsRequest, and for Responses
+# https://reference.langchain.com/javascript/interfaces/_langchain_xai.XAIResponsesCreateParamsStreaming.html; MiniMax:
+# https://platform.minimax.io/docs/api-reference/text-chat, text-openai-api.
 _STREAM: Final = {"stream", "stream_options"}
 ONLY: Final = {
     ("openai-chat", "xai"): {
@@ -61,12 +61,12 @@ ONLY: Final = {
         *_STREAM,
     },
 }
-_EFFORTS: Final = {"xai": {"none", "low", "medium", "high", "xhigh"}}  # ReasoningEffort of the same file
+_EFFORTS: Final = {"xai": {"none", "low", "medium", "high", "xhigh"}}  # ReasoningEffort in the same file
 _MEMBERS: Final = {"responses": "input", "gemini": "contents"}
-# Members of the hosted API (https://docs.mistral.ai/api) that mistral-common, which runs beside a model, leaves out.
+# Members of the hosted API (https://docs.mistral.ai/api) that mistral-common, which runs with a local model, omits.
 _HOSTED: Final = {"stop", "n", "stream", "frequency_penalty", "presence_penalty", "metadata", "prediction"}
 _HOSTED |= {"safe_prompt", "prompt_mode", "prompt_cache_key", "guardrails"}
-# The API takes them from models before Claude Opus 4.7; version 2 of the package has them no more:
+# The API accepts these for models before Claude Opus 4.7; version 2 of the package no longer has them:
 # https://platform.claude.com/docs/en/about-claude/models/migration-guide
 _SAMPLING: Final = {"temperature", "top_p", "top_k"}
 _GEMINI_TOP: Final = {
@@ -76,7 +76,7 @@ _GEMINI_TOP: Final = {
 
 
 def complaints(target: str, gateway: str, payload: Any) -> list[str]:
-    """What the official types say against the request. Messages are left out."""
+    """Return the errors that the official types report for the request, except its messages."""
     rest = {name: value for name, value in payload.items() if name not in ("system", "systemInstruction")}
     only = ONLY.get((target, gateway))
     if only is not None and (more := sorted(rest.keys() - only - {"messages", "input"})):

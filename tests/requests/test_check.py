@@ -1,4 +1,4 @@
-"""`requests.check`: a wrong request for every rule, and the right one beside it."""
+"""`requests.check`: an invalid request for every rule, and its corrected form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOP: Any = {
     "tools": [CLAUDE_GET],
 }
 THINKS: Any = {"type": "enabled", "budget_tokens": 2000}
-# rule, target, gateway, wrong members, the same made right
+# Rule, target, gateway, invalid members, and the same members corrected.
 WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ("option_unknown", "openai-chat", None, {"top_k": 5}, {}),
     ("option_unknown", "anthropic", None, {"max_tokens": 9, "metadata": {"k": "v"}}, {"max_tokens": 9, "metadata": {}}),

@@ -1,6 +1,5 @@
-"""A conversation that grows: each request begins with the one before, byte for byte, also when reasoning first appears
-in the third turn, and whatever the options are.
-"""
+"""A growing conversation: each request begins with the previous one, byte for byte, also if reasoning first appears in
+the third turn, and with any options."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from tests.history.judge.matrix import plain, routes
 
 KEEP = requests.RequestPolicy(history=HistoryPolicy(on_unfixable="keep"))
 MEMBERS = {"responses": "input", "gemini": "contents"}
-# Where earlier turns have to change by the gateway's own rule: Azure takes one reasoning item a request, the newest:
+# Gateways whose own rule requires a change to earlier turns: Azure accepts one reasoning item per request, the newest:
 # https://github.com/NousResearch/hermes-agent/issues/101243
 MOVES = {"azure-openai"}
 GROWING = [one for one in load() if one.name.endswith(("/thinking-from-third-turn", "/loop", "/many-turns"))]
@@ -32,7 +31,7 @@ def member(dialect: str) -> str:
 
 
 def cuts(history: AgentHistory) -> list[int]:
-    """Where a request may end: after what the user or the tools said."""
+    """Return the positions at which a request may end: after a user message or tool results."""
     items = history.request[member(history.source)]
     found = []
     for count in range(1, len(items)):

@@ -1,4 +1,4 @@
-"""Requests in which any member is something else: a documented exception or a result, never another exception."""
+"""Requests in which any member is replaced: a documented exception or a result, never another exception."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def spoiled(seed: int, source: str) -> Any:
-    """A request with one to three of its options replaced."""
+    """Return a request with one to three of its options replaced."""
     chance = random.Random(f"junk {seed} {source}")
     given, _ = request(seed, source)
     given = copy.deepcopy(given)

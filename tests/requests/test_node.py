@@ -1,4 +1,4 @@
-"""Options for the AI SDK before the AI SDK itself: what its providers send for them is what the source asked for."""
+"""Options for the AI SDK, checked with the AI SDK itself: its providers send the options of the source request."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 KEEP = requests.RequestPolicy(history=HistoryPolicy(on_unfixable="keep"))
 SEEDS = range(40)
-# Member of a request of Chat Completions -> the same in the request that the AI SDK sends.
+# Members of a Chat Completions request that have the same name in the request that the AI SDK sends.
 SAME = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "parallel_tool_calls")
 NOT_OPTIONS = ("messages", "model")
 
 
 def test_chat_completions_come_back(node: Node) -> None:
-    """From Chat Completions to the AI SDK, and by its own provider back: the same options, tools and choice."""
+    """A request that is converted to the AI SDK and sent by its own provider has the same options, tools and choice."""
     cases = []
     for seed in SEEDS:
         given, _ = request(seed, "openai-chat")
-        given.pop("parallel_tool_calls", None)  # the AI SDK has it among the options of its provider
+        given.pop("parallel_tool_calls", None)  # a provider option in the AI SDK
         done = requests.convert(given, source="openai-chat", target="ai-sdk-model", policy=KEEP)
         options = {name: value for name, value in done.payload.items() if name not in NOT_OPTIONS}
         cases.append((given, done, options))
@@ -65,7 +65,7 @@ def test_anthropic_takes_the_same_options(node: Node) -> None:
         names = [tool["name"] for tool in options.get("tools", ())]
         sent = [tool["name"] for tool in answer["body"].get("tools", ())]
         choice = options.get("toolChoice", {})
-        if choice.get("type") == "tool":  # the provider sends the one tool alone
+        if choice.get("type") == "tool":  # the provider sends only that tool
             names = [choice["toolName"]]
         if choice.get("type") != "none":
             assert [name for name in sent if name in names] == names

@@ -1,7 +1,7 @@
-"""The invariant of `requests.convert`, on random requests from every API to every target and gateway.
+"""Invariants of `requests.convert`, on random requests from every API to every target and gateway.
 
-The output passes our `check` and the official types; converting it again changes nothing; nothing of the source
-disappears without an entry; a longer conversation begins with the shorter one, byte for byte.
+The output passes our `check` and the official types; converting it again changes nothing; no part of the source is
+dropped without an entry; a longer conversation begins with the shorter one, byte for byte.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def test_what_is_unknown_stays_within_an_api(source: str) -> None:
 
 
 def test_the_source_is_found() -> None:
-    """What a request is for shows in where its messages are, in the messages, or in its members."""
+    """The API of a request is detected by the position of its messages, by the messages, or by its members."""
     wrong = []
     for source in SOURCES:
         for seed in SEEDS:
@@ -95,7 +95,7 @@ def test_the_source_is_found() -> None:
             named_source = requests.convert(given, source=source, target=source, policy=KEEP)
             if found.payload != named_source.payload:
                 wrong.append((source, seed))
-    # A request of Chat Completions may be all that Mistral's is.
+    # A Chat Completions request may contain only members that are also valid for Mistral.
     assert not [one for one in wrong if one[0] != "mistral"]
 
 

@@ -1,4 +1,4 @@
-"""The vectors of whole requests: what is written, every edit and loss; and a second conversion that changes nothing."""
+"""The vectors of whole requests: the output, every edit and loss; and a second conversion that changes nothing."""
 
 from __future__ import annotations
 

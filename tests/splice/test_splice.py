@@ -1,4 +1,4 @@
-"""Joining a truncated stream and a reconnect: every cut, every overlap, and what does not belong together."""
+"""Joining a truncated stream and a reconnect: every cut, every overlap, and streams that do not belong together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def sse(*payloads: Any, name: bool = False, ids: bool = False, end: str = "\n") -> list[bytes]:
-    """Events as a server sends them; a string is a block as it is."""
+    """Return events as a server sends them; a string is a verbatim block."""
     blocks = []
     for number, payload in enumerate(payloads):
         if isinstance(payload, str):
@@ -60,7 +60,7 @@ def is_event(block: bytes) -> bool:
 
 
 def cuts(blocks: list[bytes]) -> Iterator[tuple[bytes, bytes, list[int]]]:
-    """Each cut: the stream, its first part, and where the events start that a reconnect may start with."""
+    """Yield each cut: the stream, its first part, and the positions of the events with which a reconnect may start."""
     stream = b"".join(blocks)
     starts = [len(b"".join(blocks[:place])) for place, block in enumerate(blocks) if is_event(block)]
     # The CR of the last CRLF completes an event.
@@ -75,7 +75,7 @@ def cuts(blocks: list[bytes]) -> Iterator[tuple[bytes, bytes, list[int]]]:
 
 
 def joined_or_rule(first: bytes, second: bytes) -> bytes | str:
-    """The joined stream, or why there is none."""
+    """Return the joined stream, or the rule of the exception."""
     try:
         return sw.splice(first, second)
     except SpliceError as fault:
@@ -83,7 +83,7 @@ def joined_or_rule(first: bytes, second: bytes) -> bytes | str:
 
 
 def events_of(body: bytes) -> list[bytes]:
-    """The payloads: keep-alives may be left out where a reconnect starts after them."""
+    """Return the payloads without keep-alives, which may be missing if a reconnect starts after them."""
     return [frame.data.encode() for frame in sw.sse.iter_frames([body]) if frame.event != "ping"]
 
 
@@ -117,7 +117,7 @@ def test_the_next_byte_joins_at_every_cut(name: str) -> None:
         assert joined in (stream, "splice_ambiguous"), len(first)
         if joined != stream:
             refused.add(len(first))
-    # Without numbers and ids, the bytes between two events, and within a keep-alive, do not show the position.
+    # Without numbers and ids, a position between two events or within a keep-alive cannot be determined.
     places = {0: 0}
     for place, block in enumerate(blocks):
         end = len(b"".join(blocks[: place + 1]))
@@ -284,7 +284,7 @@ def test_iterators_join_and_close_their_source() -> None:
 def test_replays_of_recorded_streams(folder: str, full: bool) -> None:
     if absent():
         pytest.skip(str(absent()))
-    # A first line with a space before its name is no field, and so no event that a replay could be known by.
+    # A first line that starts with a space is not a field, so a replay cannot be recognized by its event.
     found = [r for r in recordings(folder) if len(r.body) < 20_000 and not r.body.startswith(b" ")]
     for recording in found[:: 5 if full else 25]:
         stream = recording.body
@@ -296,7 +296,7 @@ def test_replays_of_recorded_streams(folder: str, full: bool) -> None:
     assert found
 
 
-# The verdict on a retry.
+# Inputs for the decision about a retry.
 
 START = b'data: {"choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'

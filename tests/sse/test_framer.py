@@ -1,4 +1,4 @@
-"""The pure framer beyond frames: stray payload lines, offsets, what the end leaves unfinished, and its cost."""
+"""The pure framer: stray payload lines, offsets, unfinished input at the end, and cost; frames are tested elsewhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def row(item: Frame | Stray) -> Row:
 
 
 def run(pieces: Iterable[bytes], keep_stray: bool = True, **limits: int) -> tuple[list[Row], Row | Pending | None]:
-    """What came out, and what the end left or the limit that was hit."""
+    """Return the results, and the unfinished rest or the exceeded limit."""
     framer = Framer({**LIMITS, **limits}, keep_stray=keep_stray)
     rows: list[Row] = []
     try:
@@ -53,22 +53,22 @@ STRAYS: list[tuple[str, list[Row]]] = [
     ('\ufeff{"a":1}\r\n', [stray('{"a":1}', 3)]),
     ('{"a":1}\n{"b":2}\n\n{"c":3}\n', [stray('{"a":1}', 0), stray('{"b":2}', 8), stray('{"c":3}', 17)]),
     ("data: a\n\n[DONE]\n", [frame("a", 0), stray("[DONE]", 9)]),
-    # Instead of a frame without data.
+    # A stray line in place of a frame without data.
     ('data:\n {"a":1}\n\ndata: b\n\n', [stray(' {"a":1}', 6), frame("b", 16)]),
     ('data\ndata: b\n{"a":\n1}\n\n', [frame("\nb", 0), stray('{"a":\n1}', 13)]),
     ('event: error\n{"a":\n1}\n\ndata: b\n\n', [stray('{"a":\n1}', 13), frame("b", 23)]),
-    # Behind a frame with data, in the order of the block.
+    # After a frame with data, in the order of the block.
     ('data: a\n{"b":1}\n\n', [frame("a", 0), stray('{"b":1}', 8)]),
     ("data: a\n<html>\nx\n\n", [frame("a", 0), stray("<html>\nx", 8)]),
     ("data:\ndata:\n[1]\n\n", [frame("\n", 0), stray("[1]", 12)]),
     ('{"a":1}\ndata: b\n\n', [stray('{"a":1}', 0), frame("b", 8)]),
-    # Pretty-printed: it waits, whatever its later lines end in.
+    # Pretty-printed JSON is held until the block ends, whatever its later lines end with.
     ('{\n  "a": {\n    "b": []\n  }\n}\n\n', [stray('{\n  "a": {\n    "b": []\n  }\n}', 0)]),
     ('\t[\n1\n, {"a":2}\n]\n\n', [stray('\t[\n1\n, {"a":2}\n]', 0)]),
     ("<html>\n<p>\ndata\n</p>\nid\n</html>\n\n", [stray("<html>\n<p>\n</p>\n</html>", 0)]),
     ("{\n: comment\nda\nretryx: 7\n\n", [stray("{\nda\nretryx: 7", 0)]),
     ("{\nd\nevent: x\n  \n}\n\n", [stray("{\nd\n  \n}", 0)]),
-    # No payload: no `{`, `[` or `<` first, and no such line before it in the block.
+    # Not a payload: the line does not start with `{`, `[` or `<`, and no earlier line of the block does.
     ("error: x\nfoo\n  bar {}\n\n", []),
     ("foo\n{\n\nfoo\n\n", [stray("{", 4)]),
     ("[1]\nfoo\n\n", [stray("[1]", 0)]),
@@ -309,4 +309,4 @@ def test_linear_time(make: Callable[[int], bytes], read: int) -> None:
 
 def test_an_8_mb_line_in_64_byte_reads() -> None:
     pieces = [b"data: " + b"x" * 58, *[b"x" * 64] * ((8 << 20) // 64)]
-    assert seconds(Framer({}).feed, pieces) < 3.0  # linear: 0.2 s on the machine it was written on; quadratic: minutes
+    assert seconds(Framer({}).feed, pieces) < 3.0  # linear: 0.2 s on a developer machine; quadratic: minutes

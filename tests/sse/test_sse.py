@@ -1,4 +1,4 @@
-"""The event stream format: all vectors through both backends, limits to the byte, and sources that are closed once."""
+"""The event stream format: all vectors in both backends, limits to the byte, and sources that are closed once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_vector_at_every_cut(backend: str, vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("way", ["given", "whole", "bytes"])
 def test_the_224_cases(backend: str, way: str) -> None:
     if not CASES.exists():
-        assert len(load("sse")) == 224  # the vectors restate them
+        assert len(load("sse")) == 224  # the vectors contain all 224 of them
         return
     cases = json.loads(CASES.read_text(encoding="utf-8"))
     assert len(cases) == 224
@@ -64,13 +64,13 @@ def test_the_224_cases(backend: str, way: str) -> None:
     assert failed == []
 
 
-# Any bytes at all, against the standard's own algorithm over the whole text.
+# Random bytes, compared with the standard's own algorithm over the whole text.
 
 
 def reference(body: bytes, last_event_id: str) -> tuple[list[Frame], str, int | None]:
-    """HTML 9.2.6, "interpreting an event stream", as it is written."""
+    """Implement HTML 9.2.6, "interpreting an event stream", literally."""
     lines = re.split(r"\r\n|\n|\r", body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
-    lines.pop()  # what has no line end is no line
+    lines.pop()  # a line without a line end does not count
     frames: list[Frame] = []
     data = event = ""
     identifier = last_event_id
@@ -130,7 +130,8 @@ def limit_error(backend: str, chunks: list[bytes], **limits: int | None) -> Limi
 @pytest.mark.parametrize(
     ("body", "fits"),
     [
-        # A line counts its value and one byte for its end; the value of a line that is not over counts as far as it is.
+        # A line counts as its value plus one byte for its end; an unfinished line counts as the part of its value that
+        # arrived.
         (b"data: 123456789\n\n", 10),
         (b"data:123456789\r\n\r\n", 10),
         (b"data: 1234\ndata: 6789\n\n", 10),
@@ -175,7 +176,7 @@ def test_limits_can_be_off(backend: str) -> None:
 
 
 def test_what_does_not_belong_to_an_event_is_never_too_long(backend: str) -> None:
-    """Comments, unknown fields and times are dropped as they arrive."""
+    """Comments, unknown fields and `retry` values are dropped as they arrive."""
     for line in (b": ", b"unknown: ", b"x", b"retry: ", b"retry: x", b"dat"):
         body = line + b"0" * 100 + b"\ndata: 1\n\n"
         for chunks in ([body], bytewise(body)):

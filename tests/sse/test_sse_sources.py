@@ -1,4 +1,4 @@
-"""Where frames come from: sources, sync and async, that are closed exactly once however the iteration ends."""
+"""Sources of frames, sync and async, that are closed exactly once however the iteration ends."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Pieces:
 
 
 class AsyncPieces:
-    """The same, asynchronous; it waits a turn for everything."""
+    """The same source, asynchronous; every operation waits one turn of the event loop."""
 
     def __init__(self, chunks: list[bytes], error: Exception | None = None) -> None:
         self._pieces = Pieces(chunks, error)

@@ -1,1 +1,1 @@
-"""Helpers that the suites share."""
+"""Helpers shared by the test suites."""

@@ -1,6 +1,9 @@
-"""Streams that try to make a reader spend memory, and what each costs: `python -m tests.support.attacks BACKEND NAME`.
+"""Attacks that try to make a reader exhaust memory, and their measured cost.
 
-An attack is an endless-looking source of pieces and the limit that has to stop it (none where nothing may be kept).
+`python -m tests.support.attacks BACKEND NAME` runs one of them.
+
+An attack is a practically endless source of byte chunks, with the limit that must stop it (no limit if the parser must
+not keep any of the input).
 """
 
 from __future__ import annotations
@@ -29,17 +32,18 @@ PIECE = 64 * KIB
 
 @dataclass
 class Attack:
-    """`pieces()` gives `size` bytes and more; `error` is what must be raised (None: nothing but the missing answer)."""
+    """`pieces()` yields at least `size` bytes; `error` is the expected exception, or None if only the missing answer is
+    reported."""
 
     pieces: Callable[[], Iterable[bytes]]
     limits: dict[str, int] = field(default_factory=dict)
     error: str | None = None
     offset: int | None = 0
-    kept: int = 0  # how much may be kept: the limit
+    kept: int = 0  # the limit on bytes that may be kept
 
 
 def flood(unit: bytes, total: int, head: bytes = b"") -> Iterable[bytes]:
-    """`head`, then `unit` repeated to about `total` bytes, in pieces of 64 KiB."""
+    """Yield `head`, then `unit` repeated to about `total` bytes, in pieces of 64 KiB."""
     block = unit * max(1, PIECE // len(unit))
     return chain((head,), repeat(block, max(1, total // len(block))))
 
@@ -49,7 +53,7 @@ OPEN = text("hi")
 
 CAP = {"max_event_bytes": MIB}
 FULL = os.environ.get("STREAMWELD_FULL") == "1"
-LINES = MIB if FULL else 128 * KIB  # very many lines take long where memory is traced
+LINES = MIB if FULL else 128 * KIB  # memory tracing makes many lines slow
 LINES_CAP = {"max_event_bytes": LINES}
 EVENT, FIELD, DEPTH = "limit_max_event_bytes", "limit_max_field_bytes", "limit_max_json_depth"
 MANY = range(1_000_000)
@@ -118,9 +122,10 @@ Result = tuple["str | None", "int | None", "int | None"]
 
 
 def prepare(backend: str, name: str) -> Callable[[], Result]:
-    """Work that gives (rule, byte_offset, observed) of what was raised.
+    """Return a function that runs the attack and returns (rule, byte_offset, observed) of the exception.
 
-    What a caller holds anyway does not count: a read that is one object, the events, the Response on the exception.
+    Memory that the caller holds anyway does not count: a read passed as one object, the events, the Response on the
+    exception.
     """
     attack = ATTACKS[name]
     options: dict[str, Any] = {"policy": "salvage"}
@@ -142,7 +147,7 @@ def prepare(backend: str, name: str) -> Callable[[], Result]:
 
 
 def peak_of_process() -> int:
-    """The largest resident set of this process so far, in bytes (Linux: since the last reset)."""
+    """Return the largest resident set of this process so far, in bytes (Linux: since the last reset)."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
@@ -160,9 +165,10 @@ def reset_peak() -> None:
 
 
 def measure(backend: str, name: str) -> tuple[Result, int]:
-    """What was raised, and by how many bytes memory grew at the most: Python's own for pure, the process for native."""
+    """Return the exception's data and the peak memory growth: Python's own for the pure backend, the process for the
+    native one."""
     read(backend, [text("x", "stop")])
-    prepare(backend, "a5_id")()  # warm: imports, caches, the exception classes
+    prepare(backend, "a5_id")()  # warm up: imports, caches, exception classes
     work = prepare(backend, name)
     if backend == "pure":
         tracemalloc.start()

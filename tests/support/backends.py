@@ -1,4 +1,7 @@
-"""Parsers of a chosen backend, through the public classes. Only this module knows how the package picks one."""
+"""Parsers of a chosen backend, created through the public classes.
+
+No other test module depends on how the package selects a backend.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from streamweld.stream import StreamParser
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHOICE = "backend"  # the name under which these modules hold the chosen backend
-CHOOSERS = (_backend, stream, import_module("streamweld.convert"))  # `sw.convert` is the function
+CHOICE = "backend"  # the attribute of these modules that holds the chosen backend
+CHOOSERS = (_backend, stream, import_module("streamweld.convert"))  # `sw.convert` is the function, not the module
 BACKENDS: tuple[str, ...] = get_args(_backend.Backend)
 
 
 @contextmanager
 def using(backend: str) -> Iterator[None]:
-    """Whatever is opened inside reads with `backend`; both may be used in one process."""
+    """Use `backend` for everything opened inside the block; one process can use both backends."""
     usual = _backend.backend
     for module in CHOOSERS:
         setattr(module, CHOICE, backend)
@@ -31,13 +34,13 @@ def using(backend: str) -> Iterator[None]:
 
 
 def make_parser(backend: str, dialect: Any = "chat", **options: Any) -> StreamParser:
-    """A StreamParser that reads with `backend`."""
+    """Create a StreamParser that uses `backend`."""
     with using(backend):
         return StreamParser(dialect=dialect, **options)
 
 
 def make_frame_reader(backend: str, **options: Any) -> sse.FrameReader:
-    """The event-stream layer alone."""
+    """Create a frame reader, which does only the event-stream layer."""
     with using(backend):
         reader = sse.FrameReader(**options)
     found = type(reader._framer).__name__.lower().strip("_")

@@ -1,7 +1,7 @@
-"""The recorded streams: where they are, what is known about each, and which of them a test run has read.
+"""The recorded streams: their location, their metadata, and which of them a test run has read.
 
-They are third-party data outside of the repository ($STREAMWELD_CORPUS, default ../shared/corpus). Without them the
-corpus suites skip and say so, and the count in the summary is 0.
+They are third-party data outside the repository ($STREAMWELD_CORPUS, default ../shared/corpus). If they are missing,
+the corpus suites are skipped with a message, and the count in the summary is 0.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from tests.support.places import CORPUS
 
 ROOT = CORPUS
-RAN: set[str] = set()  # names of the streams that were read in this process
-# Folder of the corpus -> dialect; `other` has streams of none of them.
+RAN: set[str] = set()  # names of the streams that this process has read
+# Folder of the corpus -> dialect; `other` contains streams of formats outside the six dialects.
 FOLDERS = {
     "chat": "chat",
     "responses": "responses",
@@ -58,7 +58,7 @@ class Recording:
 
 @cache
 def recordings(folder: str = "chat") -> tuple[Recording, ...]:
-    """The streams of one folder."""
+    """Return the streams of one folder."""
     manifest = ROOT / "manifest.jsonl"
     if not manifest.is_file():
         return ()
@@ -80,15 +80,15 @@ def recordings(folder: str = "chat") -> tuple[Recording, ...]:
 
 
 def sampled(found: list[Recording], share: int) -> list[Recording]:
-    """Every `share`-th of them, for a slow suite; all with STREAMWELD_FULL=1."""
+    """Return every `share`-th recording, for a slow suite; all of them with STREAMWELD_FULL=1."""
     return found if os.environ.get("STREAMWELD_FULL") == "1" else found[::share]
 
 
 def all_recordings() -> tuple[Recording, ...]:
-    """The streams of all six dialects."""
+    """Return the streams of all six dialects."""
     return tuple(recording for folder in FOLDERS for recording in recordings(folder))
 
 
 def absent() -> str | None:
-    """The reason to skip, if there is one."""
+    """Return the reason to skip, or None if the corpus is available."""
     return None if recordings() else f"no recorded streams at {ROOT} (set STREAMWELD_CORPUS)"

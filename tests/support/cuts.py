@@ -1,7 +1,7 @@
-"""What a cut stream gave beside what the whole one gives, and the count of cuts that nothing reported.
+"""Compares the result of a truncated stream with that of the whole stream, and counts unreported truncations.
 
-A cut is *silent* if nothing was raised and the answer has other calls or another text than that of the whole stream.
-There is none, but for the streams of `cut_undecidable.json`, whose cut cannot be told from a whole stream.
+A truncation is *silent* if nothing was raised and the answer has other calls or other text than the whole stream. None
+is allowed, except in the streams of `cut_undecidable.json`, where a truncated stream looks exactly like a whole one.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ __all__ = ["POLICIES", "TRIED", "UNDECIDABLE", "Quiet", "Uncut", "facts_of", "ju
 POLICIES = ("standard", "strict")
 _LIST = json.loads(Path(__file__).with_name("cut_undecidable.json").read_text("utf-8"))
 _CLASSES: dict[str, dict[str, Any]] = _LIST["classes"]
-# Name of a stream -> the classes that it belongs to.
+# Name of a stream -> the undecidable classes to which it belongs.
 UNDECIDABLE: dict[str, list[dict[str, Any]]] = {
     name: [row for row in _CLASSES.values() if name in row["streams"]]
     for named in _CLASSES.values()
     for name in named["streams"]
 }
-TRIED: Counter[str] = Counter()  # outcomes of the cuts that were tried in this process, for the summary
+TRIED: Counter[str] = Counter()  # outcomes of the truncations tested in this process, for the summary
 _BLOCK_END = re.compile(rb"\r?\n\r?\n|\r\r")
 
 Facts: TypeAlias = "list[Any]"
 
 
 def facts_of(response: Response) -> Facts:
-    """What a client acts on: the texts and calls of every choice."""
+    """Return the data a client acts on: the texts and calls of every choice."""
     return [
         (
             choice.index,
@@ -58,7 +58,7 @@ def facts_of(response: Response) -> Facts:
 
 @dataclass(frozen=True)
 class Uncut:
-    """What the whole stream gives."""
+    """The result of the whole stream."""
 
     name: str
     facts: Facts
@@ -67,7 +67,7 @@ class Uncut:
 
 @dataclass(frozen=True)
 class Quiet:
-    """A cut about which nothing was raised."""
+    """A truncation for which nothing was raised."""
 
     facts: Facts
     completeness: str
@@ -75,7 +75,7 @@ class Quiet:
 
 
 def judge(uncut: Uncut, error: StreamError | None, quiet: Quiet) -> tuple[str, str | None]:
-    """The outcome of a cut, and for a silent one what is wrong, in words."""
+    """Return the outcome of a truncation and, if it was silent, a description of the difference."""
     if error is not None:
         return "reported", None
     if quiet.facts == uncut.facts and not uncut.failed:
@@ -87,7 +87,7 @@ def judge(uncut: Uncut, error: StreamError | None, quiet: Quiet) -> tuple[str, s
 
 
 def record(outcomes: Iterable[Counter[str]]) -> Counter[str]:
-    """Add up the outcomes, also for the summary of the run."""
+    """Add up the outcomes and record them for the summary of the run."""
     total: Counter[str] = Counter()
     for one in outcomes:
         total += one
@@ -96,7 +96,8 @@ def record(outcomes: Iterable[Counter[str]]) -> Counter[str]:
 
 
 def places_in(body: bytes, name: str, count: int | None) -> list[int]:
-    """Where to cut: at and just before ends of blocks, and anywhere. `count` None: at every end and 60 other places."""
+    """Return the cut positions: at block ends, just before them, and at random. If `count` is None: at every block end
+    and 60 other positions."""
     chance = random.Random(name)
     ends = [found.end() for found in _BLOCK_END.finditer(body)]
     chosen = ends if count is None else chance.sample(ends, min(count, len(ends)))
@@ -107,5 +108,5 @@ def places_in(body: bytes, name: str, count: int | None) -> list[int]:
 
 
 def options_of(options: dict[str, Any], policy: str) -> dict[str, Any]:
-    """The options of a stream under another base policy."""
+    """Return the options of a stream with a different base policy."""
     return policy_of({**options, "policy": policy})

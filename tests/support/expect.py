@@ -1,4 +1,4 @@
-"""What the threat suites say about an outcome: what was raised and where, what was said, that nothing was."""
+"""Assertions of the threat suites on an outcome: the exception and its position, the diagnostics, or no exception."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Transports that fail, over real sockets: what an upstream sends of a body, and how it leaves without saying the end.
+"""Failing transports over real sockets: which part of a body the upstream sends, and how it disconnects without a
+proper end.
 
-`TIDY` are streams that lack nothing but their terminal marker: every block is closed, the finish reason was sent.
-`WHOLE` are the same with it.
+The `TIDY` streams lack only their terminal marker: every block is closed and the finish reason was sent. The `WHOLE`
+streams are the same with the marker.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.support.servers.upstream import Talk, Upstream
 from tests.support.servers.wire import event
 
 Failure = Callable[[Talk, bytes], Awaitable[None]]
-LENGTH = 64  # bytes that are announced and never come
+LENGTH = 64  # number of announced bytes that are never sent
 
 
 def _frames(api: str) -> list[bytes]:
@@ -118,7 +119,7 @@ async def silence(talk: Talk, body: bytes) -> None:
     await talk.wait_for_leave()
 
 
-# What the HTTP client finds out, and what it does not: that is for whoever inflates the body.
+# Failures that the HTTP client detects, and some that only the code that decompresses the body can detect.
 CONNECTIONS: dict[str, Failure] = {
     "fin in a chunk": fin_in_a_chunk,
     "fin between chunks": fin_between_chunks,
@@ -138,7 +139,7 @@ FAILURES = CONNECTIONS | ENCODINGS
 
 
 def failing() -> Upstream:
-    """An upstream that fails as the header `x-request-id` says: `<failure>|<dialect>|tidy` or `whole`."""
+    """An upstream that fails as the header `x-request-id` requests: `<failure>|<dialect>|tidy` or `whole`."""
 
     async def script(talk: Talk) -> None:
         failure, dialect, kind = (talk.asked.header("x-request-id") or "").split("|")

@@ -1,4 +1,4 @@
-"""Feeds bytes to a parser of one backend and keeps everything that came out, in a form that can be compared."""
+"""Feeds bytes to a parser of one backend and keeps all results in comparable form."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """What one stream gave: all events (those on the exception too), the exception, and the state after it."""
+    """The result of one stream: all events (including those on the exception), the exception, and the final state."""
 
     events: list[Any]
     error: StreamError | None
     diagnostics: list[Diagnostic]
     dialect: str | None
-    batches: list[int]  # how many events each call gave
+    batches: list[int]  # number of events that each call returned
     parser: StreamParser
 
     @cached_property
     def response(self) -> Response:
-        """Built when it is asked for: half the work of a short stream."""
+        """Return the Response, built on demand: for a short stream, building it takes half of the time."""
         return self.parser.response
 
     @property
@@ -41,11 +41,11 @@ class Outcome:
         return {d.code for d in self.diagnostics}
 
     def facts(self) -> dict[str, Any]:
-        """All of it as comparable data."""
+        """Return all results as comparable data."""
         return self.told() | {"response": self.response}
 
     def told(self) -> dict[str, Any]:
-        """All but the response."""
+        """Return all results except the response."""
         error = None
         if self.error is not None:
             error = self.error.to_dict(include_raw=True) | {"str": str(self.error)}
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def policy_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as data (vectors, generator) -> keyword arguments of StreamParser."""
+    """Convert options as data (vectors, generators) to keyword arguments of StreamParser."""
     out = dict(options)
     if isinstance(out.get("policy"), dict):
         policy = dict(out["policy"])
@@ -72,9 +72,9 @@ def read(
     *,
     broken: bool = False,
 ) -> Outcome:
-    """Feed one stream to one parser and close it; `broken`: because the transport failed.
+    """Feed one stream to one parser and close it; `broken` closes it as after a transport failure.
 
-    Only StreamError is caught; any other exception is a bug that the test shows.
+    Only StreamError is caught; any other exception is a bug and fails the test.
     """
     parser = make_parser(backend, **policy_of(options or {}))
     events: list[Any] = []
@@ -103,7 +103,7 @@ def cut_at(data: bytes, *places: int) -> list[bytes]:
 
 
 def difference(left: dict[str, Any], right: dict[str, Any]) -> str | None:
-    """Where two facts() differ first, in words; None if they are equal."""
+    """Describe the first difference between two `facts()`; return None if they are equal."""
     for key, a in left.items():
         b = right[key]
         if a == b:

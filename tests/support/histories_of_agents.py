@@ -1,6 +1,6 @@
-"""Histories as agents have them, one for each dialect: parallel calls, files, thinking, server tools, approvals.
+"""Agent histories, one for each dialect: parallel calls, files, thinking, server tools, approvals.
 
-Data for tests: every kind of block that a dialect has stands in one of them.
+Test data that contains every kind of block of a dialect.
 """
 
 from __future__ import annotations
@@ -392,7 +392,7 @@ BEDROCK: Any = {
         {"role": "user", "content": [{"text": "more"}]},
     ],
 }
-# name -> dialect, messages or the payload that holds them
+# Name -> dialect, and the messages or the payload that contains them.
 HISTORIES: Final[dict[str, tuple[str, Any]]] = {
     "chat": ("openai-chat", CHAT),
     "deepseek": ("openai-chat", DEEPSEEK),

@@ -1,7 +1,7 @@
-"""Which file uses which: the imports of the Python package and of the Rust crates, read from their sources as text.
+"""Import graphs of the Python package and of the Rust crates, read from their sources as text.
 
-An edge is the use of an item that another file defines. `mod` and `pub use` lines are not edges, nor is what a
-package's `__init__.py` re-exports; imports under `TYPE_CHECKING` are. Nothing of streamweld is imported.
+An edge is the use of an item that another file defines. `mod` and `pub use` lines are not edges, nor are re-exports of
+a package's `__init__.py`; imports under `TYPE_CHECKING` are. Imports nothing from streamweld.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "python" / "streamweld"
 CORE, BINDINGS = (REPOSITORY / "rust" / crate / "src" for crate in ("core", "py"))
 
-Graph = dict[str, set[str]]  # module -> modules that it uses; Rust modules are written with dots as well
+Graph = dict[str, set[str]]  # module -> modules that it uses; Rust module paths use dots too
 
 
 def tracked_files() -> list[PurePosixPath]:
-    """The files of the repository; in a source distribution, which has no history, those of its source folders."""
+    """List the tracked files of the repository; in a source distribution, which has no git history, the files of its
+    source folders."""
     done = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if done.returncode == 0 and done.stdout:
         return [PurePosixPath(name) for name in done.stdout.splitlines()]
@@ -35,7 +36,7 @@ def tracked_files() -> list[PurePosixPath]:
 
 
 def python_modules() -> dict[str, Path]:
-    """Modules by their name below `streamweld`, which is itself called by that name."""
+    """Return the modules by their name below `streamweld`; the package itself is named `streamweld`."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -44,7 +45,7 @@ def python_modules() -> dict[str, Path]:
 
 
 def python_imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Every dotted name that a file imports, at any depth, with its line."""
+    """Yield every dotted name that a file imports, at any depth, with its line."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
@@ -54,13 +55,13 @@ def python_imports(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def re_exports(path: Path) -> bool:
-    """Whether this is a package face: an `__init__.py` that only passes names on."""
+    """Return True for an `__init__.py` that only re-exports names."""
     kinds = (ast.Import, ast.ImportFrom, ast.Expr, ast.If, ast.Assign, ast.AnnAssign)
     return path.name == "__init__.py" and all(isinstance(n, kinds) for n in ast.parse(path.read_text("utf-8")).body)
 
 
 def python_graph() -> Graph:
-    """The edges between the modules of the package, package faces left out."""
+    """Return the edges between the modules of the package, without modules that only re-export."""
     modules = python_modules()
     faces = {name for name, path in modules.items() if re_exports(path)}
     graph: Graph = {name: set() for name in modules}
@@ -77,14 +78,14 @@ def python_graph() -> Graph:
 
 
 def rust_code(path: Path) -> str:
-    """The source without comments, strings and the tests at its end. Line numbers stay."""
+    """Return the source without comments, strings and the tests at its end. Line numbers are preserved."""
     text = path.read_text("utf-8").split("#[cfg(test)]\nmod tests {")[0]
     noise = re.compile(r'//[^\n]*|/\*.*?\*/|b?r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?\'(?:\\.[^\']*|[^\'\\])\'', re.DOTALL)
     return noise.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
 def rust_modules(source: Path) -> dict[str, Path]:
-    """Modules of a crate by their path with dots; the root is `lib`."""
+    """Return the modules of a crate by their path with dots; the root is `lib`."""
     found = {}
     for path in sorted(source.rglob("*.rs")):
         parts = path.relative_to(source).with_suffix("").parts
@@ -93,7 +94,7 @@ def rust_modules(source: Path) -> dict[str, Path]:
 
 
 def _members(group: str) -> Iterator[str]:
-    """`a::b, c::{d, e::f}` -> `a::b`, `c::d`, `c::e::f`."""
+    """Expand `a::b, c::{d, e::f}` to `a::b`, `c::d`, `c::e::f`."""
     depth, start = 0, 0
     for at, letter in enumerate(group + ","):
         depth += (letter == "{") - (letter == "}")
@@ -107,7 +108,7 @@ def _members(group: str) -> Iterator[str]:
 
 
 def rust_graph(source: Path) -> Graph:
-    """The edges between the modules of a crate. `pub use` lines are not edges."""
+    """Return the edges between the modules of a crate. `pub use` lines are not edges."""
     modules = rust_modules(source)
     graph: Graph = {name: set() for name in modules}
     for name, path in modules.items():
@@ -133,7 +134,7 @@ def rust_graph(source: Path) -> Graph:
 
 
 def cycles(graph: Mapping[str, set[str]]) -> list[list[str]]:
-    """The groups of modules that use each other in a circle (Tarjan's strongly connected components)."""
+    """Return the import cycles (Tarjan's strongly connected components)."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     path: list[str] = []

@@ -1,6 +1,6 @@
-"""JSON for the suites of the automaton and the doors: its vectors, damaged texts, and an oracle that shares no code.
+"""JSON for the suites of the automaton and the value types: vectors, damaged texts, and an independent oracle.
 
-The oracle is the standard library's parser, and a search for something that completes a text.
+The oracle consists of the standard library's parser and a search for a completion of a text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 def oracle(text: str, *, replace: bool = True, finite: bool = True) -> Any:
-    """What RFC 8259 and the rules for numbers make of a whole text; Refused if it is none."""
+    """Parse a whole text by RFC 8259 and the number rules; raise Refused if it is invalid."""
 
     def constant(word: str) -> Any:
         raise Refused(word)
@@ -86,7 +86,7 @@ _MEMBER_ENDS = ["", ":0", '"":0', "0"]
 
 
 def can_become_json(text: str) -> bool:
-    """Whether some text behind this one makes it a value: end the token, end the member, close what is open."""
+    """Return True if some continuation makes the text valid: end the token, end the member, close what is open."""
     skeleton = re.sub(r'"(?:[^"\\]|\\.)*("|\\?$)', "", text, flags=re.DOTALL)
     closers = ""
     for sign in skeleton:
@@ -119,7 +119,7 @@ _PIECES = [*'{}[]",:0123456789.eE+-\\ \n\ttfnu', "\\ud800", "1e400", "\x00", "\\
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """JSON in several spellings, some of it damaged."""
+    """Draw JSON in several spellings, some of it damaged."""
     value = draw(values)
     text = json.dumps(value, ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from([None, None, 1])))
     text = replace_lone_surrogates(text)

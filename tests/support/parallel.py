@@ -1,4 +1,4 @@
-"""Spreads work over the processors, for the suites whose full counts take minutes on one."""
+"""Distributes work over processes, for suites whose full counts take minutes on one processor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _O = TypeVar("_O")
 
 
 def spread(function: Callable[[_I], _O], items: Iterable[_I], *, alone: bool = False) -> list[_O]:
-    """`[function(item) for item in items]`, in processes of their own (`alone`: in this one)."""
+    """Return `[function(item) for item in items]`, computed in several processes (`alone`: in this one)."""
     rows = list(items)
     workers = min(os.cpu_count() or 1, len(rows))
     if alone or workers < 2:

@@ -1,4 +1,4 @@
-"""Where things are: the repository, the tests, the vectors, and the third-party data beside the checkout."""
+"""Paths of the repository, the tests, the vectors, and the third-party data next to the checkout."""
 
 from __future__ import annotations
 

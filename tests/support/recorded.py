@@ -1,7 +1,8 @@
-"""A recorded stream beside what independent peers made of it: which fields differ, dialect by dialect.
+"""Compares a recorded stream with the results of independent readers and returns the fields that differ, per dialect.
 
-Peers give finish reasons raw and arguments in a spelling of their own (`{}` for none). Of the usage, the values of the
-raw object are compared: its members are called otherwise in every dialect. Knows the form of the corpus' `expected/`.
+Other readers report raw finish reasons and spell arguments in their own way (`{}` for none). Of the usage, the values
+of the raw object are compared, because its members are named differently in every dialect. Reads the corpus'
+`expected/`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["differing"]
 
-ERROR_HEAD = 200  # characters of an error that the corpus keeps
+ERROR_HEAD = 200  # number of characters of an error that the corpus stores
 CHAT_NUMBERS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def said_of(value: Any) -> Any:
-    """A usage object without the members that say nothing: peers fill some in."""
+    """Return a usage object without empty members: other readers add some."""
     if isinstance(value, dict):
         members = {key: said_of(member) for key, member in value.items()}
         return {key: member for key, member in members.items() if member is not None and member != {}}
@@ -31,7 +32,8 @@ def said_of(value: Any) -> Any:
 
 
 def within(part: Any, whole: Any) -> bool:
-    """Every member of `part` is in `whole`: peers drop usage members that they do not know."""
+    """Return True if every member of `part` is in `whole`: other readers drop usage members that they do not
+    support."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(key in whole and within(member, whole[key]) for key, member in part.items())
     return bool(part == whole)
@@ -40,9 +42,10 @@ def within(part: Any, whole: Any) -> bool:
 def calls_of(
     calls: Sequence[ToolCall], expected: list[dict[str, Any]], results: dict[str, Any], *, spelt: bool
 ) -> list[dict[str, Any]]:
-    """Ours in the form of `expected`; what peers left out, or had to invent, is not compared.
+    """Convert our calls to the form of `expected`; data that the other readers omitted or had to invent is not
+    compared.
 
-    `spelt`: arguments are compared as sent; else as the JSON value that they are.
+    `spelt`: arguments are compared as sent; otherwise as JSON values.
     """
     rows: list[dict[str, Any]] = [{"id": c.call_id, "name": c.name, "arguments": c.arguments} for c in calls]
     for row, call, wanted in zip(rows, calls, expected, strict=False):
@@ -56,8 +59,8 @@ def calls_of(
             row["item_id"] = call.item_id
         if "state" in wanted:
             if wanted["state"] == "input-streaming":
-                row["arguments"] = wanted["arguments"]  # repaired by the reader
-            row["state"] = wanted["state"]  # of the application's message, not of the call
+                row["arguments"] = wanted["arguments"]  # repaired by the other reader
+            row["state"] = wanted["state"]  # the state of the application's message, not of the call
         if "custom" in wanted:
             row["custom"] = call.custom
         if "providerExecuted" in wanted:
@@ -78,14 +81,14 @@ def means(arguments: Any) -> Any:
 
 
 def reason_of(expected: Any, response: Response) -> tuple[Any, Any]:
-    """Ours and theirs. The stream parts tell two: the SDK's word, and that of the provider."""
+    """Return our reason and the expected one. AI SDK parts have two: the SDK's word, and the provider's."""
     if isinstance(expected, dict):
         return response.raw_finish_reason, expected.get("unified")
     return response.raw_finish_reason, expected
 
 
 def differing(dialect: str, response: Response, expected: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """field -> (ours, expected) where they differ."""
+    """Return field -> (ours, expected) for the fields that differ."""
     spelt = dialect == "chat"
     results = {item.call_id: item.output for item in response.items if isinstance(item, ToolResult)}
     pairs: dict[str, tuple[Any, Any]] = {
@@ -95,14 +98,14 @@ def differing(dialect: str, response: Response, expected: dict[str, Any]) -> dic
     for key in ("tool_calls", "server_tool_calls"):
         if key in expected:
             calls: Sequence[ToolCall] = getattr(response, key)
-            if dialect.startswith("ai-sdk"):  # one list of both
+            if dialect.startswith("ai-sdk"):  # AI SDK peers report both in one list
                 calls = [item for item in response.items if isinstance(item, ToolCall)]
             pairs[key] = (calls_of(calls, expected[key], results, spelt=spelt), expected[key])
     for key in ("reasoning", "refusal"):
         if key in expected:
             pairs[key] = (getattr(response, key), expected[key])
     if "errors" in expected:
-        # Readers of the AI SDK go on behind an error, and make a reason of it.
+        # AI SDK readers continue after an error and derive a finish reason from it.
         del pairs["finish_reason"]
         head = slice(ERROR_HEAD)
         pairs["errors"] = ([response.error.message[head]] if response.error else [], expected["errors"][:1])

@@ -1,4 +1,4 @@
-"""What requests to five APIs hold, whoever wrote them: calls, results, texts. It knows no code of streamweld."""
+"""Extracts calls, results and texts from requests to five APIs. Imports nothing from streamweld."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A call; Gemini's requests may have no ids."""
+    """A call; in Gemini requests ids are optional."""
 
     call_id: str | None
     name: str
@@ -18,14 +18,15 @@ class Asked(NamedTuple):
 
 
 class Said(NamedTuple):
-    """The calls and the results of a request, in their order; a result is its call's id and all of its texts."""
+    """The calls and the results of a request, in order; a result is its call's id and all of its texts."""
 
     calls: list[Asked]
     results: list[tuple[str | None, str]]
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every string of a JSON value, names too; those that hold JSON also as what they hold."""
+    """Yield every string of a JSON value, including member names; strings that contain JSON are also parsed and
+    searched."""
     if isinstance(value, str):
         yield value
         if value[:1] in ("{", "["):
@@ -43,7 +44,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def said(provider: str, body: Any) -> Said:
-    """What a request body of that provider holds."""
+    """Return the calls and results of a request body of that provider."""
     return _READERS[provider](body)
 
 

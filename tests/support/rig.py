@@ -1,6 +1,6 @@
-"""The assembler of the pure backend by itself: fragments in, events and calls out. No bytes, no chunks, no parser.
+"""A rig for the assembler of the pure backend: fragments in, events and calls out, without bytes, chunks or a parser.
 
-Every rig checks at its end that the deltas of each call add up to its final text, and that a call is told once.
+Every rig checks at its end that the deltas of each call add up to its final text, and that each call is emitted once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VALUE = '"Oslo"}'
 
 
 class Rig:
-    """An assembler, and what came out of it."""
+    """An assembler and its output."""
 
     def __init__(self, policy: Policy | str = "standard", *, silent: bool = False, **options: Any) -> None:
         self.out = Output(to_config(policy, **options))
@@ -33,7 +33,7 @@ class Rig:
     def __call__(
         self, index: int | None, identity: str | None = None, name: str | None = None, args: Any = None, **more: Any
     ) -> Rig:
-        """One fragment in a payload of its own: a dict as arguments is an object payload."""
+        """Feed one fragment in its own payload; a dict as arguments is an object payload."""
         choice = more.pop("choice", 0)
         if isinstance(args, dict):
             more["object_arguments"], args = json.dumps(args, separators=(",", ":")), None
@@ -101,7 +101,7 @@ class Rig:
 
     @property
     def brief(self) -> list[tuple[str, str, str]]:
-        """(id, name, arguments) of every call; `*` is a minted id."""
+        """Return (id, name, arguments) of every call; `*` is a generated id."""
         return [
             ("*" if call.call_id.startswith("call_sw_") else call.call_id, call.name, call.arguments)
             for call in self.calls

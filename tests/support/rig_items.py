@@ -1,4 +1,4 @@
-"""The assembler's surface for items by itself: the wire deltas of a dialect that opens and closes its own parts."""
+"""A rig for the assembler's item interface: the wire deltas of dialects that open and close their own parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.rig import Rig
 
 
 class Items(Rig):
-    """A rig for items: an address is written as keywords."""
+    """A rig for items; an address is given as keywords."""
 
     def __init__(self, *args: Any, dialect: str = "responses", **options: Any) -> None:
         super().__init__(*args, **options)
@@ -77,7 +77,7 @@ class Items(Rig):
         return [e.text for e in self.asm.snapshot() if isinstance(e, ev.TextDone) and e.text]
 
     def shown(self, *kinds: str) -> list[str]:
-        """The events so far by name."""
+        """Return the events so far as short strings, optionally of some kinds only."""
         self.check()
         return [type(e).__name__ for e in self.events if not kinds or type(e).__name__ in kinds]
 

@@ -35,12 +35,12 @@ FOLDERS = {
     "aisdk-ui": "ai-sdk-ui",
 }
 TARGETS = ("same", *FOLDERS.values())
-TEXT_FIELDS = {"message", "help_url"}  # of a Diagnostic: for people, free to change
+TEXT_FIELDS = {"message", "help_url"}  # human-readable fields of a Diagnostic, which may change
 CHUNK = 1460  # bytes; an Ethernet segment, so that events are split across reads
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON can hold it."""
+    """Convert `value` to JSON types."""
     if isinstance(value, bytes | bytearray):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, dict):
@@ -51,7 +51,7 @@ def plain(value: Any) -> Any:
 
 
 def fault_of(error: BaseException | None) -> Any:
-    """Class, rule and place of an exception; not its sentence."""
+    """Return class, rule and position of an exception, without its message."""
     if error is None:
         return None
     return [type(error).__name__, *(getattr(error, key, None) for key in ("rule", "byte_offset", "event_ordinal"))]
@@ -93,7 +93,7 @@ def converted(body: bytes, dialect: Any, target: Any) -> Any:
 
 
 def rows_of(file: str) -> list[str]:
-    """All results for one stream, as JSON lines."""
+    """Return all results for one stream, as JSON lines."""
     import streamweld
 
     folder = Path(file).parts[1]
@@ -107,7 +107,7 @@ def rows_of(file: str) -> list[str]:
 
 
 def record(out: Path) -> int:
-    """Write the results of both backends; each runs in a process of its own."""
+    """Write the results of both backends; each runs in its own process."""
     if "STREAMWELD_BACKEND" in os.environ:
         manifest = (ROOT / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
         files = sorted(json.loads(line)["file"] for line in manifest)
@@ -123,7 +123,7 @@ def record(out: Path) -> int:
 
 
 def renamed(value: Any, renames: dict[str, dict[str, str]]) -> Any:
-    """`value` after the rename map."""
+    """Return `value` with the rename map applied."""
     fields, words = renames.get("fields", {}), {**renames.get("codes", {}), **renames.get("classes", {})}
     if isinstance(value, dict):
         return {fields.get(key, key): renamed(member, renames) for key, member in value.items()}
@@ -142,7 +142,7 @@ def loaded(path: Path, renames: dict[str, dict[str, str]]) -> dict[tuple[str, st
 
 
 def compare(old: Path, new: Path, renames: dict[str, dict[str, str]]) -> int:
-    """Print the differences; 1 if there are any."""
+    """Print the differences; return 1 if there are any."""
     before, after = loaded(old, renames), loaded(new, {})
     different = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     for key in different:

@@ -1,4 +1,4 @@
-"""A share of a list that stays the same when something is added to the list: a new vector changes no other test."""
+"""Selects a share of a list by name, so that a new vector does not change which others are selected."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _T = TypeVar("_T")
 
 
 def one_of(share: int, rows: Iterable[_T], name: Callable[[_T], str] = str) -> list[_T]:
-    """About one of `share` rows, chosen by its name."""
+    """Return about one in `share` rows, selected by name."""
     return [row for row in rows if crc32(name(row).encode()) % share == 0]

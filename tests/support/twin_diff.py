@@ -1,8 +1,8 @@
 """Finds and shrinks streams on which the two backends differ: `python -m tests.support.twin_diff --seed S --count N`.
 
-Chat streams, or with `--dialect D` those of another one.
-A stream is read at once, in random pieces, or without events (`parse`), by its number. The differences are grouped by
-kind (what differs first); of each kind one reproducer is shrunk and printed.
+Streams are Chat streams, or streams of another dialect with `--dialect D`. The number of a stream determines whether it
+is read at once, in random pieces, or without events (`parse`). Differences are grouped by kind (the first difference);
+one reproducer of each kind is shrunk and printed.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ SOURCES = {
 
 
 def random_case(seed: int, dialect: str = "chat") -> Case:
-    """Stream number `seed` of a dialect: (body, options)."""
+    """Return stream number `seed` of a dialect: (body, options)."""
     if dialect == "chat":
         return noise.random_case(seed)
     return frames.random_case(SOURCES[dialect], seed)
 
 
 def facts_of(backend: str, body: bytes, options: dict[str, Any], way: int = 0) -> dict[str, Any]:
-    """facts() of one stream; an exception that is no StreamError is a fact, too."""
+    """Return the `facts()` of one stream; an exception other than StreamError is included."""
     try:
         if way % 8 == 7:
             return silent_facts(backend, body, options)
@@ -59,7 +59,7 @@ def facts_of(backend: str, body: bytes, options: dict[str, Any], way: int = 0) -
 
 
 def silent_facts(backend: str, body: bytes, options: dict[str, Any]) -> dict[str, Any]:
-    """What is left of a stream of which no events are wanted."""
+    """Return the results of a stream that is read without events."""
     with using(backend):
         try:
             return {"response": parse(body, **policy_of({"dialect": "chat"} | options))}
@@ -68,7 +68,7 @@ def silent_facts(backend: str, body: bytes, options: dict[str, Any]) -> dict[str
 
 
 def twin_difference(body: bytes, options: dict[str, Any], way: int = 0) -> str | None:
-    """What differs between native and pure, in words; a crash of either counts. `way`: how the bytes are read."""
+    """Describe the difference between native and pure; a crash of either counts. `way`: how the bytes are read."""
     native, pure = (facts_of(backend, body, options, way) for backend in ("native", "pure"))
     crashes = [side["crash"] for side in (native, pure) if "crash" in side]
     if crashes:
@@ -79,12 +79,12 @@ def twin_difference(body: bytes, options: dict[str, Any], way: int = 0) -> str |
 
 
 def kind_of(found: str) -> str:
-    """Differences of one kind are told by their words, not by their values."""
+    """Return the kind of a difference: its words without the values."""
     return re.sub(r"\d+", "#", re.sub(r"'[^']*'|\"[^\"]*\"|b'[^']*'", "_", found))[:100]
 
 
 def shrink(body: bytes, options: dict[str, Any], still: Callable[[bytes, dict[str, Any]], bool]) -> Case:
-    """A smaller case for which `still` holds: fewer options, fewer events, fewer bytes."""
+    """Return a smaller case for which `still` holds: fewer options, fewer events, fewer bytes."""
     deadline = time.monotonic() + 20
     for key in list(options):
         fewer = {k: v for k, v in options.items() if k != key}
@@ -116,7 +116,7 @@ def _fewest(pieces: list[bytes], still: Callable[[list[bytes]], bool], deadline:
 
 
 def reproducer(seed: int, kind: str, dialect: str) -> str:
-    """The shrunk case as text that can be pasted into a shell or a vector."""
+    """Return the shrunk case as text that can be pasted into a shell or a vector."""
 
     def same(body: bytes, options: dict[str, Any], way: int) -> bool:
         found = twin_difference(body, options, way)
@@ -129,12 +129,12 @@ def reproducer(seed: int, kind: str, dialect: str) -> str:
 
 
 def scan(job: tuple[int, int]) -> list[tuple[int, str]]:
-    """(seed, difference) of `count` chat streams from `first`."""
+    """Return (seed, difference) of `count` Chat streams from `first`."""
     return scan_dialect((*job, "chat"))
 
 
 def scan_dialect(job: tuple[int, int, str]) -> list[tuple[int, str]]:
-    """(seed, difference) of `count` streams from `first`, of a dialect."""
+    """Return (seed, difference) of `count` streams of a dialect from `first`."""
     first, count, dialect = job
     out: list[tuple[int, str]] = []
     for seed in range(first, first + count):
@@ -145,7 +145,7 @@ def scan_dialect(job: tuple[int, int, str]) -> list[tuple[int, str]]:
 
 
 def report(rows: list[tuple[int, str]], most: int, dialect: str = "chat") -> str:
-    """The differences grouped by kind, the most frequent first, each with one shrunk reproducer."""
+    """Return the differences grouped by kind, the most frequent first, each with one shrunk reproducer."""
     kinds: dict[str, list[tuple[int, str]]] = {}
     for seed, found in rows:
         kinds.setdefault(kind_of(found), []).append((seed, found))

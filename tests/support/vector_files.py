@@ -1,4 +1,4 @@
-"""Reads `vectors/`: the format is described in vectors/README.md, and this module refuses what is not in it."""
+"""Reads `vectors/` in the format that vectors/README.md describes, and rejects anything else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.places import VECTORS
 
 HERE = VECTORS
-# The folders that hold whole streams are called like their dialect; `auto` is for what tells it.
+# Folders of whole streams are named after their dialect; `auto` is for dialect detection.
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 STREAMS = (*DIALECTS, "auto")
 KEYS = {
@@ -39,7 +39,7 @@ REPAIRED = {"same", "out", "repaired", "error", "diagnostics"}
 
 
 def chunk_bytes(chunk: Any) -> bytes:
-    """One entry of `chunks`."""
+    """Return the bytes of one entry of `chunks`."""
     if isinstance(chunk, str):
         return chunk.encode()
     if isinstance(chunk, list):
@@ -54,7 +54,7 @@ def chunks_of(vector: dict[str, Any]) -> list[bytes]:
 
 
 def is_broken(vector: dict[str, Any]) -> bool:
-    """Whether the transport failed after the last chunk, instead of a clean end of input."""
+    """Return True if the transport failed after the last chunk, False if the input ended cleanly."""
     end = vector.get("end")
     if end not in (None, "broken"):
         raise ValueError(f"{vector['name']}: end {end!r}")
@@ -63,7 +63,7 @@ def is_broken(vector: dict[str, Any]) -> bool:
 
 @cache
 def load(layer: str) -> tuple[dict[str, Any], ...]:
-    """All vectors of a layer; each with its file under the key `file`."""
+    """Return all vectors of a layer, each with its file name under the key `file`."""
     out = []
     for path in sorted((HERE / layer).glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ def load(layer: str) -> tuple[dict[str, Any], ...]:
 
 
 def streams() -> tuple[dict[str, Any], ...]:
-    """The vectors of all dialects."""
+    """Return the vectors of all dialects."""
     return tuple(vector for layer in STREAMS for vector in load(layer))
 
 

@@ -1,9 +1,9 @@
-"""Agent frameworks as judges: what each reads of streams that every operator broke, without and with streamweld.
+"""Compares how agent frameworks read streams that each operator broke, without and with streamweld.
 
     python -m tests.testing.agents --python .venv/recipes/bin/python --page docs/guides/testing-agents.md
 
-The streams are served by a loopback gateway. openai-agents, pydantic-ai and LangChain run in an environment of their
-own (`STREAMWELD_FULL=1 make environments`), with `repair()` around their client. The AI SDK runs in Node.js (`make
+The streams are served by a loopback gateway. openai-agents, pydantic-ai and LangChain run in their own environment
+(`STREAMWELD_FULL=1 make environments`), with `repair()` around their client. The AI SDK runs in Node.js (`make
 node-modules`), without streamweld and through `streamweld proxy`. The page is generated and is not edited by hand.
 """
 
@@ -131,7 +131,7 @@ async def openai_agents(dialect: str, model: str, url: str, held: Held, names: l
             pass
     texts = [agents.ItemHelpers.text_message_output(i) for i in result.new_items if i.type == "message_output_item"]
     held.text = "".join(texts)
-    held.success = True  # it reports no finish reason: what raises nothing counts as success
+    held.success = True  # the framework reports no finish reason, so no exception counts as success
 
 
 FRAMEWORKS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[str, ...], str]] = {
@@ -154,11 +154,11 @@ async def read_all(name: str, dialect: str, url: str, tools: list[list[str]], *,
     return found
 
 
-# The court: serves the streams, and starts the readers.
+# Serves the streams and starts the readers.
 
 
 def streams_of(dialect: Any) -> list[Stream]:
-    """One stream of each operator whose meaning is certain without an option of streamweld."""
+    """Return one stream for each operator whose meaning is certain without an option of streamweld."""
     built = build(dialect, PARTS[0], seed=1)
     made = [operator(built, 1) for operator in operators_for(dialect) if operator.certain]
     return [stream for stream in made if stream is not None and not stream.options]
@@ -195,11 +195,11 @@ def child(command: list[str]) -> Any:
     done = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr[-4000:])
-    return json.loads(done.stdout.strip().rpartition("\n")[2])  # not splitlines(): texts have other line ends
+    return json.loads(done.stdout.strip().rpartition("\n")[2])  # not splitlines(): texts contain other line separators
 
 
 def judged(name: str, dialect: str, streams: list[Stream], python: str) -> dict[str, Row]:
-    """By operator, what one framework makes of the streams of one dialect."""
+    """Return by operator how one framework reads the streams of one dialect."""
     rows: dict[str, Row] = defaultdict(Row)
     right: dict[bool, list[bool]] = {}
     declared = [part.name for part in PARTS[0] if isinstance(part, Call)]
@@ -230,13 +230,14 @@ def judged(name: str, dialect: str, streams: list[Stream], python: str) -> dict[
 
 
 def _is_unreported(stream: Stream) -> bool:
-    """A whole stream with a finish reason that means no success: openai-agents does not show finish reasons."""
+    """Return True for a whole stream with an unsuccessful finish reason: openai-agents does not expose finish
+    reasons."""
     expected = stream.expected
     return expected.ending not in ("truncated", "error") and expected.finish not in ("stop", "tool_calls")
 
 
 def page(found: dict[tuple[str, str], dict[str, Row]], versions: dict[str, str]) -> str:
-    """The page of the documentation."""
+    """Return the page of the documentation."""
     shown = ", ".join(f"{name} {version}" for name, version in versions.items())
     lines = [
         "# What breaks in agent frameworks",
@@ -283,7 +284,7 @@ def _cell(row: Row | None) -> str:
 
 
 def versions(python: str) -> dict[str, str]:
-    """Of the frameworks, in the environments in which they run."""
+    """Return the versions of the frameworks in their environments."""
     asked = {name: package for name, (_, _, package) in FRAMEWORKS.items()}
     code = f"import importlib.metadata as m, json; print(json.dumps({{n: m.version(p) for n, p in {asked!r}.items()}}))"
     package = json.loads((ROOT / "tests/node/package.json").read_text("utf-8"))

@@ -1,10 +1,10 @@
-"""Look for streams that streamweld reads wrongly: random parts, random chains of operators, known truth.
+"""Search for streams that streamweld reads wrongly: random parts, random chains of operators, known expected results.
 
     python -m tests.testing.hunt --count 100000 --state build/hunt.json
 
-A seed names a stream for good. The state file keeps the next seed, the counts and one minimal stream for each kind of
-disagreement, so that a run continues where the last one stopped. A stream with an uncertain operator may be read
-differently, if a diagnostic reports it.
+A seed identifies a stream permanently. The state file keeps the next seed, the counts and one minimal stream for each
+kind of disagreement, so that a run continues where the last one stopped. A stream with an uncertain operator may be
+read differently, if a diagnostic reports it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a stream is made from. Operators that do not apply are left out."""
+    """The ingredients of a stream. Operators that do not apply are skipped."""
 
     dialect: Dialect
     parts: tuple[Part, ...]
@@ -56,13 +56,14 @@ def _rank(name: str) -> int:
 
 
 def recipe(seed: int) -> Recipe:
-    """Number `seed`: dialects in turn, Chat Completions half of the time, as most operators are for it."""
+    """Return recipe number `seed`: dialects in turn, Chat Completions half of the time, because most operators are for
+    it."""
     dialect: Dialect = "chat" if seed % 2 else DIALECTS[1 + seed // 2 % 5]
     return Recipe(dialect, tuple(random_parts(dialect, seed)), random_chain(dialect, seed), seed)
 
 
 def wrong(stream: Stream, backend: str) -> list[str]:
-    """How a backend misreads the stream; a crash counts."""
+    """Return how a backend misreads the stream; a crash counts."""
     parser = make_parser(backend, **policy_of({"dialect": stream.dialect} | dict(stream.options)))
     error: StreamError | None = None
     try:
@@ -84,7 +85,8 @@ def kind(found: list[str]) -> str:
 
 
 def minimal(start: Recipe, backend: str) -> Recipe:
-    """A smaller recipe that is misread in the same way: fewer operators, fewer parts, shorter texts and arguments."""
+    """Return a smaller recipe that is misread in the same way: fewer operators, fewer parts, shorter texts and
+    arguments."""
     how = kind(wrong(start.stream(), backend))
 
     def still(candidate: Recipe) -> bool:
@@ -121,7 +123,7 @@ def _smaller(given: Recipe) -> list[Recipe]:
 
 @dataclass
 class State:
-    """How far a hunt is, and what it found: by class, how often, and the minimal stream of the first."""
+    """The progress of a search and its findings: the count of each class, and the minimal stream of its first one."""
 
     backend: str
     next: int = 0
@@ -136,7 +138,7 @@ class State:
 
 
 def hunt(state: State, count: int, *, seconds: float = float("inf")) -> None:
-    """Read the next `count` streams, or as many as there is time for."""
+    """Read the next `count` streams, or as many as the time allows."""
     known: dict[tuple[Any, ...], str] = {}
     until = time.monotonic() + seconds
     for seed in range(state.next, state.next + count):

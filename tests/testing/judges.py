@@ -1,9 +1,9 @@
-"""The official Python clients as judges: what each reads of broken streams, without and with `repair()`.
+"""Compares how the official Python clients read broken streams, without and with `repair()`.
 
     python -m tests.testing.judges --seeds 3 --page docs/guides/testing-clients.md
 
-For each operator, streams of known truth are served by a loopback gateway. A client is right if it holds what it
-means: the text and the calls of a complete stream; an exception, or no success, where the stream is cut or ends in an
+For each operator, streams with known expected results are served by a loopback gateway. A client is right if it returns
+the text and the calls of a complete stream, and raises or reports no success if the stream is truncated or ends in an
 error. The page is generated from the counts and is not edited by hand.
 """
 
@@ -52,7 +52,7 @@ PARTS: list[list[Part]] = [
 
 @dataclass
 class Held:
-    """What a client has at the end."""
+    """The final result of a client."""
 
     text: str = ""
     calls: list[tuple[str, Any]] = field(default_factory=list)
@@ -70,7 +70,7 @@ def value(text: Any) -> Any:
 
 
 def read(clients: dict[str, Any], dialect: str, url: str) -> Held:
-    """What the client of a dialect makes of the gateway's answer."""
+    """Read the gateway's answer with the client of a dialect."""
     held = Held()
     readers: dict[str, Callable[[Any, Held], None]] = {"chat": _chat, "responses": _responses, "anthropic": _messages}
     base = url if dialect == "anthropic" else url + "/v1"
@@ -106,17 +106,17 @@ def _messages(client: Any, held: Held) -> None:
 
 
 def is_right(held: Held, expected: Expected) -> bool:
-    """Whether the client holds what the stream means."""
+    """Return True if the client's result is the meaning of the stream."""
     if expected.ending in ("truncated", "error") or expected.finish not in ("stop", "tool_calls"):
         return not held.success
     wanted = [(call.name, value(call.arguments)) for call in expected.calls]
-    # A client has no word for a call whose arguments are not JSON: an application sees that when it parses them.
+    # A client does not report that a call's arguments are not JSON: an application detects that when it parses them.
     runnable = [call for call in held.calls if not isinstance(call[1], str)]
     return held.error is None and held.success and held.text == expected.text and runnable == wanted
 
 
 def made(repaired: bool) -> dict[str, Any]:
-    """The clients of the three dialects."""
+    """Create the clients of the three dialects."""
     one = openai.OpenAI(api_key="none", base_url="http://127.0.0.1", max_retries=0, timeout=5)
     other = anthropic.Anthropic(api_key="none", base_url="http://127.0.0.1", max_retries=0, timeout=5)
     if repaired:
@@ -143,9 +143,9 @@ class Court:
         self._gateway = BrokenGateway(lambda _: Reply.of(self._stream))  # type: ignore[arg-type]
 
     def judge(self, stream: Stream, row: Row) -> None:
-        """One stream, without and with repair."""
+        """Read one stream, without and with repair."""
         if stream.options or not all(OPERATORS[name].certain for name in stream.operators):
-            return  # a client has no option that says what is right
+            return  # the right reading depends on an option that clients do not have
         self._stream = stream
         right = {
             repaired: read(clients, stream.dialect, self._gateway.url) for repaired, clients in self._clients.items()
@@ -165,7 +165,7 @@ class Court:
 
 
 def sample(seeds: int, dialects: tuple[Dialect, ...] = ("chat", "responses", "anthropic")) -> dict[str, dict[str, Row]]:
-    """By dialect and operator, the counts of `seeds` times each list of parts; chains are under `chains`."""
+    """Return by dialect and operator the counts of `seeds` times each list of parts; chains are under `chains`."""
     court = Court()
     table: dict[str, dict[str, Row]] = {}
     try:
@@ -189,7 +189,7 @@ def sample(seeds: int, dialects: tuple[Dialect, ...] = ("chat", "responses", "an
 
 
 def page(table: dict[str, dict[str, Row]]) -> str:
-    """The page of the documentation."""
+    """Return the page of the documentation."""
     lines = [
         "# What breaks without repair",
         "",
@@ -228,7 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=3, help="how many streams of each operator and list of parts")
     parser.add_argument("--page", type=Path, help="write the page of the documentation to this file")
     chosen = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")  # pydantic, about what gateways send in place of strings
+    warnings.simplefilter("ignore")  # pydantic warns about values that gateways send instead of strings
     table = sample(chosen.seeds)
     text = page(table)
     if chosen.page is not None:

@@ -1,4 +1,4 @@
-"""The judges: that they find a client right and wrong where it is, and the page that is made from their counts."""
+"""The client comparison: right and wrong clients are detected, and the page is generated from the counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`streamweld proxy --record`: what the upstream sent, before it was converted, and no credentials."""
+"""`streamweld proxy --record`: records the upstream's bytes before conversion, without credentials."""
 
 from __future__ import annotations
 

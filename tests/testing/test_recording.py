@@ -1,4 +1,4 @@
-"""Recordings: what `repair(record=…)` and the proxy write, what they never write, and what a replay gives."""
+"""Recordings: what `repair(record=…)` and the proxy write, what they never write, and the result of a replay."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_the_proxy_has_the_option() -> None:
 
 
 def serve(app: Any, *, leave: bool = False) -> bytes:
-    """What a client gets of an application in one go, without a server; `leave`: the application is cancelled."""
+    """Return the application's whole answer, without a server; `leave`: the application is cancelled."""
     sent = bytearray()
 
     async def send(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""Chat Completions streams whose text is given, and what a parser with `text_calls` makes of them."""
+"""Builds Chat Completions streams with given text, and reads them with `text_calls`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stream(
     finish: str | None = "stop",
     reasoning: str = "",
 ) -> bytes:
-    """The body of an answer; `finish` None: it is cut."""
+    """Return the body of an answer; if `finish` is None, it is truncated."""
     return b"".join(events(pieces, structured=structured, finish=finish, reasoning=reasoning))
 
 
@@ -61,7 +61,7 @@ def policy_of(switches: str) -> Policy:
 
 
 def promoting(backend: str, *, tools: Mapping[str, Any] | None = None, **switches: Any) -> StreamParser:
-    """A parser that promotes; `switches` are those of the policy."""
+    """Return a parser that promotes text calls; `switches` are those of the policy."""
     return make_parser(backend, policy=policy_of(json.dumps(switches)), tools=TOOLS if tools is None else tools)
 
 
@@ -70,7 +70,7 @@ def calls_of(parser: StreamParser) -> list[tuple[str, Any]]:
 
 
 def read(backend: str, pieces: Iterable[str], **given: Any) -> StreamParser:
-    """A parser that has read the answer whose text these pieces are."""
+    """Return a parser that has read an answer whose text consists of these pieces."""
     body = {key: given.pop(key) for key in ("structured", "finish", "reasoning") if key in given}
     parser = promoting(backend, **given)
     parser.feed(stream(pieces, **body))

@@ -1,4 +1,4 @@
-"""What is held is bounded, and the work is linear, whatever never ends: a block, half a marker, white space."""
+"""Held text is bounded, and the work is linear, for any endless input: a block, half a marker, white space."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST = len("<|start|>assistant<|channel|>commentary to=")  # the longest mark
 READ = 16_384
 ID = "refresh:0"
 
-# What an answer begins with, and what it then repeats.
+# The start of an answer, and the text that it then repeats.
 ENDLESS = {
     "parameter": ("<tool_call>\n<function=run_shell>\n<parameter=command>\n", "x y "),
     "parameter of closers": ("<tool_call>\n<function=run_shell>\n<parameter=command>\n", "</parameter"),
@@ -57,7 +57,7 @@ REPEATED = {
 
 
 def held(reader: str, first: str, unit: str, count: int, limits: Limits) -> list[int]:
-    """How many characters were not emitted yet, after each delta."""
+    """Return how many characters were not emitted yet, after each delta."""
     parser = make_parser(reader, policy=policy_of("{}"), tools=TOOLS, limits=limits)
     waiting: list[int] = []
     sent = said = 0

@@ -1,4 +1,4 @@
-"""The 153 cases of ../shared/data/text_call_cases.json, by their own runner: promoted, refused, and sent twice."""
+"""The 153 cases of ../shared/data/text_call_cases.json, with their own runner: promoted, rejected, duplicate."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_all_cases_are_here() -> None:
 
 
 def problems(reader: str, case: dict[str, Any], wire: list[bytes]) -> list[str]:
-    """What is wrong with what a backend makes of a case."""
+    """Describe what is wrong with a backend's result for a case."""
     tools = {tool["name"]: tool["parameters"] for tool in case["tools"]}
     parser = promoting(reader, tools=tools, text_call_markerless=True)
     for piece in wire:
@@ -68,7 +68,7 @@ def test_the_cases(reader: str, mode: str) -> None:
 
 @pytest.mark.parametrize("reader", BACKENDS)
 def test_single_cuts(reader: str) -> None:
-    """Nightly in every place."""
+    """Nightly, the text is split at every position."""
     wrong: list[str] = []
     for number, case in enumerate(ROWS):
         text = case["text"]

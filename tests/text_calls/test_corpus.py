@@ -15,13 +15,13 @@ TOOLS = ("get_weather", "weather", "run_shell", "bash", "search", "calculator")
 POLICIES = {
     "report": sw.Policy(text_calls="report"),
     "promote": sw.Policy(text_calls="promote"),
-    # Answers that are JSON begin like a call without a marker; they come out unchanged.
+    # Answers that are JSON begin like a call without a marker; they must come out unchanged.
     "markerless": sw.Policy(text_calls="promote", text_call_markerless=True),
 }
 
 
 def read(recording: Recording, policy: sw.Policy, tools: tuple[str, ...]) -> tuple[list[object], list[str]]:
-    """What a stream says, and the codes of text calls."""
+    """Return the content of a stream, and the codes of text calls."""
     parser = sw.StreamParser(dialect=recording.dialect, policy=policy, tools=tools)  # type: ignore[arg-type]
     said: list[object] = []
     try:
@@ -37,7 +37,7 @@ def read(recording: Recording, policy: sw.Policy, tools: tuple[str, ...]) -> tup
 @pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_recorded_stream_changes(reader: str, folder: str) -> None:
-    """None of the recordings leaks a call; whatever tools it called count as declared, with some usual names."""
+    """No recording contains a text call. All tools that it called count as declared, along with some usual names."""
     every = recordings(folder)
     found: dict[str, list[str]] = {}
     with using(reader):

@@ -1,4 +1,4 @@
-"""Text calls in every dialect: read, converted and repaired; what is refused passes byte for byte."""
+"""Text calls in every dialect: read, converted and repaired; rejected ones pass byte for byte."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-
 PROMOTE = sw.Policy(text_calls="promote")
 CALL = FAMILIES["families"]["hermes"]
 COMMAND = ("run_shell", {"command": "rm -rf /tmp/x"})
-# What the sources of these tests lack, or had passed before the rest was written anew.
+# Violations that the sources of these tests have anyway, or that passed before the rest was rewritten.
 KNOWN = {"gemini.usage_missing", "ai-sdk-ui.step"}
 
 
 def body_of(dialect: str, *pieces: str) -> bytes:
-    """An answer with this text in a dialect."""
+    """Return an answer with this text in a dialect."""
     chat = stream(pieces)
     return chat if dialect == "chat" else sw.convert(chat, target=dialect, seed="s")  # type: ignore[arg-type]
 
@@ -79,7 +79,7 @@ def test_a_promoted_call_goes_into_a_history_as_a_call(reader: str) -> None:
 @pytest.mark.parametrize("reader", BACKENDS)
 @pytest.mark.parametrize("policy", ["standard", "salvage"])
 def test_a_cut_at_every_byte_loses_nothing_and_promotes_nothing(reader: str, policy: str) -> None:
-    """Until the finish reason was read, a call in the text may be half of something."""
+    """Until the finish reason was read, a call in the text may be incomplete."""
     body = body_of("chat", "On it.\n", *CALL.split(" "))
     finish = body.index(b'"finish_reason": "stop"')
     switches = sw.Policy(policy, text_calls="promote")  # type: ignore[arg-type]

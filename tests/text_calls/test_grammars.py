@@ -1,4 +1,4 @@
-"""Calls in the grammar of every family, well formed and broken: whole, by character, and cut in every place."""
+"""Calls in the grammar of every family, well formed and broken: whole, by character, and split at every position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP = {"native": 1 if NIGHTLY else 2 if FULL else 9, "pure": 1 if NIGHTLY else 
 
 
 def cuts(text: str, reader: str) -> Iterator[list[str]]:
-    """The text cut in one place; nightly in every place."""
+    """Yield the text split at one position; nightly, at every position."""
     for place in range(1, len(text), STEP[reader]):
         yield [text[:place], text[place:]]
 

@@ -1,4 +1,4 @@
-"""Agent loops against an upstream that leaks a call into the text: it runs exactly once, and goes back as a call."""
+"""Agent loops with an upstream that writes a call into the text: it runs exactly once, and returns as a call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Ran = list[tuple[str, dict[str, Any]]]
 
 
 def by_openai(client: openai.OpenAI, *, most: int = 4, **options: Any) -> tuple[str, Ran]:
-    """The loop of a user of openai-python; what it said last, and the calls that it ran."""
+    """Run the loop of an openai-python user; return its last text, and the calls that it ran."""
     messages: list[Any] = [{"role": "user", "content": "Clean up."}]
     ran: Ran = []
     for _ in range(most):
@@ -72,7 +72,7 @@ def leaking(name: str, after: list[bytes] = ANSWER) -> Upstream:
 
 
 def check_history(upstream: Upstream) -> None:
-    """The second request has the call as a call, without the text that it was written in."""
+    """Check that the second request has the call as a call, without the text that contained it."""
     assert len(upstream.seen) == 2
     message = json.loads(upstream.seen[1].body)["messages"][1]
     [call] = message["tool_calls"]
@@ -94,7 +94,7 @@ def test_through_a_repaired_client(reader: str, name: str) -> None:
 @pytest.mark.parametrize("name", LEAKS)
 @pytest.mark.parametrize("loop", ["openai", "anthropic"])
 def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
-    """Also for a client of another API: the call is converted as any other."""
+    """The call is also converted for a client of another API, like any other call."""
     loops: dict[str, Callable[[str], tuple[str, Ran]]] = {
         "openai": lambda url: by_openai(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)),
         "anthropic": by_anthropic,
@@ -107,7 +107,7 @@ def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
 
 @pytest.mark.parametrize("reader", BACKENDS)
 def test_a_request_that_forbids_calls_gets_none(reader: str) -> None:
-    """The tool choice `none`, or no tools: the text stays text."""
+    """With the tool choice `none`, or without tools, the text stays text."""
     leak = list(events(LEAKS["a leaked Qwen call"], finish="stop", reasoning=""))
     upstream = Upstream(in_turn(leak, leak))
     text = "".join(LEAKS["a leaked Qwen call"])

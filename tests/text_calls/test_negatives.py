@@ -1,4 +1,4 @@
-"""Texts that quote a call, or break one, are never promoted: 1,000 of them, made from the call of every family."""
+"""Texts that quote a call, or contain a broken one, are never promoted: 1,000 texts, from the calls of every family."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def prefixed(text: str, prefix: str) -> str:
 
 
 def before_end(text: str) -> int:
-    """Where the arguments of the call begin: cut there it is half a call in every family."""
+    """Return the position where the arguments begin: truncated there, the call is incomplete in every family."""
     return text.index("rm -rf")
 
 
@@ -104,7 +104,7 @@ def negatives() -> Iterator[tuple[str, str]]:
 
 
 def confused(count: int) -> Iterator[str]:
-    """Calls whose markers are those of other families, and markers in no order."""
+    """Yield calls with the markers of other families, and markers in random order."""
     rnd = random.Random(18)
     names = sorted(CALLS)
     for _ in range(count):
@@ -123,7 +123,7 @@ def pieces_of(text: str, rnd: random.Random) -> list[str]:
 
 @pytest.mark.parametrize("reader", BACKENDS)
 def test_no_quotation_is_promoted(reader: str) -> None:
-    """Each text comes out as it went in, with all families on, markerless ones included."""
+    """Each text comes out unchanged, with all families enabled, including those without markers."""
     rnd = random.Random(1)
     texts = [*negatives(), *(("confused", text) for text in confused(300))]
     assert len(texts) > 3_000

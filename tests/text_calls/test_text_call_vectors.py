@@ -1,4 +1,4 @@
-"""What becomes of a text: whole, by character, and cut in every place; in every backend that has the stage."""
+"""Vectors of text calls: whole, by character, and split at every position; in every backend that supports them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_text_to_calls(reader: str, name: str) -> None:
 @BOTH
 @pytest.mark.parametrize("family", FAMILIES["families"])
 def test_every_family(reader: str, family: str) -> None:
-    """The call of each family, alone, after prose, and cut in every place."""
+    """The call of each family, alone, after prose, and split at every position."""
     text = FAMILIES["families"][family]
     wanted = [tuple(call) for call in FAMILIES["calls"]]
     for pieces in ([text], list(text), ["On it.\n\n", text], *([text[:k], text[k:]] for k in range(1, len(text), 5))):

@@ -27,7 +27,7 @@ PROSE = (
 
 
 def text_of(rnd: random.Random) -> str:
-    """Prose, calls, pieces of calls, and calls with something changed."""
+    """Return prose, calls, pieces of calls, and modified calls."""
     made: list[str] = []
     for _ in range(rnd.randrange(1, 7)):
         call = rnd.choice(CALLS)
@@ -68,7 +68,7 @@ def test_the_same_in_both_backends(seed: int) -> None:
     rnd = random.Random(18 + seed)
     promoted = 0
     for number in range(COUNT):
-        # One text in four is a call and nothing else, and one in eight is promoted if its family needs no switch.
+        # One text in four is only a call, and one in eight is promoted if its family needs no switch.
         text = text_of(rnd) if number % 4 else rnd.choice(CALLS)
         pieces = pieces_of(text, rnd)
         finish = rnd.choice(("stop", "stop", "stop", "length", None))

@@ -7,13 +7,13 @@ Outcomes of a corrupted stream, compared with the intact one:
 - edit: the same call with the same single edit in it, or with one of its events moved or repeated, without a sign. In a
   dialect that sends arguments once and does not number its events, that cannot be detected;
 - lost: arguments or calls that are shorter or missing, without a sign;
-- readdressed: a fragment that was given the index of another call. In Chat, nothing else names the call;
-- doubled: a call too many, whose id is that of a sent call with the edit in it, without a sign;
+- readdressed: a fragment that was given the index of another call. In Chat, only the index identifies the call;
+- doubled: an additional call, whose id is that of a sent call with the edit in it, without a sign;
 - other: anything else about a call, without a sign.
 
-The last six are silent. The gates: no exception other than StreamError, nothing in `other`, no text of one call in
-another one (except readdressed in Chat), and no doubled call. The counts by dialect are
-figures. STREAMWELD_NIGHTLY=1 tries every position, else a sample.
+The last six are silent. The requirements: no exception other than StreamError, no outcome `other`, no text of one call
+in another one (except readdressed in Chat), and no doubled call. The counts by dialect are figures.
+STREAMWELD_NIGHTLY=1 tries every position, else a sample.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
 STEP = {"native": 1, "pure": 9} if NIGHTLY else {"native": 61, "pure": 331}
-# Every call's arguments are made of letters that no other call, no name and no text has.
+# The arguments of each call use letters that no other call, name or text contains.
 CALLS = [("call_1", "alpha", {"q": "QQQQQQQQQQQQ"}), ("call_2", "beta", {"w": "WWWW", "x": [1, 22, 333]}),
          ("call_3", "gamma", {"z": {"z": "ZZZZZZ"}})]  # fmt: skip
 MARKS = "QWZ"
@@ -52,7 +52,7 @@ def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
 
 @cache
 def intact(dialect: str) -> bytes:
-    """An answer with text and three interleaved calls; from Chat it is converted to the other dialects."""
+    """Return an answer with text and three interleaved calls; Chat is converted to the other dialects."""
     frames = [
         chunk({"role": "assistant", "content": ""}),
         chunk({"content": "One moment, "}),
@@ -76,7 +76,7 @@ def intact(dialect: str) -> bytes:
 
 
 def corruptions(body: bytes, step: int) -> Iterator[tuple[str, bytes]]:
-    """(what was done, the corrupted stream) for one byte or one event at a time."""
+    """Yield (description, corrupted stream) for one byte or one event at a time."""
     for at in range(0, len(body), step):
         head, byte, tail = body[:at], body[at : at + 1], body[at + 1 :]
         yield f"flip {at}", head + bytes([byte[0] ^ 1]) + tail
@@ -92,7 +92,7 @@ def corruptions(body: bytes, step: int) -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True)
 class Read:
-    """What a client acts on, and the signs that something is wrong."""
+    """The data a client acts on, and the signs that something is wrong."""
 
     text: str
     calls: list[tuple[str, str, str]]
@@ -101,7 +101,7 @@ class Read:
 
 
 def read(backend: str, dialect: str, body: bytes) -> Read:
-    """The answer, with the calls that may be dispatched. An exception other than StreamError is passed on."""
+    """Return the answer, with the calls that may be dispatched. An exception other than StreamError propagates."""
     parser = make_parser(backend, dialect)
     raised = False
     try:
@@ -115,7 +115,7 @@ def read(backend: str, dialect: str, body: bytes) -> Read:
 
 
 def is_one_edit(one: str, other: str) -> bool:
-    """Whether a flip, a deletion, a repetition or a swap of neighbors turns one text into the other."""
+    """Return True if a flip, a deletion, a repetition or a swap of neighbors turns one text into the other."""
     if abs(len(one) - len(other)) > 1:
         return False
     start = 0
@@ -134,7 +134,7 @@ def is_subsequence(part: str, whole: str) -> bool:
 
 
 def kind_of(now: tuple[str, str, str], sent: list[tuple[str, str, str]], what: str) -> str:
-    """What happened to one call that was not sent so."""
+    """Return the outcome for one call that differs from the sent ones."""
     same_id = [call for call in sent if call[0] == now[0]]
     if not same_id:
         near = [call for call in sent if is_one_edit(call[0], now[0])]
@@ -144,7 +144,7 @@ def kind_of(now: tuple[str, str, str], sent: list[tuple[str, str, str]], what: s
     if changed == [2] and is_subsequence(now[2], was[2]) and now[2] != was[2]:
         return "edit" if is_one_edit(now[2], was[2]) and now[2] else "lost"
     if changed == [2] and " event" in what:
-        return "edit"  # of a fragment that came twice or too late
+        return "edit"  # an edit of a duplicate or late fragment
     return "edit" if len(changed) == 1 and is_one_edit(now[changed[0]], was[changed[0]]) else "other"
 
 
@@ -156,7 +156,7 @@ def outcome_of(what: str, before: Read, after: Read) -> str:
     kinds = {kind_of(call, before.calls, what) for call in after.calls if call not in before.calls}
     missing = {call[0] for call in before.calls} - {call[0] for call in after.calls}
     if "doubled" in kinds and len(after.calls) == len(before.calls):
-        kinds = kinds - {"doubled"} | {"edit"}  # the id itself, in the only event that has it
+        kinds = kinds - {"doubled"} | {"edit"}  # the edit is in the id itself, in the only event that has it
     elif missing:
         kinds.add("lost")
     if len(after.calls) > len(before.calls) and "doubled" not in kinds:
@@ -165,13 +165,13 @@ def outcome_of(what: str, before: Read, after: Read) -> str:
 
 
 def is_of_an_index(what: str, body: bytes) -> bool:
-    """Whether one digit was changed that is the value of an `index` member."""
+    """Return True if the edit changed one digit in the value of an `index` member."""
     kind, _, place = what.partition(" ")
     return kind == "flip" and body[: int(place)].endswith(b'"index":')
 
 
 def mixed(calls: list[tuple[str, str, str]]) -> list[str]:
-    """Arguments that hold the marks of two calls."""
+    """Return arguments that contain the letters of two calls."""
     return [arguments for _, _, arguments in calls if sum(mark in arguments for mark in MARKS) > 1]
 
 

@@ -1,6 +1,6 @@
-"""JSONTestSuite through both backends, as a payload and as the arguments of a tool call.
+"""JSONTestSuite in both backends, as a payload and as the arguments of a tool call.
 
-The cases are third-party data and are read where they are (../shared/data, or $STREAMWELD_SHARED). Our decisions on the
+The cases are third-party data outside the repository (../shared/data, or $STREAMWELD_SHARED). Our decisions on the
 cases that RFC 8259 leaves open are in json_decisions.json.
 """
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not SUITE.is_file(), reason=f"no JSONTestSuite a
 
 @cache
 def cases() -> dict[str, bytes]:
-    """The texts of test_parsing/ by name."""
+    """Return the texts of test_parsing/ by name."""
     found = {}
     for case in json.loads(SUITE.read_text(encoding="utf-8"))["cases"]:
         folder, _, name = case["name"].partition("/")
@@ -48,10 +48,10 @@ def data_lines(payload: bytes) -> bytes:
 
 
 def payload_is_accepted(backend: str, text: bytes) -> bool:
-    """Whether a chunk whose unknown member has this value is read as it stands.
+    """Return True if a chunk whose unknown member has this value is accepted unchanged.
 
-    Data lines are joined by LF. Where that makes no JSON, the parser joins them without it and reports `lines_joined`:
-    the text as sent was refused.
+    Data lines are joined by LF. If the result is not JSON, the parser joins them without it and reports `lines_joined`:
+    the text as sent was rejected.
     """
     chunk = b'{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}],"extra":' + text + b"}"
     outcome = read(backend, [data_lines(chunk), DONE], {"dialect": "chat"})
@@ -62,7 +62,7 @@ def payload_is_accepted(backend: str, text: bytes) -> bool:
 
 
 def arguments_are_accepted(backend: str, text: bytes) -> bool:
-    """Whether a call whose arguments hold this value is complete, and its value can be encoded."""
+    """Return True if a call with this value in its arguments is complete, and the value can be encoded."""
     arguments = '{"extra":' + text.decode("utf-8", "replace") + "}"
     function = {"name": "f", "arguments": arguments}
     call = {"index": 0, "id": "call_1", "type": "function", "function": function}

@@ -1,6 +1,6 @@
-"""Memory stays flat over many short streams: complete ones, failing ones, and ones that are abandoned (row R11).
+"""Memory stays flat over many short streams: complete, failing and abandoned ones (row R11).
 
-Each measurement runs in a process of its own. 500,000 streams in all with STREAMWELD_NIGHTLY=1, else 5,000 a backend.
+Each measurement runs in its own process: 500,000 streams in all with STREAMWELD_NIGHTLY=1, else 5,000 per backend.
 `python -m tests.trust.test_memory_flat BACKEND KIND COUNT` prints the growth of resident memory in KiB.
 """
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
-MOST = 4 * 1024  # KiB
+MOST = 4 * 1024  # maximum growth in KiB
 # How each stream ends, and how many streams of a kind run: nightly, usual.
 COUNTS = {"complete": (350_000, 3000), "failing": (75_000, 1000), "abandoned": (75_000, 1000)}
-PURE_SHARE = 10  # the pure backend runs one stream in so many
+PURE_SHARE = 10  # the pure backend runs one in this many streams
 
 CALL = (
     b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi %d"}}]}\n\n'
@@ -36,17 +36,17 @@ BROKEN = b'data: {"choices":[{"index":0,"delta":{"content":"x}}]}\n\n'
 
 
 def resident() -> int:
-    """KiB in memory."""
+    """Return resident memory in KiB."""
     return int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0])
 
 
 def stream(number: int, kind: str) -> None:
-    """Read one stream, with its answer where it has one; convert and repair every fourth."""
+    """Read one stream, with its answer if it has one; convert and repair every fourth."""
     import streamweld as sw
 
     body = CALL % (number, number, number)
     if kind == "failing":
-        body += BROKEN if number % 2 else b""  # malformed, or cut
+        body += BROKEN if number % 2 else b""  # malformed, or truncated
     elif kind == "complete":
         body += END
     parser = sw.StreamParser(dialect="chat")
@@ -69,7 +69,7 @@ def stream(number: int, kind: str) -> None:
 
 
 def grown(kind: str, count: int) -> int:
-    """KiB by which memory grows over `count` streams, after a tenth as many."""
+    """Return the memory growth in KiB over `count` streams, after a tenth as many."""
     for number in range(max(500, count // 10)):
         stream(number, kind)
     gc.collect()

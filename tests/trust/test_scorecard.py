@@ -1,4 +1,4 @@
-"""The scorecard itself: every row is there, commands name what exists, and assembling fails on what is not green."""
+"""The scorecard itself: all rows exist, commands refer to existing files, and assembling needs every step green."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ figure = "figure (.*)"
 
 @pytest.fixture
 def card(scorecard: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A scorecard of one step, with files of its own."""
+    """A scorecard with one step and its own files."""
     head()
     (tmp_path / "steps.toml").write_text(STEP)
     monkeypatch.setattr(scorecard, "load_steps", lambda load=scorecard.load_steps: load(tmp_path / "steps.toml"))
@@ -130,7 +130,7 @@ def test_a_release_needs_records_of_its_sources(card: Any) -> None:
     ("command", "state"), [("exit 3", "failed"), ("echo nothing", "failed"), ("sleep 60 & wait", "timed out")]
 )
 def test_a_step_that_fails_or_overruns(card: Any, tmp_path: Path, command: str, state: str) -> None:
-    """A step that prints no figure has shown nothing; one that overruns is stopped with what it started."""
+    """A step that prints no figure fails; one that exceeds its time is stopped with its child processes."""
     (tmp_path / "steps.toml").write_text(STEP.replace("echo figure 7", command))
     assert card.run([], short=False, fresh=False) == 1
     assert json.loads(card.RECORDS.read_text())["state"] == state

@@ -1,7 +1,7 @@
-"""Threads: parsers of their own in 2 and 8 threads, and several threads on one parser (row R17).
+"""Threads: separate parsers in 2 and 8 threads, and several threads on one parser (row R17).
 
 A parser is for one thread at a time. A call into a parser that is running raises ParserBusy or waits for its turn, and
-never corrupts what another thread reads.
+never corrupts the result of another thread.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ READ = 37
 
 
 def bodies() -> list[tuple[str, bytes]]:
-    """(dialect, bytes) of a sample of the vectors that run without options."""
+    """Return (dialect, bytes) of a sample of the vectors that run without options."""
     plain = (v for v in streams() if v["options"].keys() == {"dialect"} and not is_broken(v))
     return [(vector["options"]["dialect"], b"".join(chunks_of(vector))) for vector in islice(plain, 0, None, 4)]
 
 
 def facts(dialect: str, body: bytes) -> Any:
-    """Everything that a reader of one stream sees."""
+    """Return all results of reading one stream."""
     parser = sw.StreamParser(dialect=dialect)  # type: ignore[arg-type]
     events: list[Any] = []
     error = None
@@ -50,7 +50,7 @@ def facts(dialect: str, body: bytes) -> Any:
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> list[BaseException]:
-    """Run `work(number)` in so many threads at once; return what they raised."""
+    """Run `work(number)` in `count` threads at once; return the exceptions."""
     raised: list[BaseException] = []
     start = threading.Barrier(count)
 
@@ -78,7 +78,7 @@ def in_threads(count: int, work: Callable[[int], None]) -> list[BaseException]:
 @pytest.mark.parametrize("count", [2, 8])
 def test_each_thread_has_its_own_parsers(backend: str, count: int, figure: Callable[[str, str], None]) -> None:
     cases = bodies()
-    with using(backend):  # the choice of a backend is process-wide: it is made once, before the threads start
+    with using(backend):  # the backend is process-wide: it is selected once, before the threads start
         expected = [facts(*case) for case in cases]
         wrong: list[int] = []
         done = [0] * count
@@ -98,7 +98,7 @@ def test_each_thread_has_its_own_parsers(backend: str, count: int, figure: Calla
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [2, 8])
 def test_several_threads_on_one_parser(backend: str, count: int, figure: Callable[[str, str], None]) -> None:
-    """Each event is fed by exactly one thread. What was accepted comes out once, and nothing else comes out."""
+    """Each event is fed by exactly one thread. Accepted input comes out once, and nothing else does."""
     events = 20_000 if NIGHTLY else 400
     chunk = b'data: {"choices":[{"index":0,"delta":{"content":"x%07d"}}]}\n\n'
     parser = make_parser(backend, "chat")

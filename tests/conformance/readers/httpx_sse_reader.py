@@ -1,4 +1,4 @@
-"""httpx-sse: events alone."""
+"""httpx-sse: events only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ READER = reader("httpx-sse")
 
 
 def events_of(reads: list[bytes]) -> list[Any]:
-    """The events of a body, as httpx-sse reads them."""
+    """Return the events of a body as httpx-sse reads them."""
     serve(reads)
     with httpx_sse.connect_sse(CLIENT, "GET", "http://case") as source:
         return list(source.iter_sse())

@@ -1,4 +1,4 @@
-"""LangChain: `ChatOpenAI` and `ChatAnthropic`, streamed, and the sum of their chunks."""
+"""LangChain: streamed `ChatOpenAI` and `ChatAnthropic`, and the sum of their chunks."""
 
 from __future__ import annotations
 

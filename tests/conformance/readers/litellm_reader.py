@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would be fetched
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prevents a download at import
 
 import litellm
 import openai

@@ -1,4 +1,4 @@
-"""llm-rosetta: stream events of its converters over payloads that httpx-sse framed, put together by call id."""
+"""llm-rosetta: stream events of its converters over payloads that httpx-sse framed, assembled by call id."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def chat() -> dict[str, Any]:
                 held = stream.current_completion_snapshot
             held = stream.get_final_completion()
     except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError):
-        pass  # these two finish reasons
+        pass  # the helper raises for these two finish reasons
     except Exception as thrown:
         error = failed(thrown)
     if held is None or not held.choices:

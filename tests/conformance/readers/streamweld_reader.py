@@ -1,4 +1,4 @@
-"""streamweld as a reader of its own suite: every category, with everything that a case states."""
+"""streamweld as a reader of its own suite: every category, with every expectation of a case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.text_calls.support import calls_of
 from tests.text_calls.support import read as read_text
 
 READER = {"name": "streamweld", "version": sw.__version__}
-# The members of a request that hold the history.
+# The members of a request that contain the history.
 HISTORY = {"messages", "input", "contents", "system", "systemInstruction", "instructions"}
 
 

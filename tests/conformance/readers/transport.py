@@ -1,4 +1,4 @@
-"""Hands the bytes of a case to clients that want HTTP: an httpx transport without a network."""
+"""Passes the bytes of a case to clients that need HTTP: an httpx transport without a network."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import httpx
 
 try:
     import httpx2
-except ImportError:  # older clients
+except ImportError:  # older clients use httpx
     httpx2 = httpx  # type: ignore[misc]
 
-logging.disable()  # what a reader logs about a broken stream is no result
+logging.disable()  # logging about a broken stream is not part of the result
 
 ASKED: Any = [{"role": "user", "content": "hi"}]
 _current: list[bytes] = []
 
 
 def reader(distribution: str, name: str | None = None) -> dict[str, str]:
-    """What an adapter calls itself."""
+    """Return the name and version that an adapter reports."""
     return {"name": name or distribution, "version": version(distribution)}
 
 
 def _clients(http: Any) -> tuple[Any, Any]:
-    """A client of this library and an asynchronous one, whose answers have the bytes of the case."""
+    """Return a synchronous and an asynchronous client of this library whose answers contain the bytes of the case."""
 
     class Body(http.SyncByteStream, http.AsyncByteStream):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -49,12 +49,12 @@ def _clients(http: Any) -> tuple[Any, Any]:
 
 
 CLIENT, _ = _clients(httpx)
-# The clients of OpenAI and Anthropic want httpx2 since their newest major versions.
+# The clients of OpenAI and Anthropic require httpx2 since their newest major versions.
 SDK_CLIENT, SDK_ASYNC_CLIENT = _clients(httpx2)
 
 
 def serve(reads: list[bytes]) -> None:
-    """The body of the next answers."""
+    """Set the body of the next answers."""
     _current[:] = reads
 
 

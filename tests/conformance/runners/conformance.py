@@ -23,11 +23,11 @@ from typing import Any
 SECONDS = 20.0
 COMPARED = ("stream", "sse")
 WAYS = ("as given", "in one read", "by byte")
-LONGEST = 1 << 16  # of a body that is read byte by byte
+LONGEST = 1 << 16  # the longest body that is read byte by byte
 
 
 def bytes_of(entry: Any) -> bytes:
-    """The bytes of one read, or of a part of it."""
+    """Return the bytes of one read, or of a part of it."""
     if isinstance(entry, str):
         return entry.encode()
     if isinstance(entry, list):
@@ -36,14 +36,14 @@ def bytes_of(entry: Any) -> bytes:
 
 
 def ways_of(reads: list[bytes]) -> list[tuple[str, list[bytes]]]:
-    """The same bytes, read in three ways; long bodies in two."""
+    """Return the same bytes, chunked in three ways; long bodies in two."""
     body = b"".join(reads)
     ways = [reads, [body]] + ([[body[n : n + 1] for n in range(len(body))]] if len(body) <= LONGEST else [])
     return list(zip(WAYS, ways, strict=False))
 
 
 def value_of(arguments: Any) -> Any:
-    """Arguments as a value: their JSON, or the text itself where it is none."""
+    """Return arguments as a value: the parsed JSON, or the text itself if it is invalid."""
     if not isinstance(arguments, str):
         return {} if arguments is None else arguments
     try:
@@ -63,7 +63,7 @@ def is_same_call(found: dict[str, Any], wanted: dict[str, Any], *, ids: bool) ->
 
 
 def judge_stream(expect: dict[str, Any], record: dict[str, Any]) -> str | None:
-    """Why the record is wrong, or None."""
+    """Return why the record is wrong, or None."""
     wanted, calls = expect.get("runnable"), record.get("calls", [])
     if expect["fault"]:
         if record.get("error") is None:
@@ -110,7 +110,7 @@ def judge_sse(expect: dict[str, Any], record: dict[str, Any]) -> str | None:
 
 
 def judge(case: dict[str, Any], record: dict[str, Any]) -> str | None:
-    """Why the record of this case is wrong, or None."""
+    """Return why the record of this case is wrong, or None."""
     if case["category"] == "stream":
         return judge_stream(case["expect"], record)
     if case["category"] == "sse":
@@ -122,7 +122,7 @@ def judge(case: dict[str, Any], record: dict[str, Any]) -> str | None:
 
 
 def load(folder: Path, categories: list[str]) -> list[dict[str, Any]]:
-    """The cases of these categories, or all."""
+    """Return the cases of these categories, or all."""
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
         raise SystemExit(f"{folder}: no cases")
@@ -131,7 +131,7 @@ def load(folder: Path, categories: list[str]) -> list[dict[str, Any]]:
 
 
 async def outcome(read: Any, case: dict[str, Any]) -> tuple[str, str | None]:
-    """`passed`, `failed` or `unsupported`, and why."""
+    """Return `passed`, `failed` or `unsupported`, and why."""
     reads = [bytes_of(entry) for entry in case.get("reads", [])]
     for way, pieces in ways_of(reads) if "reads" in case else [("", [])]:
         try:
@@ -149,7 +149,7 @@ async def outcome(read: Any, case: dict[str, Any]) -> tuple[str, str | None]:
 
 
 async def run(adapter: Any, cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """Counts by category and dialect, and the failing cases with their reasons."""
+    """Return counts by category and dialect, and the failing cases with their reasons."""
     counts: dict[str, Counter[str]] = {}
     failed: dict[str, str] = {}
     for case in cases:

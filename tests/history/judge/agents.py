@@ -1,7 +1,7 @@
-"""Histories as today's agents send them: nine agents, each with its own habits, over the same kinds of work.
+"""Histories as current agents send them: nine agents with different conventions, over the same scenarios.
 
-Data for the judge, written by hand rules from each agent's public source and recorded requests; nothing here uses
-streamweld. Every text, name, argument and output has a token (`tok…`) of its own, so that what is lost can be found.
+Test data for the judge, written by hand from each agent's public source and recorded requests; nothing here uses
+streamweld. Every text, name, argument and output has a unique token (`tok…`), so that a loss can be detected.
 
 An agent is a function from a scenario to a request; a scenario is a list of steps.
 """
@@ -26,7 +26,7 @@ PDF: Final = "JVBERi0xLjQKJcfsj6IK"
 
 @dataclass(frozen=True)
 class AgentHistory:
-    """One history. `source`: the dialect of its request. `tokens`: what must not disappear without a word."""
+    """One history. `source`: the dialect of its request. `tokens`: what must not be dropped without a report."""
 
     name: str
     source: str
@@ -49,7 +49,7 @@ class Step:
 
 
 class Tokens:
-    """Words that stand nowhere else."""
+    """Generates unique words."""
 
     def __init__(self, name: str) -> None:
         self.name, self.made = name, []
@@ -83,7 +83,7 @@ def answer(t: Tokens, thinking: bool = False) -> Step:
 
 
 def scenarios(agent: str) -> dict[str, tuple[list[Step], tuple[str, ...]]]:
-    """The same work for every agent."""
+    """Return the scenarios for an agent; the work is the same for every agent."""
     out: dict[str, tuple[list[Step], tuple[str, ...]]] = {}
 
     def add(name: str, build: Callable[[Tokens], list[Step]]) -> None:
@@ -150,8 +150,8 @@ TOOLS: Final = ("Read", "Grep", "Bash")
 
 
 def claude_code(steps: list[Step]) -> dict[str, Any]:
-    """Anthropic Messages: system in blocks with cache_control, reminders beside the text, signed thinking, results
-    first in the user's message, `is_error`, cache_control on the last block."""
+    """Write Anthropic Messages: system blocks with cache_control, reminders next to the text, signed thinking, results
+    first in the user message, `is_error`, cache_control on the last block."""
     messages: list[Any] = []
     for n, step in enumerate(steps):
         if step.kind == "user":
@@ -211,7 +211,7 @@ def claude_code(steps: list[Step]) -> dict[str, Any]:
 
 
 def codex(steps: list[Step]) -> dict[str, Any]:
-    """Responses, never stored: encrypted reasoning, developer messages, calls beside messages."""
+    """Write Responses, never stored: encrypted reasoning, developer messages, calls and messages as separate items."""
     items: list[Any] = [
         {
             "type": "message",
@@ -326,7 +326,7 @@ def _chat_tools(prefix: str = "") -> list[Any]:
 
 
 def opencode(steps: list[Step]) -> dict[str, Any]:
-    """AI SDK model messages: results with an output type, provider options with a signature or an item."""
+    """Write AI SDK model messages: results with an output type, provider options with a signature or an item id."""
     messages: list[Any] = [{"role": "system", "content": "You are opencode."}]
     names: dict[str, str] = {}
     for n, step in enumerate(steps):
@@ -374,7 +374,7 @@ def opencode(steps: list[Step]) -> dict[str, Any]:
 
 
 def cline(steps: list[Step]) -> dict[str, Any]:
-    """Chat Completions through OpenRouter: `reasoning_details` beside `reasoning`, foreign ids, cache marks."""
+    """Write Chat Completions for OpenRouter: `reasoning_details` as well as `reasoning`, foreign ids, cache marks."""
     messages = _chat(steps, reasoning="reasoning", call_id=lambda key: f"toolu_bdrk_01{key}")
     for n, message in enumerate(messages):
         if message.get("reasoning"):
@@ -400,7 +400,7 @@ def cline(steps: list[Step]) -> dict[str, Any]:
 
 
 def gemini_cli(steps: list[Step]) -> dict[str, Any]:
-    """Gemini: ids on the responses alone, made of the function's name; signatures on first calls."""
+    """Write Gemini: ids only on the responses, derived from the function's name; signatures on first calls."""
     contents: list[Any] = []
     names: dict[str, str] = {}
     for n, step in enumerate(steps):
@@ -449,7 +449,7 @@ def gemini_cli(steps: list[Step]) -> dict[str, Any]:
 
 
 def langgraph(steps: list[Step]) -> dict[str, Any]:
-    """Chat Completions as langchain-openai sends it: names on messages of the assistant, empty content."""
+    """Write Chat Completions as langchain-openai does: names on assistant messages, empty content."""
     messages = _chat(steps, reasoning=None, call_id=lambda key: f"call_{key}lg")
     for message in messages:
         if message["role"] == "assistant" and message["content"] is None:
@@ -468,7 +468,8 @@ def langgraph(steps: list[Step]) -> dict[str, Any]:
 
 
 def pydantic_ai(steps: list[Step]) -> dict[str, Any]:
-    """Chat Completions as pydantic-ai sends it to DeepSeek: `reasoning_content`, retries as results, minted ids."""
+    """Write Chat Completions as pydantic-ai does for DeepSeek: `reasoning_content`, retries as results,
+    generated ids."""
     messages = _chat(
         steps, reasoning="reasoning_content", call_id=lambda key: f"pyd_ai_{key}e3b0c44298fc1c149afbf4c8996fb924"
     )
@@ -491,8 +492,8 @@ def pydantic_ai(steps: list[Step]) -> dict[str, Any]:
 
 
 def agents_sdk(steps: list[Step]) -> dict[str, Any]:
-    """Responses as the OpenAI Agents SDK replays it: easy messages of the user, `__fake_id__` on items of other models,
-    a hand-over as a call and its output."""
+    """Write Responses as the OpenAI Agents SDK replays them: easy user messages, `__fake_id__` on items of other
+    models, a handoff as a call and its output."""
     items: list[Any] = []
     for n, step in enumerate(steps):
         if step.kind == "user":
@@ -568,7 +569,7 @@ def agents_sdk(steps: list[Step]) -> dict[str, Any]:
 
 
 def use_chat(steps: list[Step]) -> dict[str, Any]:
-    """UI messages of useChat: a turn of the assistant is one message with steps; a result stands in its call."""
+    """Write useChat UI messages: an assistant turn is one message with steps; a result is part of its call."""
     messages: list[Any] = [{"id": "sys", "role": "system", "parts": [{"type": "text", "text": "You are a chat."}]}]
     for n, step in enumerate(steps):
         if step.kind == "user":
@@ -621,7 +622,7 @@ AGENTS: Final[dict[str, tuple[str, Callable[[list[Step]], dict[str, Any]]]]] = {
     "agents-sdk": ("responses", agents_sdk),
     "use-chat": ("ai-sdk-ui", use_chat),
 }
-# Agents whose shape has no place for what was thought: the scenario's tokens of it do not stand in the request.
+# Agents whose format has no place for reasoning, so that its tokens are not in the request.
 _UNSAID: Final = {"langgraph": ("think",)}
 
 
@@ -636,7 +637,7 @@ def _made() -> list[AgentHistory]:
             body = json.dumps(request)
             kept = tuple(token for token in tokens if not token.endswith(_UNSAID.get(agent, ("\0",))))
             missing = [token for token in kept if token not in body]
-            assert len(missing) == (name == "interrupted"), (agent, name, missing)  # the result that never came
+            assert len(missing) == (name == "interrupted"), (agent, name, missing)  # it lacks one result
             kept = tuple(token for token in kept if token not in missing)
             out.append(AgentHistory(f"{agent}/{name}", source, request, kept))
     for name, source, request in [*SPECIAL, *(FAULTS if FULL else ())]:
@@ -655,7 +656,7 @@ HISTORIES: Final[list[AgentHistory]] = []
 
 
 def load() -> list[AgentHistory]:
-    """All histories, built once."""
+    """Return all histories, built once."""
     if not HISTORIES:
         HISTORIES.extend(_made())
     return HISTORIES

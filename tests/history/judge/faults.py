@@ -1,7 +1,7 @@
-"""Ten histories for each class of fault that agents were seen to trigger, beside those of `special`.
+"""Ten histories for each class of fault that agents have triggered, in addition to those of `special`.
 
-Rows of `(name, dialect, request)`; tokens (`tok…`) are what must not disappear without an entry. The judge meets them
-with STREAMWELD_FULL=1.
+Rows of `(name, dialect, request)`; tokens (`tok…`) must not be dropped without an entry. The judge checks them with
+STREAMWELD_FULL=1.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Row = tuple[str, str, dict[str, Any]]
 SIGNED: Final = {"thoughtSignature": "Q2lRtok="}
 
 
-# --- Gemini: ids on one side alone
+# --- Gemini: ids on one side only
 
 
 def _gemini_ids() -> Iterator[Row]:
-    """One call or three, ids on calls or on results, results in order, reversed, or a message each."""
+    """Yield one call or three, ids on calls or on results, results in order, reversed, or one per message."""
     for side, count, order in product(("call", "response"), (1, 3), ("same", "apart")):
         calls, results = [], []
         for n in range(count):
@@ -221,7 +221,7 @@ def _items() -> Iterator[Row]:
         yield f"agents-sdk/items-{name}", "responses", responses(*items, tools=tools)
 
 
-# --- what cannot be encoded, named or expressed
+# --- values that cannot be encoded, named or expressed
 
 
 def _odd() -> Iterator[Row]:

@@ -1,11 +1,11 @@
-"""Every history of an agent to every target and gateway, and what the judge has to say of each.
+"""Converts every agent history to every target and gateway, and collects the faults that the judge finds.
 
     python -m tests.history.judge.matrix            # a table of the faults, by rule, target and gateway
     python -m tests.history.judge.matrix REASON     # the places of one rule
 
-Beside the vendors' rules: nothing may disappear without an entry (LOST, UNSIGNED), what a vendor signed goes back to it
-in whatever form (CUSTODY), there is no exception but a documented one (RAISED), a second conversion changes nothing
-(AGAIN), and what was sent before is sent again byte for byte (PREFIX).
+In addition to the vendors' rules: nothing may be dropped without an entry (LOST, UNSIGNED), signed data returns to its
+vendor in some form (CUSTODY), only documented exceptions are raised (RAISED), a second conversion changes nothing
+(AGAIN), and earlier messages are sent again byte for byte (PREFIX).
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ __all__ = ["Verdict", "routes", "verdicts"]
 _SECRET: Final = re.compile(r"(?:EqQB|gAAAA|Q2lR|EmwK|CqQB)[A-Za-z0-9]*")
 
 
-# History -> where what its vendor signed or encrypted must stand in the payload, not only in an entry. The forms:
-# thinking_blocks (https://docs.litellm.ai/docs/reasoning_content), reasoning_details
-# (https://openrouter.ai/docs/use-cases/reasoning-tokens), extra_content (https://ai.google.dev/gemini-api/docs/openai),
-# signatures of Claude hold on every platform (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
+# History -> routes on which data that its vendor signed or encrypted must be in the payload, not only in an entry. The
+# forms: thinking_blocks (https://docs.litellm.ai/docs/reasoning_content), reasoning_details
+# (https://openrouter.ai/docs/use-cases/reasoning-tokens), extra_content (https://ai.google.dev/gemini-api/docs/openai).
+# Signatures of Claude are valid on every platform
+# (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
 _EVERY: Final = ("ai-sdk-ui/ai-sdk-ui", "ai-sdk-model/ai-sdk-model", "openai-chat/openrouter")
 CUSTODY: Final = {
     "claude-code/thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse", *_EVERY),
     "claude-code/redacted-thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse"),
     "codex/thinking": ("responses/openai-responses", *_EVERY),
     "gemini-cli/thinking": ("gemini/gemini", *_EVERY),
-    "gemini-cli/code-execution": ("gemini/gemini", "gemini/vertex", *_EVERY[:2]),  # on a text
+    "gemini-cli/code-execution": ("gemini/gemini", "gemini/vertex", *_EVERY[:2]),  # the signature is on a text
     "opencode/thinking": ("anthropic/anthropic", *_EVERY),
     "opencode/openai-item": ("responses/openai-responses", *_EVERY),
     "use-chat/thinking": ("anthropic/anthropic", *_EVERY),
@@ -53,13 +54,13 @@ CUSTODY: Final = {
     "langgraph/litellm-thinking-blocks": ("anthropic/anthropic", *_EVERY),
     "langgraph/google-extra-content": ("gemini/gemini", *_EVERY),
 }
-# Histories that cannot be sent, and errors that say so.
+# Histories that cannot be sent, and the errors that report it.
 CLEAR: Final = {("agents-sdk/previous-response", "/input: user_missing")}
 
 
 @dataclass
 class Verdict:
-    """One history on one route."""
+    """The result of one history on one route."""
 
     history: AgentHistory
     target: str
@@ -69,24 +70,24 @@ class Verdict:
 
 
 def routes() -> list[tuple[str, str]]:
-    """(target, gateway) of every profile."""
+    """Return (target, gateway) of every profile."""
     return [(target, name) for name in profiles.names() for target in profiles.load(name).targets]
 
 
 def plain(gateway: str) -> str:
-    """The name of a profile as the judge knows it: with its date only where there are two."""
+    """Return the profile's name in the judge: with its date only if there are two."""
     return gateway if gateway.startswith("vercel-ai-gateway@2026-01-29") else gateway.partition("@")[0]
 
 
 def verdicts(*, whole: bool = False) -> Iterator[Verdict]:
-    """All of them. `whole`: whole requests by `streamweld.requests`, not the messages alone."""
+    """Yield all verdicts. `whole`: convert whole requests with `streamweld.requests`, not only the messages."""
     for target, gateway in routes():
         for history in load():
             yield verdict(history, target, gateway, whole=whole)
 
 
 def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = False) -> Verdict:
-    """What becomes of one history on one route."""
+    """Convert one history on one route and return the verdict."""
     out = Verdict(history, target, plain(gateway))
     given = json.loads(json.dumps(history.request))
     try:
@@ -95,7 +96,7 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
         else:
             kept = {name: given[name] for name in _members(history.source) if name in given}
             if "model" in given and target == history.source:
-                kept["model"] = given["model"]  # some rules hold for some models only
+                kept["model"] = given["model"]  # some rules apply to some models only
             done = convert(
                 kept,
                 source=history.source,
@@ -123,7 +124,8 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
 
 
 def _prefix(history: AgentHistory, given: Any, target: str, gateway: str) -> Iterator[str]:
-    """Earlier requests of the same conversation: all of their messages but the last ones stand in the later one."""
+    """Check earlier requests of the conversation: all their messages except the last ones must be in the later
+    request."""
     container = CONTAINERS[history.source]
     items = given[container.messages]
     if history.source == "ai-sdk-ui" or not isinstance(items, list):
@@ -161,7 +163,7 @@ def _family(target: str) -> str:
 
 
 def _may_be_sent(last: Any, after: Any) -> bool:
-    """Whether a request ends here: with what the user or a tool said, and the assistant speaks next."""
+    """Return True if a request ends here: with a user message or a tool result, followed by the assistant."""
     role, kind = last.get("role"), last.get("type", "message")
     if kind.endswith("_output"):
         return str(after.get("type", "message")) not in ("custom_tool_call_output", "function_call_output")
@@ -215,7 +217,7 @@ def _again(payload: Any, target: str, gateway: str, given: Any, *, whole: bool) 
 
 
 def node_faults(node: Any, found: list[Verdict]) -> None:
-    """What the AI SDK says, asked for all histories of a target at once."""
+    """Add the faults that the AI SDK finds, queried for all histories of a target at once."""
     for target, op in (("ai-sdk-ui", "ui.models"), ("ai-sdk-model", "prompt.requests")):
         of_target = [one for one in found if one.target == target and one.payload is not None]
         of_target = [one for one in of_target if not _waits(one)]
@@ -227,7 +229,7 @@ def node_faults(node: Any, found: list[Verdict]) -> None:
 
 
 def _waits(one: Verdict) -> bool:
-    """A call that waits for its approval, or to be run, is not sent by generateText without the tool: see
+    """Return True if a call waits for its approval or execution; generateText does not send it without the tool: see
     tests/history/test_approvals.py."""
     return one.history.name in WAITING
 
@@ -245,7 +247,7 @@ WAITING: Final = {
 
 
 def main(argv: list[str]) -> None:
-    """Prints the table."""
+    """Print the table."""
     from tests.support.clients.node_side import Node
 
     whole = "--whole" in argv

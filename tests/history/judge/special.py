@@ -1,6 +1,6 @@
 """Histories that only one kind of agent has: approvals, hosted and custom items, carriers of signatures, compaction.
 
-Each is a row `(name, dialect, request)`; tokens (`tok…`) are what must not disappear without a word.
+Each is a row `(name, dialect, request)`; tokens (`tok…`) must not be dropped without a report.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ CODEX: Final = [
         ),
     ),
     (
-        "codex/local-shell-call-id",  # as OpenAI's guide has it: the output has no id of its own
+        "codex/local-shell-call-id",  # as in OpenAI's guide: the output has no id of its own
         responses(
             LOCAL_SHELL,
             {"type": "local_shell_call_output", "id": "lsho_1", "call_id": "call_s", "output": "tokdone"},

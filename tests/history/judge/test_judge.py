@@ -1,6 +1,6 @@
-"""Every history of an agent on every route, before the judge; and the judge itself, before what it has to refuse.
+"""The judge applied to every agent history on every route, and to payloads that it must reject.
 
-`known_faults.json` lists what is still wrong, by route and history. Nothing may come to it; what is mended goes.
+`known_faults.json` lists the remaining faults, by route and history. New faults fail the test; fixed ones are removed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AGENTS = {
 
 
 def known() -> dict[str, list[str]]:
-    """`target/gateway <- history` -> the codes of what is wrong."""
+    """Return `target/gateway <- history` -> the codes of its faults."""
     return dict(json.loads(KNOWN.read_text("utf-8"))["faults"])
 
 
@@ -97,7 +97,7 @@ def picture(data: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": [{"text": "hi"}, image]}]}
 
 
-# code, target, gateway, what the vendor refuses, what it takes
+# Code, target, gateway, a payload that the vendor rejects, and one that it accepts.
 WRONG: list[tuple[str, str, str, Any, Any]] = [
     ("TYPE", "openai-chat", "openai-chat", {"messages": [{**ASKED, "cache": 1}]}, {"messages": [ASKED]}),
     ("PAIR", "openai-chat", "openai-chat", {"messages": [ASKED, CALLED]}, {"messages": [ASKED, CALLED, TOLD]}),

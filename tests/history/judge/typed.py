@@ -1,6 +1,7 @@
-"""JSON data against the TypedDicts of a vendor's package, strictly: required members, no other members, exact literals.
+"""Validates JSON data strictly against the TypedDicts of a vendor's package: required members, no other members, exact
+literals.
 
-pydantic lets unknown members of a TypedDict pass; a server does not. So the types are walked here.
+pydantic ignores unknown members of a TypedDict, but a server rejects them, so this module walks the types itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["faults"]
 
 
 def faults(hint: Any, value: Any, path: str = "", allow: frozenset[str] = frozenset()) -> list[str]:
-    """Why the value is not of the type. `allow`: members that may be there although the type has none such."""
+    """Return why the value does not match the type. `allow`: members that are accepted although the type lacks them."""
     origin = get_origin(hint)
     if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
         return []
@@ -66,7 +67,7 @@ def _plain(hint: Any, value: Any, path: str) -> list[str]:
     elif hint is float:
         fits = isinstance(value, int | float) and not isinstance(value, bool)
     elif isinstance(hint, type) and issubclass(hint, pydantic.BaseModel):
-        fits = False  # data is written as parameters, not as what a server answers
+        fits = False  # requests use the parameter types, not the response types
     elif isinstance(hint, type):
         fits = isinstance(value, hint)
     else:
@@ -76,7 +77,7 @@ def _plain(hint: Any, value: Any, path: str) -> list[str]:
 
 def _union(hints: Sequence[Any], value: Any, path: str, allow: frozenset[str]) -> list[str]:
     best: list[str] | None = None
-    told: list[str] | None = None  # of the alternative that the value itself names
+    told: list[str] | None = None  # faults of the alternative that the value itself names
     for hint in hints:
         found = faults(hint, value, path, allow)
         if not found:
@@ -89,7 +90,7 @@ def _union(hints: Sequence[Any], value: Any, path: str, allow: frozenset[str]) -
 
 
 def _names(hint: Any, value: Any) -> bool:
-    """Whether `type` or `role` of the value is that of this TypedDict."""
+    """Return True if `type` or `role` of the value is that of this TypedDict."""
     if not isinstance(value, Mapping):
         return False
     hints = _hints(hint)
@@ -104,7 +105,8 @@ def _hints(hint: Any) -> dict[str, Any]:
 
 @cache
 def _required(hint: Any) -> tuple[str, ...]:
-    """The packages write their annotations as text, which hides `Required` from `__required_keys__`."""
+    """Return the required members: the packages write annotations as text, which hides `Required` from
+    `__required_keys__`."""
     bases = [base for base in getattr(hint, "__orig_bases__", ()) if is_typeddict(base)]
     found = {name for base in bases for name in _required(base)}
     inherited = {name for base in bases for name in _hints(base)}

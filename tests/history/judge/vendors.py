@@ -1,6 +1,6 @@
-"""What a vendor's server would say to a converted history: official types first, then the rules of its documentation.
+"""Checks a converted history as a vendor's server would: official types first, then the rules of its documentation.
 
-Each fault begins with a code in capitals; `RULES` says where the rule comes from.
+Each fault begins with a code in capitals; `RULES` lists the sources of the rules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 
 def judge(target: str, gateway: str, payload: Any) -> list[str]:
-    """The faults of a payload; what Node has to say is asked elsewhere."""
+    """Return the faults of a payload, except those that need Node."""
     return sorted(set(_JUDGES[target](payload, gateway)))
 
 
@@ -44,7 +44,7 @@ def _hint(target: str) -> Any:
     return Hint
 
 
-# Members that a gateway documents beyond the types of OpenAI's package.
+# Members that a gateway documents in addition to the types of OpenAI's package.
 BEYOND: Final = {
     "deepseek": {"reasoning_content", "prefix"},
     "kimi": {"reasoning_content", "partial", "video_url"},
@@ -68,10 +68,10 @@ def _chat(payload: Json, gateway: str) -> Iterator[str]:
     messages = payload["messages"]
     allow = set(BEYOND.get(gateway, ()))
     types = messages
-    if gateway in ("kimi", "openrouter"):  # parts with a video, which OpenAI has not
+    if gateway in ("kimi", "openrouter"):  # parts with a video, which OpenAI does not have
         types = [_without_videos(message) for message in messages]
     yield from _types("openai-chat", types, allow)
-    # Kimi wants its own ids back as they were: https://github.com/BerriAI/litellm/pull/34523
+    # Kimi requires its own ids unchanged: https://github.com/BerriAI/litellm/pull/34523
     longest = 40 if gateway in ("openai-chat", "azure-openai", "github-copilot") else None
     yield from _chat_pairs(messages, longest, unique=gateway != "kimi")
     for n, message in enumerate(messages):
@@ -151,7 +151,7 @@ def _mistral(payload: Json, _gateway: str) -> Iterator[str]:
 
 
 def _hosted(messages: list[Json]) -> list[Json]:
-    """What the hosted API has beyond the package, in the package's words: thinking in chunks; documents."""
+    """Translate features that only the hosted API has to the package's types: thinking in chunks, and documents."""
     made: list[Json] = json.loads(json.dumps(messages))
     for message in made:
         content = message.get("content")
@@ -213,8 +213,8 @@ def _responses(payload: Json, gateway: str) -> Iterator[str]:
 
 
 def _as_replayed(item: Json, gateway: str) -> Json:
-    """OpenAI's own server takes an assistant's message of blocks without the members that its package requires, and an
-    image without a detail."""
+    """Add members that OpenAI's package requires and its server does not: those of an assistant message with blocks,
+    and the detail of an image."""
     if gateway == "vllm-responses":
         return item
     made = json.loads(json.dumps(item))
@@ -229,16 +229,17 @@ def _as_replayed(item: Json, gateway: str) -> Json:
         if isinstance(block, dict) and block.get("type") == "input_image":
             block.setdefault("detail", "auto")
     if made.get("type") == "reasoning" and made.get("encrypted_content"):
-        made.setdefault("id", "rs_x")  # Codex sends none (codex-rs, ResponseItem::Reasoning)
+        made.setdefault("id", "rs_x")  # Codex sends no id (codex-rs, ResponseItem::Reasoning)
     if made.get("type") == "custom_tool_call":
-        made.pop("status", None)  # Codex sends it (codex-rs, ResponseItem::CustomToolCall)
+        made.pop("status", None)  # Codex sends a status (codex-rs, ResponseItem::CustomToolCall)
     if made.get("type", "message") == "message" and made.get("role") == "assistant" and isinstance(content, list):
         made = {"id": "msg_x", "status": "completed", **made}
     return made
 
 
 def _response_pairs(items: list[Json], *, stored: bool) -> Iterator[str]:
-    """`stored`: the calls may be in turns that the server holds (API reference, `previous_response_id`)."""
+    """Check pairs of calls and results. `stored`: the calls may be in turns stored on the server (API reference,
+    `previous_response_id`)."""
     called: Counter[str] = Counter()
     answered: Counter[str] = Counter()
     for n, item in enumerate(items):
@@ -434,7 +435,7 @@ def _converse() -> Any:
 
 
 def has_botocore() -> bool:
-    """Whether Bedrock's shapes are at hand."""
+    """Return True if botocore's schemas for Bedrock are installed."""
     try:
         import botocore  # noqa: F401
     except ImportError:

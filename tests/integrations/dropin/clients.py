@@ -1,9 +1,9 @@
-"""Runs every cell of `vectors/dropin` through the official clients of the interpreter it runs in, and prints JSON.
+"""Runs every cell of `vectors/dropin` through the official clients of the current interpreter, and prints JSON.
 
-    python -m tests.integrations.dropin.clients [plain]        one object: "chat/a/async/helper" -> what came out
+    python -m tests.integrations.dropin.clients [plain]        one object: "chat/a/async/helper" -> the result
 
-`helper` is the client's own accumulating `.stream()`, `iter` a loop over `create(stream=True)` that takes every piece
-at its word, as users write it. With `plain`, nothing is repaired.
+`helper` is the client's own accumulating `.stream()`, `iter` a loop over `create(stream=True)` that uses every fragment
+as it is, as users write it. With `plain`, nothing is repaired.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLAUDE: Any = {"model": "m", "messages": MESSAGES, "max_tokens": 99}
 
 
 class ChatLoop:
-    """Joins what has the same index, as the documentation of every vendor shows it."""
+    """Joins fragments with the same index, as the documentation of every vendor shows."""
 
     def __init__(self, into: Outcome) -> None:
         self.into = into
@@ -50,7 +50,7 @@ class ChatLoop:
 
 
 class ResponsesLoop:
-    """Takes items when they are done, and raises for nothing."""
+    """Takes items from their `done` events, and never raises."""
 
     def __init__(self, into: Outcome) -> None:
         self.into = into
@@ -89,7 +89,7 @@ LOOPS: Any = {"chat": ChatLoop, "responses": ResponsesLoop, "messages": Messages
 
 
 def final(api: str, into: Outcome, done: Any) -> None:
-    """What the helper says at the end."""
+    """Store the final result of the helper."""
     if api == "chat":
         choice = done.choices[0]
         into.text, into.finish = choice.message.content or "", choice.finish_reason
@@ -116,13 +116,13 @@ def make(api: str, *, asynchronous: bool, repaired: bool) -> Any:
 
 
 def at(client: Any, api: str, gateway: Gateway, cell: str) -> Any:
-    """The same client at one answer of the gateway."""
+    """Return the same client with the address of one answer of the gateway."""
     url = gateway.url(f"{api}-{cell}")
     return client.with_options(base_url=url if api == "messages" else url + "/v1")
 
 
 def started(client: Any, api: str, *, helper: bool) -> Any:
-    """The stream: of the helper a context manager, else the value of `create`, which may have to be awaited."""
+    """Return the stream: a context manager for the helper, else the value of `create`, which may have to be awaited."""
     if api == "chat":
         create = client.chat.completions
         return create.stream(**CHAT) if helper else create.create(**CHAT, stream=True)

@@ -1,6 +1,6 @@
-"""Environments beside the one that the tests run in: packages that cannot live in it, pinned in `environments/*.txt`.
+"""Additional environments, for packages that conflict with the tests' own environment, pinned in `environments/*.txt`.
 
-`make test` makes them, under `.venv`. This module knows where they are, and nothing of what is in them.
+`make test` creates them, under `.venv`. This module only locates them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = REPOSITORY
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of an environment; a failure where it was not made."""
+    """Return the interpreter of an environment; fail if it was not created."""
     folder = ROOT / ".venv" / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (folder / "made").is_file():

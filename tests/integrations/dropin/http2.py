@@ -1,4 +1,4 @@
-"""The same answers over HTTP/2 without TLS (prior knowledge), for one connection or more. It knows no client."""
+"""The same answers over HTTP/2 without TLS (prior knowledge), for one connection or more. Independent of any client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Gateway2:
-    """`async with Gateway2(answers) as gateway:`, in the loop of the client."""
+    """A server for `async with Gateway2(answers) as gateway:`, in the event loop of the client."""
 
     def __init__(self, answers: dict[str, Answer]) -> None:
         self.answers = answers

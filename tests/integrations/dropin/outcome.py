@@ -1,4 +1,4 @@
-"""What one client made of one stream: its calls, its text, or the error it raised. The standard library alone."""
+"""The result of one client for one stream: its calls, its text, or the error it raised. Standard library only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Outcome:
         self.calls: list[list[Any]] = []
         self.text = ""
         self.finish: str | None = None
-        self.told: str | None = None  # an error that came as an event, and was not raised
+        self.told: str | None = None  # an error that arrived as an event and was not raised
         self.ran: list[Any] = []  # tools that a framework ran
         self.error: BaseException | None = None
 

@@ -1,8 +1,8 @@
-"""The README's ways into frameworks, run on cells of `vectors/dropin` in the interpreter it runs in; prints JSON.
+"""Runs the README's framework recipes on cells of `vectors/dropin` in the current interpreter, and prints JSON.
 
-    python -m tests.integrations.dropin.recipes NAME... [plain]    "langchain/chat-b" -> what the framework made of it
+    python -m tests.integrations.dropin.recipes NAME... [plain]    "langchain/chat-b" -> the result of the framework
 
-Each recipe is one function of a base URL that gives an `Outcome`. With `plain`, nothing is repaired.
+Each recipe is a function of a base URL that fills an `Outcome`. With `plain`, nothing is repaired.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEY = "k"
 
 
 def mended(client: Any, kind: str) -> Any:
-    """The one line of every recipe."""
+    """Apply the one line that every recipe adds."""
     if PLAIN:
         return client
     if kind == "anthropic":

@@ -1,7 +1,7 @@
-"""A gateway on the loopback, in a thread: plain HTTP/1.1 on asyncio streams, which answers as a script says.
+"""A scripted gateway on the loopback, in a thread: plain HTTP/1.1 on asyncio streams.
 
-The first piece of a path names the answer (`/a/v1/chat/completions` is answered by `a`). It counts what clients do to
-it: connections made, connections open, requests, bodies that a client gave up on. It knows no client.
+The first segment of a path names the answer (`/a/v1/chat/completions` is answered by `a`). It counts what clients do:
+connections made, connections open, requests, bodies that a client abandoned. Independent of any client.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Answer:
-    """What is sent: `pieces`, one HTTP chunk each, `pause` seconds apart; then the end.
+    """The answer to a request: `pieces`, one HTTP chunk each, `pause` seconds apart; then the end.
 
-    `end`: `clean`, `reset` (the connection breaks inside of the body) or `hang` (nothing more comes).
+    `end`: `clean`, `reset` (the connection breaks inside the body) or `hang` (nothing more is sent).
     """
 
     pieces: list[bytes]
@@ -33,7 +33,7 @@ class Answer:
 
 
 class Gateway:
-    """`with Gateway(answers) as gateway:`; `gateway.url("a")` is the base URL under which `a` answers."""
+    """A server for `with Gateway(answers) as gateway:`; `gateway.url("a")` is the base URL of the answer `a`."""
 
     def __init__(self, answers: dict[str, Answer]) -> None:
         self.answers = answers
@@ -48,11 +48,11 @@ class Gateway:
         return f"http://127.0.0.1:{self.port}/{name}"
 
     def asked(self, requests: int, *, seconds: float = 5.0) -> bool:
-        """Whether that many requests have come, within that time."""
+        """Return True once that many requests have arrived, False after that time."""
         return _becomes(lambda: self.requests >= requests, seconds)
 
     def quiet(self, *, seconds: float = 5.0) -> bool:
-        """Whether no connection is open any more, within that time."""
+        """Return True once no connection is open any more, False after that time."""
         return _becomes(lambda: not self.open, seconds)
 
     def __enter__(self) -> Self:
@@ -81,7 +81,7 @@ class Gateway:
             self.open += 1
             try:
                 with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                    early: bytes | None = b""  # what came of the next request while this one was answered
+                    early: bytes | None = b""  # bytes of the next request that arrived during this answer
                     while early is not None:
                         early = await self._one(early, reader, writer)
             finally:
@@ -108,7 +108,7 @@ class Gateway:
         reading = asyncio.ensure_future(reader.read(1))
         try:
             goes_on = await self._answer(answer, writer, reading)
-        except ConnectionError:  # it left while something was sent
+        except ConnectionError:  # the client left during a write
             self.aborted += 1
             raise
         finally:

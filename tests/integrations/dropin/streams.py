@@ -1,4 +1,4 @@
-"""The streams of `vectors/dropin`, as bytes. The standard library alone: other environments read them, too."""
+"""The streams of `vectors/dropin`, as bytes. Standard library only, because other environments import it too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ APIS = ("chat", "responses", "messages")
 
 
 def cells(api: str) -> list[dict[str, Any]]:
-    """The vectors of one API."""
+    """Return the vectors of one API."""
     found: list[dict[str, Any]] = json.loads((HERE / f"{api}.json").read_text("utf-8"))["tests"]
     return found
 
@@ -31,7 +31,7 @@ def body_of(cell: dict[str, Any]) -> bytes:
 
 
 def answers() -> dict[str, Answer]:
-    """`chat-a`, `responses-c` ...: every cell, one piece a frame."""
+    """Return every cell as `chat-a`, `responses-c` ..., one piece per frame."""
     return {
         f"{api}-{cell['name']}": Answer([frame_bytes(frame) for frame in cell["frames"]], end=cell.get("end", "clean"))
         for api in APIS

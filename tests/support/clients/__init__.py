@@ -1,1 +1,1 @@
-"""Official clients as judges of what streamweld writes."""
+"""Official clients that check the streams that streamweld writes."""

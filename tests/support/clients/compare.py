@@ -1,7 +1,7 @@
-"""What a client held at its end, beside what is expected of the stream: the differences that no listed loss explains.
+"""Compares the result of a client with the expected result and reports the differences that no listed loss explains.
 
-Knows each client's words, which of the parts of an answer it has no place for, and the losses of conversions.json by
-their ids.
+Contains, per client, the finish words and the parts of an answer that it cannot represent, and refers to the losses of
+`conversions.json` by their ids.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ NODE_AI = {
 }
 PYTHON_NAMES = frozenset(name for names in PYTHON.values() for name in names)
 TARGETS = tuple(NODE_AI)
-# What these clients drop of every stream, of their own vendor's too.
+# These clients drop reasoning from every stream, including streams of their own vendor.
 NO_REASONING = frozenset({"@ai-sdk/openai chat"})
 SUMMARIES_ALONE = "@ai-sdk/openai responses"
 REASONING_TEXT_ALONE = "@ai-sdk/open-responses"
-# A refusal is a text of these, and its finish reason may be.
+# These clients present a refusal as text, and some also change its finish reason.
 REFUSAL_IS_TEXT = frozenset({"@ai-sdk/openai responses", "@ai-sdk/openai chat", "@ai-sdk/openai-compatible"})
 NO_CUSTOM_CALLS = "@ai-sdk/open-responses"
 CUSTOM_IS_TEXT = "@ai-sdk/openai responses"
-# They take the first entry of `choices` or `candidates` for the answer, whatever its index.
+# These clients use the first entry of `choices` or `candidates` as the answer, whatever its index.
 ONE_CHOICE = frozenset({"@ai-sdk/openai chat", "@ai-sdk/openai-compatible", "@ai-sdk/google"})
-# `done`: that the answer ended well is said, and whether calls wait is not.
+# `done` means that the client reports a successful end but not whether calls are pending.
 WORDS = {
     "stop": "stop",
     "length": "length",
@@ -68,12 +68,12 @@ WORDS = {
     "error": "error",
     "other": "other",
 }
-# These hold the calls in the order in which they began, the others as they were done.
+# These clients list calls in the order in which they began; the others list them in the order in which they completed.
 IN_ORDER = frozenset((*PYTHON["chat"], *NODE_SDK["chat"]))
-# They take every item for whole, whatever its status.
+# These clients treat every item as complete, whatever its status.
 NO_STATUS = frozenset(NODE_AI["responses"])
 ANTHROPIC = frozenset((*PYTHON["anthropic"], *NODE_SDK["anthropic"], *NODE_AI["anthropic"]))
-RUNNABLE_STATES = ("input-available", "output-available", "output-error")  # of parts of a UIMessage
+RUNNABLE_STATES = ("input-available", "output-available", "output-error")  # states of the parts of a UIMessage
 
 
 def finish_of(held: dict[str, Any]) -> str | None:
@@ -82,7 +82,8 @@ def finish_of(held: dict[str, Any]) -> str | None:
 
 
 def is_success(held: dict[str, Any]) -> bool:
-    """What an application would go on with: calls were run; or nothing was raised, and it ended well, or with calls."""
+    """Return True if an application would continue: calls can run, or nothing was raised and the finish reason is a
+    successful one."""
     if held.get("ran"):
         return True
     finish = finish_of(held)
@@ -91,7 +92,7 @@ def is_success(held: dict[str, Any]) -> bool:
 
 
 def number_of(digits: str) -> int | float:
-    """As JavaScript has it: beyond 53 bits a float."""
+    """Return the number as JavaScript represents it: a float above 53 bits."""
     value = int(digits)
     return value if abs(value) <= 2**53 else float(value)
 
@@ -108,7 +109,8 @@ def is_input(value: Any, custom: bool) -> bool:
 
 
 def runnable(held: dict[str, Any], *, custom: bool = False) -> list[dict[str, Any]]:
-    """The calls that an application would run itself. `custom`: one with a text for its input is a free-form one."""
+    """Return the calls that an application would run itself. With `custom`, a call whose input is a string is a
+    free-form one."""
     return [
         call
         for call in held["calls"]
@@ -139,7 +141,7 @@ def usage_held(held: dict[str, Any]) -> dict[str, int | None] | None:
 
 
 def due(call: Call, target: str) -> tuple[str, bool]:
-    """The arguments that a target's client has to show, and whether their spelling is known."""
+    """Return the arguments that a client of the target must show, and whether their spelling is known."""
     if call.custom and target != "responses":
         return json.dumps({"input": call.arguments}, ensure_ascii=False, separators=(",", ":")), True
     return call.arguments, call.spelt
@@ -150,7 +152,7 @@ def calls_due(client: str, expected: Expected, source: str, losses: frozenset[st
     if client == NO_CUSTOM_CALLS:
         calls = tuple(call for call in calls if not call.custom)
     if source == "ai-sdk-ui" and client in ANTHROPIC and "server_tool" in losses:
-        # What the application ran already, nobody may run again.
+        # The application must not run a call again that already has a result.
         calls = tuple(call for call in calls if call.id not in expected.answered)
     return calls
 
@@ -161,7 +163,7 @@ def differing_calls(
     there = [call for call in runnable(held, custom=client == CUSTOM_IS_TEXT) if call["id"] not in expected.refused]
     if client in NO_STATUS and expected.unfit and finish_of(held) not in ("stop", "tool_calls"):
         known = {call.id for call in calls}
-        there = [call for call in there if call["id"] in known]  # nobody runs the calls of an answer that was cut off
+        there = [call for call in there if call["id"] in known]  # the calls of a truncated answer are not run
     if len(there) != len(calls):
         yield f"{len(there)} calls, not {len(calls)}: {held['calls']}"
         return
@@ -217,7 +219,7 @@ def differing_usage(expected: Expected, held: dict[str, Any], losses: frozenset[
         yield f"no usage, not {wanted}"
         return
     if (wanted["reasoning"] or 0) > (wanted["output"] or 0) or (wanted["cached"] or 0) > (wanted["input"] or 0):
-        return  # no count that can be split
+        return  # the count cannot be split
     for name in COUNTS:
         if (name == "reasoning" and "usage_detail" in losses) or (name == "total" and wanted[name] is None):
             continue
@@ -226,14 +228,15 @@ def differing_usage(expected: Expected, held: dict[str, Any], losses: frozenset[
 
 
 def may_raise(client: str, expected: Expected) -> bool:
-    """Where an error is as good an end as any: the calls of an answer that waits for calls are no calls."""
+    """Return True if the client may raise: an answer that waits for calls, of which none can run, may also end in an
+    error."""
     return expected.unfit and (client in ANTHROPIC or not expected.calls)
 
 
 def differences(
     client: str, expected: Expected, held: dict[str, Any], *, source: str, target: str, losses: frozenset[str]
 ) -> Iterator[str]:
-    """In words, of a stream that came to its end."""
+    """Yield a description of each difference for a stream that reached its end."""
     if client in ONE_CHOICE and expected.choices > 1:
         return
     if held["error"] is not None:

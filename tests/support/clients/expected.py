@@ -1,8 +1,8 @@
-"""What a reader of a stream has to end with: the corpus' expected results, or the `expect` of a vector, in one form.
+"""The expected result of a stream, in one form: from the corpus' `expected/` files or from the `expect` of a vector.
 
-Counts are in one convention (`input` with all cached tokens, `output` with all reasoning), finish reasons in the words
-of streamweld. What neither source tells is taken from streamweld's own reading, and named in `filled`. It knows the
-forms of `expected/` and of vectors, and no client.
+Counts use one convention (`input` includes cached tokens, `output` includes reasoning tokens); finish reasons use
+streamweld's words. Values that neither source contains come from streamweld's own result and are listed in `filled`.
+Independent of any client.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.support.corpus import Recording
 
 COUNTS = ("input", "output", "cached", "reasoning", "total")
-# Raw words of the six dialects; what is not here is told by streamweld's own reading.
+# Raw finish words of the six dialects. For words that are not listed, streamweld's own result is used.
 FINISH = {
     "chat": {
         "stop": "stop",
@@ -59,7 +59,7 @@ FINISH["ai-sdk-ui"] = FINISH["ai-sdk-parts"]
 
 
 class Call(NamedTuple):
-    """One that an application would run. `spelt`: its arguments stand there as they were sent."""
+    """A call that an application would run. `spelt`: the arguments are kept exactly as they were sent."""
 
     id: str | None
     name: str
@@ -70,7 +70,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """Of the first choice."""
+    """The expected result of the first choice."""
 
     text: str
     reasoning: str
@@ -78,11 +78,11 @@ class Expected:
     calls: tuple[Call, ...]
     finish: str | None
     usage: Mapping[str, int | None] | None
-    answered: frozenset[str]  # the calls whose results stand in the stream
-    refused: frozenset[str]  # the calls that the application of the source refused
-    unfit: bool  # there are calls that nobody could run
+    answered: frozenset[str]  # calls whose results are in the stream
+    refused: frozenset[str]  # calls that the source application refused
+    unfit: bool  # some calls cannot be run
     choices: int
-    restarted: bool  # texts were taken back and begun anew
+    restarted: bool  # text was discarded when the stream restarted
     filled: frozenset[str]
 
     @property
@@ -108,7 +108,7 @@ def total_of(input_: int | None, output: int | None, total: int | None) -> int |
 
 
 def usage_of(dialect: str, raw: Any) -> dict[str, int | None] | None:
-    """A raw usage object, by what each API says its members hold."""
+    """Normalize a raw usage object according to each API's definition of its members."""
     if not isinstance(raw, dict):
         return None
     if dialect in ("chat", "responses"):
@@ -118,7 +118,7 @@ def usage_of(dialect: str, raw: Any) -> dict[str, int | None] | None:
         reasoning = number(raw, f"{second}_tokens_details", "reasoning_tokens")
         total = number(raw, "total_tokens")
         if None not in (input_, output, total) and reasoning and total == (input_ or 0) + (output or 0) + reasoning:
-            output = (output or 0) + reasoning  # xAI: reasoning is counted beside the output
+            output = (output or 0) + reasoning  # xAI does not include reasoning in the output count
         if dialect == "chat":
             cached = cached if cached is not None else number(raw, "prompt_cache_hit_tokens")
     elif dialect == "anthropic":
@@ -148,7 +148,7 @@ def usage_of(dialect: str, raw: Any) -> dict[str, int | None] | None:
 
 
 def usage_read(dialect: str, told: Any) -> dict[str, int | None] | None:
-    """A usage as vectors and streamweld's readings have it: the counts of the source, in one set of names."""
+    """Normalize the usage of a vector or of a streamweld result: the counts of the source under one set of names."""
     if told is None:
         return None
     names = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "total_tokens")
@@ -163,7 +163,7 @@ def usage_read(dialect: str, told: Any) -> dict[str, int | None] | None:
 
 
 def from_reading(dialect: str, response: Response) -> Expected:
-    """All of it as streamweld read it: what the other two begin with."""
+    """Return everything from streamweld's own result; the other two functions start from this."""
     calls = tuple(
         Call(call.call_id, call.name, call.arguments or ("" if call.custom else "{}"), call.custom, spelt=True)
         for call in response.tool_calls
@@ -251,6 +251,6 @@ def from_recording(recording: Recording, response: Response) -> Expected:
             fields.pop(name, None)
     if (
         "tool_calls" in reviewed or dialect == "ai-sdk-ui"
-    ):  # the states of an application's message are not the stream's
+    ):  # these states belong to the application's message, not to the stream
         fields.pop("calls", None)
     return told(read, fields)

@@ -1,6 +1,6 @@
-"""The Node process that a test session asks what JavaScript clients make of payloads; see `tests/node/serve.mjs`.
+"""The Node process in which a test session runs JavaScript clients on payloads; see `tests/node/serve.mjs`.
 
-It knows how to start the process and how to ask; what can be asked stands in `tests/node/ops/`.
+Starts the process and sends requests to it; the operations are defined in `tests/node/ops/`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOME = TESTS / "node"
-RAN: set[str] = set()  # tests that have asked Node
+RAN: set[str] = set()  # tests that used Node
 
 
 class NodeError(Exception):
-    """What an operation threw: the name of the JavaScript error, and its message."""
+    """An exception in an operation: the name of the JavaScript error and its message."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -30,7 +30,7 @@ class NodeError(Exception):
 
 
 class Node:
-    """One process of Node; it is asked one thing at a time."""
+    """One Node process; it handles one request at a time."""
 
     def __init__(self, program: str) -> None:
         self._process = subprocess.Popen(
@@ -39,7 +39,7 @@ class Node:
         self._asked = 0
 
     def ask(self, op: str, **args: Any) -> Any:
-        """The value of an operation of `ops/`: `file.function`."""
+        """Call an operation of `ops/`, named `file.function`, and return its value."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._asked += 1
@@ -54,7 +54,7 @@ class Node:
         return answer["value"]
 
     def close(self) -> None:
-        """Its input ends, and so does Node; what does not is killed."""
+        """Close the input so that Node exits; kill the process if it does not."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -68,7 +68,8 @@ class Node:
 
 @pytest.fixture(scope="session")
 def node_process() -> Iterator[Node]:
-    """The process of this session (of this worker). Only where there is no Node at all are its tests skipped."""
+    """The Node process of this session (one per worker). Tests that need it are skipped only if Node is not
+    installed."""
     program = shutil.which("node")
     if program is None:
         pytest.skip("Node.js is not on PATH: what JavaScript clients make of payloads is not tested")
@@ -81,6 +82,6 @@ def node_process() -> Iterator[Node]:
 
 @pytest.fixture
 def node(node_process: Node, request: pytest.FixtureRequest) -> Node:
-    """The same, for one test, which is counted."""
+    """The session's Node process, for one test, which is counted as a test that used Node."""
     RAN.add(request.node.nodeid)
     return node_process

@@ -1,7 +1,8 @@
-"""What the vendors' own Python clients hold at the end of a stream: openai, anthropic, google-genai.
+"""The result that the vendors' own Python clients return for a stream: openai, anthropic, google-genai.
 
 A record has `error` (class and text, or None), `text`, `reasoning`, `refusal`, `calls` (`id`, `name`, `arguments` or
-`input`), `finish` and `usage` in the client's own words; what a client has no place for is left out. Compares nothing.
+`input`), `finish` and `usage` in the client's own terms; values that a client does not expose are left out. This module
+does not compare anything.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def failed(error: Exception) -> dict[str, str]:
 
 
 class Clients:
-    """One client of each vendor, all of them turned to the loopback server; `close` gives back their connections."""
+    """One client per vendor, all of them connected to the loopback server; `close` closes their connections."""
 
     def __init__(self, origin: str) -> None:
         self._openai = openai.OpenAI(api_key="none", base_url=origin, max_retries=0, timeout=SECONDS)
@@ -42,7 +43,7 @@ class Clients:
         self._genai.close()
 
     def read(self, name: str, key: str) -> dict[str, Any]:
-        """What the client of that name holds of a body of the server."""
+        """Return the record of the named client for a body of the server."""
         reader: Callable[[Clients, str], dict[str, Any]] = CLIENTS[name]
         return reader(self, key)
 
@@ -58,7 +59,7 @@ class Clients:
                     held = stream.current_completion_snapshot
                 held = stream.get_final_completion()
         except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError):
-            pass  # how this helper says these two finish reasons: nothing of the stream is wrong
+            pass  # the helper raises for these two finish reasons; the stream itself is valid
         except Exception as thrown:  # noqa: BLE001
             error = failed(thrown)
         if held is None or not held.choices:
@@ -74,14 +75,14 @@ class Clients:
             "calls": [
                 {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
                 for call in message.tool_calls or ()
-                if call.function is not None  # a custom call: this helper has no type for it
+                if call.function is not None  # a custom call, for which this helper has no type
             ],
             "finish": choice.finish_reason,
             "usage": held.usage and held.usage.to_dict(),
         }
 
     def chat_loop(self, key: str) -> dict[str, Any]:
-        """The loop that applications write: calls by index, texts joined."""
+        """Read the stream with the loop that applications write: calls by index, texts joined."""
         client = self._openai.with_options(base_url=f"{self._origin}/{key}")
         out: dict[str, Any] = {"error": None, "text": "", "refusal": "", "reasoning": "", "finish": None, "usage": None}
         calls: dict[int, dict[str, Any]] = {}
@@ -122,7 +123,7 @@ class Clients:
         return {"error": error, **_response(last)}
 
     def responses_loop(self, key: str) -> dict[str, Any]:
-        """Iteration, by what the `done` events say."""
+        """Iterate over the events and take the values of the `done` events."""
         client = self._openai.with_options(base_url=f"{self._origin}/{key}")
         error = None
         last: Any = None
@@ -193,7 +194,7 @@ class Clients:
 
 
 def _response(response: Any, items: list[Any] | None = None) -> dict[str, Any]:
-    """A Response; with `items`, what it holds is taken from those."""
+    """Build the record of a Response; with `items`, from those instead of the response's own output."""
     held = items if items is not None else list(response.output) if response is not None else []
     parts: list[Any] = [part for item in held if item.type == "message" for part in item.content]
     thought = [
@@ -232,7 +233,7 @@ CLIENTS = {
 
 @pytest.fixture(scope="session")
 def python_clients(loopback: Any) -> Iterator[Clients]:
-    """The clients of this session (of this worker)."""
+    """The clients of this session (one set per worker)."""
     clients = Clients(loopback.origin)
     yield clients
     clients.close()

@@ -1,6 +1,6 @@
-"""Random AI SDK streams, provider-level parts and UI message streams: what the mutation of streams starts from.
+"""Random AI SDK streams, both provider-level parts and UI message streams, used as input for mutation.
 
-The parts are those of the provider specifications V2 to V4 and of `streamText`. Knows nothing of streamweld.
+The parts are those of the provider specifications V2 to V4 and of `streamText`. Imports nothing from streamweld.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ URLS = ("https://example.org/a", "data:image/png;base64,AAAA", "data:,plain", "d
 
 
 def _provider(rng: Random, often: float = 0.3) -> dict[str, Any]:
-    """What a provider may hang on a part."""
+    """Return provider metadata, or nothing."""
     if rng.random() >= often:
         return {}
     inner = rng.choice((
@@ -40,7 +40,7 @@ def _usage(rng: Random) -> dict[str, Any]:
 
 
 def _texts(rng: Random, identity: str, spelling: str) -> list[dict[str, Any]]:
-    """A text or reasoning: its start, its pieces, its end."""
+    """Return a text or reasoning part: its start, deltas and end."""
     kind = rng.choice(("text", "text", "reasoning"))
     pieces = fragments_of(rng, random_text(rng))
     out = [{"type": f"{kind}-start", "id": identity, **_provider(rng)}]
@@ -50,7 +50,7 @@ def _texts(rng: Random, identity: str, spelling: str) -> list[dict[str, Any]]:
 
 
 def _shuffled(rng: Random, rows: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Several parts one behind the other, or side by side."""
+    """Return several parts, either in sequence or interleaved."""
     if rng.random() < 0.6:
         return [one for row in rows for one in row]
     out: list[dict[str, Any]] = []
@@ -113,7 +113,7 @@ def _finish_reason(rng: Random, calls: bool) -> Any:
 
 
 def parts(rng: Random) -> list[Frame]:
-    """One answer of a provider, or of `streamText` with its steps."""
+    """Return one answer of a provider, or of `streamText` with its steps."""
     modern = rng.random() < 0.5
     out: list[dict[str, Any]] = []
     if rng.random() < 0.8:
@@ -189,7 +189,7 @@ def _ui_extra(rng: Random) -> dict[str, Any]:
 
 
 def chunks(rng: Random) -> list[Frame]:
-    """One message of a UI message stream, with its steps."""
+    """Return one message of a UI message stream, with its steps."""
     start: dict[str, Any] = {"type": "start"}
     if rng.random() < 0.6:
         start["messageId"] = "msg-" + random_id(rng)
@@ -221,7 +221,7 @@ def chunks(rng: Random) -> list[Frame]:
 
 
 def _error_body(rng: Random) -> Any:
-    """There is no whole answer in either dialect: what comes as one document is an error."""
+    """Return an error body. Neither dialect has a non-streamed answer, so a body that is one document is an error."""
     return rng.choice((
         {"error": {"message": "m", "code": 5, "type": "t"}}, {"error": "words"}, {"message": "m", "code": "c"},
         {"message": "m"}, {"detail": "d"}, {"type": "error", "errorText": "e"}, {"type": "error", "error": {"a": 1}},

@@ -1,4 +1,4 @@
-"""Random Messages streams as the API sends them: what the changed ones start from. It knows nothing of streamweld."""
+"""Random Messages streams as the API sends them, used as input for mutation. Imports nothing from streamweld."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REASONS = (
 
 
 def frames(rng: Random) -> list[Frame]:
-    """One message from its start to its stop."""
+    """Return one message from its start to its stop."""
     message = _message(rng) | {"content": [], "stop_reason": None}
     if rng.random() < 0.06:
         message["content"] = [_whole_block(rng) for _ in range(rng.randint(1, 3))]
@@ -58,7 +58,7 @@ def frames(rng: Random) -> list[Frame]:
 
 
 def whole(rng: Random) -> Any:
-    """The message as one document."""
+    """Return the message as one document."""
     content = [_whole_block(rng) for _ in range(rng.randint(0, 3))]
     return _message(rng) | {"content": content, "stop_reason": rng.choice(REASONS), "stop_sequence": None}
 
@@ -85,7 +85,7 @@ def _whole_block(rng: Random) -> dict[str, Any]:
 
 
 def _block(rng: Random) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """One block, or two that belong together: each its start and its deltas."""
+    """Return one block, or two that belong together, each with its start and its deltas."""
     roll = rng.random()
     if roll < 0.35:
         return [_text(rng)]

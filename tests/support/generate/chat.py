@@ -1,6 +1,7 @@
-"""Random Chat Completions streams with a known truth: conformant ones, and those bent into one of the 36 shapes.
+"""Random Chat Completions streams with known expected results: conformant streams, and streams in one of 36 irregular
+shapes.
 
-Everything follows from one `random.Random`, so a seed names a stream for good. It knows nothing of streamweld.
+Everything derives from one `random.Random`, so a seed identifies a stream permanently. Imports nothing from streamweld.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass
 class Stream:
-    """Frames in order, and what they mean."""
+    """Frames in order, and the expected result."""
 
     shape: str
     frames: list[bytes]
@@ -49,7 +50,7 @@ NOT_EMPTY = {"placeholder"}
 
 
 def shaped(rng: Random, shape: str) -> Stream:
-    """One stream of that shape."""
+    """Return one stream of that shape."""
     blank = shape in MAY_BE_BLANK
     calls = random_calls(rng, least=1 if shape in NOT_EMPTY else 0, distinct=not blank, blank=blank)
     arrays = SHAPES[shape](rng, calls)
@@ -63,7 +64,7 @@ def shaped(rng: Random, shape: str) -> Stream:
 
 
 def conformant(rng: Random) -> Stream:
-    """What OpenAI itself sends: one envelope, role first, calls by index, finish, usage, [DONE]."""
+    """Return a stream as OpenAI itself sends it: one envelope, role first, calls by index, finish, usage, [DONE]."""
     top: dict[str, Any] = {
         "id": "chatcmpl-" + random_id(rng),
         "object": "chat.completion.chunk",

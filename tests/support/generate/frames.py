@@ -1,7 +1,7 @@
-"""Streams of named events that nobody should send: conformant ones with frames and members changed. All from one seed.
+"""Invalid streams of named events: conformant streams in which frames and members were mutated, from one seed.
 
-What a dialect's own streams look like comes from outside (a `Source`). It has no truth to offer; it serves the suites
-that compare, or that wait for a crash.
+A `Source` defines the conformant streams of a dialect. There is no expected result; the suites that use these streams
+compare backends or look for crashes.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from tests.support.generate.noise import LINES, NASTY, corrupt, line_ends, rando
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Frame = tuple[str | None, Any]  # the name of the event, and its payload: a document, or bytes that are none
+Frame = tuple[str | None, Any]  # the event name and its payload: a document, or bytes that are not JSON
 
 
 @dataclass(frozen=True)
 class Source:
-    """What the streams of a dialect are made of."""
+    """The building blocks for the streams of a dialect."""
 
     dialect: str
-    frames: Callable[[random.Random], list[Frame]]  # a stream as the API itself sends it
+    frames: Callable[[random.Random], list[Frame]]  # a stream as the API sends it
     whole: Callable[[random.Random], Any]  # the answer as one document
-    rich: tuple[Any, ...]  # payloads that may come at any place
+    rich: tuple[Any, ...]  # payloads that may occur anywhere
     members: tuple[str, ...]  # names of members
-    values: tuple[Any, ...] = ()  # what may stand anywhere, beside NASTY
+    values: tuple[Any, ...] = ()  # values that may occur anywhere, in addition to NASTY
     events: tuple[str, ...] = ()  # names of events
     array: bool = False  # a body may be one array
     marker: bool = False  # `[DONE]` ends a stream
 
 
 def random_case(source: Source, seed: int) -> tuple[bytes, dict[str, Any]]:
-    """Stream number `seed`: (body, options)."""
+    """Return stream number `seed`: (body, options)."""
     rng = random.Random(f"{source.dialect} {seed}")
     body = _body(rng, source)
     return body, {"dialect": source.dialect} | random_options(rng, body)
@@ -82,7 +82,7 @@ def _frame(rng: random.Random, event: str | None, payload: Any) -> bytes:
 
 
 def _text(rng: random.Random, payload: Any) -> bytes:
-    """JSON of the payload, sometimes with a member that stands twice; what is no document as it is."""
+    """Return the payload as JSON, sometimes with a duplicate member; return bytes unchanged."""
     if isinstance(payload, bytes):
         return payload
     loose = rng.random() < 0.1
@@ -100,7 +100,7 @@ def _text(rng: random.Random, payload: Any) -> bytes:
 
 
 def _merged(rng: random.Random, left: list[Frame], right: list[Frame]) -> list[Frame]:
-    """Two streams in one, each in its own order, or one behind the other."""
+    """Merge two streams into one, either interleaved, each in its own order, or concatenated."""
     if rng.random() < 0.5:
         return left + right
     out: list[Frame] = []
@@ -143,7 +143,7 @@ def _shaken(rng: random.Random, source: Source, frames: list[Frame]) -> list[Fra
         elif kind == 14:
             text = json.dumps(payload).encode()
             out.append((event, text[: rng.randrange(len(text))] + json.dumps(rng.choice(frames)[1]).encode()))
-        # 15: lost
+        # Kind 15: the frame is lost.
     if rng.random() < (0.9 if source.marker else 0.1):
         out.append((None, b"[DONE]"))
     if rng.random() < 0.1 and out:
@@ -152,7 +152,7 @@ def _shaken(rng: random.Random, source: Source, frames: list[Frame]) -> list[Fra
 
 
 def _mutate(rng: random.Random, source: Source, value: Any, frames: list[Frame] | None = None, depth: int = 0) -> Any:
-    """`value` with one random place of it changed."""
+    """Return `value` with one random place changed."""
     if isinstance(value, dict) and value and rng.random() < 0.85 - 0.1 * (depth == 0):
         out = dict(value)
         key = rng.choice(list(out))
@@ -185,7 +185,7 @@ def _mutate(rng: random.Random, source: Source, value: Any, frames: list[Frame] 
 def _value(rng: random.Random, source: Source, frames: list[Frame] | None) -> Any:
     roll = rng.random()
     if roll < 0.25 and frames:
-        # What stands elsewhere in the same stream: ids and indexes meet by that.
+        # A value from elsewhere in the same stream, so that ids and indexes collide.
         value = rng.choice(frames)[1]
         while isinstance(value, dict | list) and value and rng.random() < 0.85:
             value = rng.choice(list(value.values()) if isinstance(value, dict) else value)

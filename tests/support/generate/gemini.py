@@ -1,4 +1,4 @@
-"""Random Gemini streams as the API sends them: what the changed ones start from. It knows nothing of streamweld."""
+"""Random Gemini streams as the API sends them, used as input for mutation. Imports nothing from streamweld."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REASONS = ("STOP", "STOP", "STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_C
 
 
 def frames(rng: Random) -> list[Frame]:
-    """One answer: a chunk for every piece, the reason in the last one or behind it."""
+    """Return one answer: a chunk per part, with the finish reason in the last one or after it."""
     envelope: dict[str, Any] = {"modelVersion": "gemini-x", "responseId": random_id(rng)}
     if rng.random() < 0.2:
         envelope["createTime"] = "2025-05-06T07:08:09.123456Z"
@@ -39,14 +39,14 @@ def frames(rng: Random) -> list[Frame]:
 
 
 def whole(rng: Random) -> Any:
-    """The answer as one document."""
+    """Return the answer as one document."""
     parts = [part for _ in range(rng.randint(0, 3)) for part in _parts(rng)]
     candidate = {"content": {"parts": parts, "role": "model"}, "finishReason": rng.choice(REASONS), "index": 0}
     return {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1}, "modelVersion": "m"}
 
 
 def _candidate(rng: Random, index: int) -> list[dict[str, Any]]:
-    """The entries of one candidate, each for a chunk of its own."""
+    """Return the entries of one candidate, each for its own chunk."""
     out: list[dict[str, Any]] = []
     parts = [part for _ in range(rng.choice((1, 1, 2, 3))) for part in _parts(rng)]
     while parts:
@@ -77,7 +77,7 @@ def _candidate(rng: Random, index: int) -> list[dict[str, Any]]:
 
 
 def _parts(rng: Random) -> list[dict[str, Any]]:
-    """Parts that belong together."""
+    """Return parts that belong together."""
     roll = rng.random()
     if roll < 0.35:
         parts: list[dict[str, Any]] = [{"text": piece} for piece in fragments_of(rng, random_text(rng))]
@@ -102,7 +102,7 @@ def _parts(rng: Random) -> list[dict[str, Any]]:
 
 
 def _streamed(rng: Random) -> list[dict[str, Any]]:
-    """A call whose arguments come in pieces."""
+    """Return a call whose arguments are streamed."""
     head: dict[str, Any] = {"name": rng.choice(NAMES), "willContinue": True}
     if rng.random() < 0.5:
         head["id"] = random_id(rng)

@@ -1,6 +1,6 @@
-"""Random request histories, sound and broken, from a seed: one script of events, told in the words of any dialect.
+"""Random request histories, valid and broken, from a seed: one script of events, written in any dialect.
 
-Every text, argument and result holds a token of its own (`«17»`), so that a test can look for what was lost.
+Every text, argument and result contains a unique token (`«17»`), so that a test can detect what was lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Call:
 
 @dataclass
 class Event:
-    """`kind`: system, developer, user, assistant, results."""
+    """One step of the script. `kind`: system, developer, user, assistant, results."""
 
     kind: str
     text: str | None = None
@@ -102,16 +102,16 @@ class Maker:
             match self.random.randrange(8):
                 case 0 if event.results:  # a call without a result
                     event.results.pop(self.random.randrange(len(event.results)))
-                case 1 if event.results:  # twice
+                case 1 if event.results:  # duplicate result
                     again = self.random.choice(event.results)
                     event.results.append((again[0], again[1], self.token(), again[3]))
-                case 2 if event.kind == "results":  # late
+                case 2 if event.kind == "results":  # late result
                     events.insert(min(len(events), at + self.random.randrange(1, 4)), events.pop(at))
-                case 3 if event.kind == "results":  # early
+                case 3 if event.kind == "results":  # early result
                     events.insert(max(0, at - self.random.randrange(1, 3)), events.pop(at))
-                case 4:  # never asked for
+                case 4:  # result without a call
                     events.insert(at, Event("results", results=[(self.random.choice(IDS), "", self.token(), False)]))
-                case 5 if event.calls:  # said twice
+                case 5 if event.calls:  # duplicate call
                     twin = self.random.choice(event.calls)
                     event.calls.append(Call(twin.call_id, twin.name, twin.arguments))
                 case 6 if event.calls:  # one id, two calls
@@ -128,7 +128,7 @@ class Maker:
 
 
 def told(events: list[Event], dialect: str) -> Any:
-    """The script as a payload of that dialect."""
+    """Return the script as a payload of that dialect."""
     return _TELLERS[dialect](events)
 
 
@@ -198,7 +198,8 @@ def _responses(events: list[Event]) -> Any:
 
 
 def _sided(events: list[Event], say: Any, container: str, assistant: str) -> Any:
-    """Dialects of two sides: results stand in the user's messages; with the user's words behind them, in one."""
+    """Write the script for dialects with two roles: results go into user messages; a user message that follows is
+    merged with them."""
     system: list[Any] = []
     messages: list[Any] = []
     before = ""
@@ -254,7 +255,8 @@ def _gemini(events: list[Event]) -> Any:
         return out
 
     def given(call_id: str, side: int) -> dict[str, str]:
-        """Ids are optional: of four calls one has none, one has it on the call, one on the response, one on both."""
+        """Return the id members for one side. Ids are optional: of four calls, one has no id, one has it on the call,
+        one on the response, one on both."""
         return {"id": call_id} if len(call_id) % 4 & side else {}
 
     system, contents = _sided(events, say, "parts", "model")
@@ -305,7 +307,8 @@ def _model(events: list[Event]) -> Any:
 
 
 def _ui(events: list[Event]) -> Any:
-    """Results stand in the part of their call; those that no call of the step before asks for cannot be said."""
+    """Write AI SDK UI messages: a result goes into the part of its call. A result without a call in the previous step
+    is dropped."""
     messages: list[Any] = []
     for n, e in enumerate(events):
         if e.kind == "results":

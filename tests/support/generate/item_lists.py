@@ -1,6 +1,6 @@
 """Responses streams whose items list other parts than were streamed: joined, divided, reordered, dropped, repeated.
 
-The number of a stream decides all of it.
+The seed determines the whole stream.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMES = {
 
 
 class _Item:
-    """One item: what was streamed of it, in the order of its parts."""
+    """One item: its streamed parts in order."""
 
     def __init__(self, rng: random.Random, number: int) -> None:
         self.rng = rng
@@ -98,7 +98,7 @@ class _Item:
         return item
 
     def listed(self) -> list[tuple[str, str]]:
-        """The parts as a list has them."""
+        """Return the parts as the item's list contains them."""
         rng, parts = self.rng, list(self.parts)
         for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
             at = rng.randrange(len(parts) + 1)
@@ -134,7 +134,7 @@ class _Item:
 
 
 def random_case(seed: int) -> tuple[bytes, dict[str, Any]]:
-    """Stream number `seed`: (body, options)."""
+    """Return stream number `seed`: (body, options)."""
     rng = random.Random(f"item lists {seed}")
     items = [_Item(rng, number) for number in range(rng.choice((1, 1, 1, 2)))]
     for item in items:

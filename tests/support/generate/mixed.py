@@ -1,8 +1,8 @@
-"""Calls of JSON and calls of free-form text in one answer, whose pieces say more or less about whose they are.
+"""JSON calls and free-form calls in one answer, whose fragments identify their call more or less precisely.
 
-A piece is addressed by index, by id, by both, by an id that is new, by an index that nobody opened, by its place in a
-list, or not at all; some come behind the finish reason. Free-form text is written in Greek and JSON is not, so that a
-test can see whether the two ever share a call. It knows nothing of streamweld.
+A fragment is addressed by index, by id, by both, by a new id, by an unknown index, by its position in a list, or not at
+all; some follow the finish reason. Free-form text is Greek and JSON is not, so that a test can detect whether the two
+ever end up in the same call. Imports nothing from streamweld.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FINISHES = ("tool_calls", "tool_calls", "stop", "length")
 
 
 class _Call:
-    """A call on its way: what is left of it to send."""
+    """A call in progress: the fragments that remain to be sent."""
 
     def __init__(self, rng: Random, number: int) -> None:
         self.custom = rng.random() < 0.5
@@ -40,7 +40,7 @@ class _Call:
 
 
 def piece(rng: Random, call: _Call) -> dict[str, Any]:
-    """The next entry of a call. The first one is its header, with or without text."""
+    """Return the next entry of a call. The first one is its header, with or without text."""
     header = not call.opened
     text = call.left.pop(0) if call.left and not (header and rng.random() < 0.5) else ""
     call.opened = True
@@ -68,7 +68,7 @@ def addressed(rng: Random, call: _Call, index: int | None, identity: str | None,
 
 
 def mixed(rng: Random) -> list[bytes]:
-    """The frames of one stream."""
+    """Return the frames of one stream."""
     calls = [_Call(rng, number) for number in range(rng.randint(1, 4))]
     late = rng.randint(0, 3) if rng.random() < 0.3 else 0
     frames: list[bytes] = []

@@ -1,7 +1,7 @@
-"""Streams that nobody should send: mutated chunks, corrupted bytes, junk, and random options. All from one seed.
+"""Invalid streams: mutated chunks, corrupted bytes, junk, and random options. All derive from one seed.
 
-It has no truth to offer; it serves the suites that compare, or that wait for a crash. Of streamweld it knows the names
-of its options and diagnostic codes.
+There is no expected result; the suites that use these streams compare backends or look for crashes. The only data taken
+from streamweld are the names of its options and diagnostic codes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ SMALL_LIMITS = {
 
 
 def mutate(rng: random.Random, value: Any, depth: int = 0) -> Any:
-    """`value` with one random place of it changed."""
+    """Return `value` with one random place changed."""
     if isinstance(value, dict) and value and rng.random() < 0.8 - 0.1 * (depth == 0):
         out = dict(value)
         key = rng.choice(list(out))
@@ -114,7 +114,7 @@ def payload_of(data: bytes) -> Any:
 
 
 def rewrite(rng: random.Random, data: bytes) -> bytes:
-    """The frame with its JSON written differently (same meaning) or cut over lines."""
+    """Return the frame with its JSON written differently (same meaning) or split over lines."""
     payload = payload_of(data)
     if payload is None:
         return data
@@ -165,7 +165,7 @@ def noisy_frames(rng: random.Random, frames: list[bytes]) -> list[bytes]:
 
 
 def corrupt(rng: random.Random, body: bytes) -> bytes:
-    """A few bytes changed, cut, doubled or swapped."""
+    """Return the body with a few bytes changed, removed, duplicated or swapped."""
     data = bytearray(body)
     for _ in range(rng.randint(1, 3)):
         if not data:
@@ -188,7 +188,7 @@ def corrupt(rng: random.Random, body: bytes) -> bytes:
 
 
 def junk(rng: random.Random) -> bytes:
-    """Bytes from the tokens of the format, and plain random bytes."""
+    """Return tokens of the format in random order, or random bytes."""
     if rng.random() < 0.2:
         return rng.randbytes(rng.randint(0, 200))
     tokens = (
@@ -219,7 +219,7 @@ def random_policy(rng: random.Random) -> dict[str, Any]:
 
 
 def random_options(rng: random.Random, body: bytes = b"") -> dict[str, Any]:
-    """Keyword arguments of StreamParser; policy as a dict of Policy's own."""
+    """Return keyword arguments of StreamParser; the policy is a dict of Policy's arguments."""
     options: dict[str, Any] = {}
     policy = random_policy(rng)
     if policy:
@@ -242,11 +242,11 @@ def random_options(rng: random.Random, body: bytes = b"") -> dict[str, Any]:
 
 
 def random_pieces(rng: random.Random, body: bytes) -> list[bytes]:
-    """`body` as some network might deliver it."""
+    """Split `body` into chunks as a network might."""
     roll = rng.random()
     if roll < 0.25:
         return [body]
-    if roll < 0.35:  # some of it byte by byte
+    if roll < 0.35:  # partly byte by byte
         first = rng.randrange(max(1, len(body) - 600))
         stretch = body[first : first + 600]
         return [body[:first], *[stretch[i : i + 1] for i in range(len(stretch))], body[first + 600 :]]
@@ -279,7 +279,7 @@ def random_frames(rng: random.Random) -> list[bytes]:
 
 
 def line_ends(rng: random.Random, body: bytes) -> bytes:
-    """The same lines, ended as the standard allows it."""
+    """Return the same lines with other line endings that the standard allows."""
     roll = rng.random()
     if roll < 0.4:
         return body.replace(b"\n", b"\r\n")
@@ -316,7 +316,7 @@ def random_body(rng: random.Random) -> bytes:
 
 
 def random_case(seed: int) -> tuple[bytes, dict[str, Any]]:
-    """Stream number `seed`: (body, options)."""
+    """Return stream number `seed`: (body, options)."""
     rng = random.Random(seed)
     body = random_body(rng)
     return body, random_options(rng, body)

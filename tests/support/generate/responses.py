@@ -1,6 +1,6 @@
-"""Random Responses streams as the API sends them: what the mutation of streams starts from.
+"""Random Responses streams as the API sends them, used as input for mutation.
 
-It knows nothing of streamweld.
+Imports nothing from streamweld.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from random import Random
 
 Item = dict[str, Any]
-Events = list[tuple[str, dict[str, Any]]]  # of one item, without what says whose they are
+Events = list[tuple[str, dict[str, Any]]]  # events of one item, without the fields that identify the item
 
 STATUSES = ("completed", "completed", "completed", "incomplete", "failed", "cancelled")
 LISTED = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
 
 
 def frames(rng: Random) -> list[Frame]:
-    """One response from its creation to its end."""
-    style = rng.random()  # with obfuscation, with the deltas of calls only, ...
+    """Return one response from its creation to its end."""
+    style = rng.random()  # selects one style: obfuscation, deltas for calls only, ...
     head = _response(rng)
     created = head | {"status": "in_progress", "output": []}
     named: Events = [("response.created", {"response": created})]
@@ -68,7 +68,7 @@ def frames(rng: Random) -> list[Frame]:
 
 
 def whole(rng: Random) -> Any:
-    """The response as one document."""
+    """Return the response as one document."""
     output = [_item(rng)[0] for _ in range(rng.randint(0, 3))]
     status = rng.choice((*STATUSES, "in_progress", "queued"))
     return _response(rng) | {"status": status, "output": output, "usage": _usage(rng)}
@@ -175,7 +175,7 @@ def _call(rng: Random) -> tuple[Item, Events]:
 
 
 def _other(rng: Random) -> tuple[Item, Events]:
-    """Calls that the provider runs, wrapped calls, results, and what nobody models."""
+    """Return a hosted tool call, a wrapped call, a result, or an item of an unknown type."""
     kind = rng.choice(("web", "code", "image", "shell", "result", "search", "unknown"))
     identity = random_id(rng)
     item: Item = {"id": "it_" + identity}

@@ -1,7 +1,7 @@
-"""Chat streams whose calls all have index 0, without ids or with one id for all of them, and what a reader must find.
+"""Chat streams whose calls all have index 0, without ids or with one shared id, and the expected result of each.
 
-The calls come one after the other, whole or in fragments. Names have common prefixes or are equal, arguments are equal,
-empty objects or different. Each stream carries its truth: the list of calls, or the diagnostic of the ambiguity.
+The calls follow each other, whole or in fragments. Names share prefixes or are equal; arguments are equal, empty
+objects or different. Each stream carries its expected result: the list of calls, or the diagnostic of the ambiguity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VALUES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class SharedIndex:
-    """One stream, its calls, and the calls that repeat the one before it in every respect."""
+    """One stream, its calls, and whether a call is an exact copy of the previous one."""
 
     body: bytes
     calls: tuple[tuple[str, str], ...]
@@ -36,7 +36,7 @@ def _pieces(rng: Random, text: str) -> list[str]:
 
 
 def shared_index(rng: Random, identity: str | None) -> SharedIndex:
-    """A stream of two to five calls at index 0. `identity` is the id that every call has; None: no call has one."""
+    """Return a stream of two to five calls at index 0. `identity` is the id of every call; None omits the ids."""
     calls = [(rng.choice(NAMES), rng.choice(VALUES)) for _ in range(rng.randint(2, 5))]
     header_alone, echo = rng.random() < 0.5, rng.random() < 0.3
     frames = []

@@ -1,7 +1,7 @@
-"""Streams put together from few words, so that everything meets everything: ids, indexes, texts and tags that repeat.
+"""Streams built from a small vocabulary, so that ids, indexes, texts and tags repeat and collide.
 
-Few words, many encounters: two calls with one id, a text that is said again, a tag cut in two, a finish reason too
-early. It has no truth to offer and knows nothing of streamweld.
+Examples are two calls with one id, a repeated text, a tag split in two, a finish reason that comes too early. There is
+no expected result. Imports nothing from streamweld.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ EVENTS = (b"event: error\n", b"event: ping\n", b"event: message\n", b"event: \xf
 
 
 def entry(rng: Random) -> Any:
-    """One element of tool_calls."""
+    """Return one element of `tool_calls`."""
     if rng.random() < 0.03:
         return rng.choice((None, "x", [], {}, {"index": 0}))
     out: dict[str, Any] = {}
@@ -96,7 +96,7 @@ def entry(rng: Random) -> Any:
 
 
 def delta(rng: Random, kinds: str) -> dict[str, Any]:
-    """Members of a delta or a message: of calls ("c"), of text ("t") and of everything else ("x")."""
+    """Return members of a delta or a message: of calls ("c"), of text ("t") and of everything else ("x")."""
     out: dict[str, Any] = {}
     if rng.random() < 0.15:
         out["role"] = "assistant"
@@ -115,7 +115,7 @@ def delta(rng: Random, kinds: str) -> dict[str, Any]:
 
 
 def extra(rng: Random) -> dict[str, Any]:
-    """One of the rarer members of a delta."""
+    """Return one of the rarer members of a delta."""
     roll = rng.randrange(9)
     if roll == 0:
         return {"content": [rng.choice(PARTS) for _ in range(rng.randint(0, 3))]}
@@ -190,7 +190,7 @@ def payload(rng: Random, kinds: str, indexes: tuple[Any, ...]) -> dict[str, Any]
 
 
 def twice(rng: Random, text: bytes) -> bytes:
-    """A member stands twice in its object; where that is the text of a call, nothing is JSON any more."""
+    """Duplicate a member of an object. If that happens inside the text of a call, the result is not valid JSON."""
     places = [at for at in range(len(text)) if text[at : at + 2] == b'{"']
     at = rng.choice(places) + 1 if places else 0
     member = rng.choice((b'"index":1,', b'"content":"a",', b'"id":"b",', b'"x":1,', b'"delta":{},'))
@@ -198,7 +198,7 @@ def twice(rng: Random, text: bytes) -> bytes:
 
 
 def soup(rng: Random) -> list[bytes]:
-    """The frames of one stream."""
+    """Return the frames of one stream."""
     kinds = rng.choice(("c", "c", "t", "tc", "tx", "tcx", "tcx"))
     indexes = rng.choice(((0,), (0,), (0,), (0, 0, 1), (0, 1, 2, None, "0", -1, 2**40)))
     frames = []
@@ -222,7 +222,7 @@ def soup(rng: Random) -> list[bytes]:
 
 
 def whole_body(rng: Random) -> bytes:
-    """An answer that was not streamed."""
+    """Return a non-streamed answer."""
     choices = []
     for index in range(rng.choice((1, 1, 2))):
         reason = rng.choice(FINISHES)

@@ -1,1 +1,1 @@
-"""Streams of many things and of filler, and the measure of time and memory on them."""
+"""Streams with many elements or with filler, and measurements of their time and memory."""

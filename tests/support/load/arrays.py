@@ -1,7 +1,7 @@
-"""Payloads with one array that is long: every array in the payloads of the vectors, filled with one element.
+"""Payloads with one long array: every array in the payloads of the vectors, filled with one element.
 
-`python -m tests.support.load.arrays BACKEND [COUNT] [JOB ...]` prints, for each, by how many KiB memory grew at most,
-and how many the body has.
+`python -m tests.support.load.arrays BACKEND [COUNT] [JOB ...]` prints, for each, the peak memory growth and the size of
+the body in KiB.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Path = tuple[str | int, ...]
-# What an array is filled with, besides its own first element.
+# The elements that fill an array, in addition to its own first element.
 ELEMENTS = ("1", '""', "{}", "[]", "null")
 SALVAGE: dict[str, Any] = {"policy": "salvage", "seed": "a"}
 
 
 @dataclass(frozen=True)
 class Place:
-    """An array of a payload, and what the stream sent before that payload."""
+    """An array of a payload, and the stream up to that payload."""
 
     dialect: str
-    name: str  # the type of the payload, and the path of the array in it
+    name: str  # the type of the payload, and the path of the array
     before: bytes
-    head: str  # of the frame, up to the first element of the array
-    own: str  # that element
+    head: str  # the frame up to the first element of the array
+    own: str  # the array's own first element
     tail: str
 
     def body(self, element: str, count: int) -> bytes:
-        """The stream, with so many elements."""
+        """Return the stream with `count` elements."""
         return self.before + (self.head + ",".join([element] * count) + self.tail).encode()
 
 
@@ -84,7 +84,7 @@ def _places(dialect: str, body: bytes) -> Iterator[Place]:
 
 @cache
 def places() -> tuple[Place, ...]:
-    """One of each dialect, type and path."""
+    """Return one array for each dialect, type and path."""
     found: dict[tuple[str, str], Place] = {}
     for dialect in DIALECTS:
         for vector in load(dialect):
@@ -125,12 +125,12 @@ JOBS: dict[str, Callable[[Any, bytes], None]] = {
 
 
 def growth(job: Callable[[Any, bytes], None], dialect: str, body: bytes) -> int:
-    """By how many bytes a process of its own grows at most."""
-    job(dialect, b"")  # imports and caches
+    """Return the peak memory growth of the job in its own process."""
+    job(dialect, b"")  # warm up: imports and caches
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
-        gc.freeze()  # a collection would copy the pages of all objects
+        gc.freeze()  # a garbage collection would copy the pages of all objects
         reset_peak()
         before = peak_of_process()
         job(dialect, body)

@@ -1,7 +1,8 @@
-"""Whether four times as many things take at most `DOUBLE` squared as long, up to 64,000 things.
+"""Checks that four times as many elements take at most `DOUBLE` squared as long, up to 64,000 elements.
 
 `python -m tests.support.load.doubling BACKEND SECONDS FILE` measures shapes and jobs in a fixed random order, appends a
-line to the file for each, and goes on where the file ends: a machine that is idle at times gets through all of them.
+line to the file for each, and resumes after the last line, so that a machine that is idle only at times completes them
+all.
 """
 
 from __future__ import annotations

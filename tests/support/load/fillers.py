@@ -1,8 +1,7 @@
-"""What an upstream can send without saying anything, and what each stage keeps of it.
+"""Filler: input that an upstream can send without any content, and the memory that each stage uses for it.
 
-`python -m tests.support.load.fillers BACKEND STAGE`
-Prints a line a filler: its name, what was raised, and by how many bytes memory grew at the most. Each filler runs in a
-process of its own, so that none finds memory that another one left.
+`python -m tests.support.load.fillers BACKEND STAGE` prints one line per filler: its name, the exception, and the peak
+memory growth. Each filler runs in its own process, so that none reuses memory that another one freed.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
-# The Python backend is slow, and its memory is traced: a smaller limit, and as many times as much of it.
-# It reads less at once as well: what one read returns, as objects, is many times its size, and is not kept.
+# The Python backend is slow, and its memory is traced: it gets a smaller limit, and input of the same multiple of it.
+# Its reads are smaller as well, because the objects made from one read take many times its size and are not kept.
 READ = {"native": PIECE, "pure": 4 * KIB}
 LIMIT = {"native": 16 * MIB, "pure": 128 * KIB}
 TOTAL = {"native": 128 * MIB if NIGHTLY else 40 * MIB, "pure": 128 * MIB if NIGHTLY else 320 * KIB}
@@ -36,7 +35,7 @@ CALL = (
     b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"%b","type":"function","function":'
     b'{"name":"f","arguments":"%b"}}]}}]}\n\n'
 )
-# Name -> (what comes once, what comes again and again; @ is its number).
+# Name -> (bytes sent once, bytes sent repeatedly; @ is replaced by a counter).
 FILLERS: dict[str, tuple[bytes, bytes]] = {
     "comments": (b"", b": ping\n\n"),
     "comments_without_blank_lines": (b"", b": ping\n"),
@@ -87,7 +86,7 @@ if NIGHTLY:
         "elements": (b"[", b'{"choices":[]},\n'),
         "blanks_in_an_array": (b"[", b" "),
     }
-HEAD = text("hi")  # with it, the dialect is known before
+HEAD = text("hi")  # a text that makes the dialect known before the filler
 
 
 def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
@@ -95,7 +94,7 @@ def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
     yield HEAD + head if begun else head
     count = max(1, read // len(unit))
     for place in range(max(1, total // (count * len(unit)))):
-        # An object of its own each time, as reads of a network are: what keeps it is seen.
+        # A new object each time, like the reads of a network, so that kept references show as memory.
         if b"@" in unit:
             yield b"".join([unit.replace(b"@", b"%d" % number) for number in range(place * count, (place + 1) * count)])
         else:
@@ -143,7 +142,7 @@ STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
 
 
 def run(backend: str, stage: str, name: str, *, begun: bool, total: int) -> str:
-    """What was raised, or `-`. The exception keeps none of it."""
+    """Return the name of the exception, or `-`. The exception does not keep the filler."""
     with using(backend):
         feed = STAGES[stage](Limits(max_event_bytes=LIMIT[backend]), backend)
         try:
@@ -155,8 +154,8 @@ def run(backend: str, stage: str, name: str, *, begun: bool, total: int) -> str:
 
 
 def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int]:
-    """What was raised, and by how many bytes memory grew: Python's own for pure, the process for native."""
-    run(backend, stage, name, begun=begun, total=64 * KIB)  # a new process has not mapped all of its files yet
+    """Return the exception and the memory growth: Python's own for the pure backend, the process for the native one."""
+    run(backend, stage, name, begun=begun, total=64 * KIB)  # a new process has not mapped all its files yet
     gc.collect()
     if backend == "pure" or stage == "check":
         tracemalloc.start()
@@ -172,7 +171,7 @@ def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int
 
 
 def main(backend: str, stage: str) -> None:
-    for name in FILLERS:  # imports and caches
+    for name in FILLERS:  # warm up: imports and caches
         run(backend, stage, name, begun=True, total=4 * KIB)
         run(backend, stage, name, begun=False, total=4 * KIB)
     for name in FILLERS:

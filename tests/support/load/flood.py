@@ -1,8 +1,9 @@
-"""Filler through each integration, as it is and packed, and how far the process grows (128 MiB with the full counts).
+"""Sends filler through each integration, plain and compressed, and measures memory growth (128 MiB with the full
+counts).
 
-`python -m tests.support.load.flood INTEGRATION [FILLER ...]`
-Prints a line of JSON for each filler, before and behind the first event, plain and packed: by how many bytes memory
-grew at the most, what was raised, how much came out and the last of it. Each runs in a process of its own.
+`python -m tests.support.load.flood INTEGRATION [FILLER ...]` prints a line of JSON for each filler, before and after
+the first event, plain and compressed: peak memory growth, the exception, the size and the tail of the output. Each runs
+in its own process.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from tests.support.load.fillers import FILLERS, pieces
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-# What is packed has to pass the size up to which any ratio is allowed.
+# Compressed input must exceed the size up to which any ratio is allowed.
 TOTAL = {"plain": (128 if NIGHTLY else 8) * MIB, "packed": (128 if NIGHTLY else 17) * MIB}
 LIMIT = (16 if NIGHTLY else 2) * MIB
 LIMITS = Limits(max_event_bytes=LIMIT)
 
 
 def packed(body: Iterator[bytes]) -> Iterator[bytes]:
-    """As gzip in pieces of `PIECE`: each inflates to up to 64 MiB."""
+    """Compress the body with gzip in chunks of `PIECE`, each of which inflates to up to 64 MiB."""
     packer = zlib.compressobj(9, wbits=31)
     ready = bytearray()
     for piece in body:
@@ -44,14 +45,14 @@ def packed(body: Iterator[bytes]) -> Iterator[bytes]:
     yield bytes(ready) + packer.flush()
 
 
-# --- Integrations: each takes the pieces of a body, and gives how many bytes came out and the last of them
+# --- Integrations: each takes the pieces of a body, and returns the number of output bytes and the tail
 
 
 HEADERS: dict[str, dict[str, str]] = {"plain": {}, "packed": {"content-encoding": "gzip"}}
 
 
 class Tail:
-    """How many bytes there were, and the last of them."""
+    """The number of bytes, and the last of them."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -136,7 +137,7 @@ def async_hook(family: Any) -> Callable[[Iterator[bytes], str], Tail]:
 
 
 async def serve(pieces: Iterator[bytes], how: str, use: Callable[[str], Awaitable[None]]) -> None:
-    """A server on this machine that answers with the body, while `use` is given its address."""
+    """Serve the body from a local server while `use` runs with its address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.CancelledError):
@@ -144,7 +145,7 @@ async def serve(pieces: Iterator[bytes], how: str, use: Callable[[str], Awaitabl
             rows = [f"{name}: {value}\r\n".encode() for name, value in HEADERS[how].items()]
             head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
             writer.write(head + b"".join(rows) + b"\r\n")
-            for piece in filter(None, pieces):  # an empty chunk would be the end
+            for piece in filter(None, pieces):  # an empty chunk would end the body
                 writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 await writer.drain()
             writer.write(b"0\r\n\r\n")
@@ -176,13 +177,13 @@ def aiohttp(pieces: Iterator[bytes], how: str) -> Tail:
 
 
 def proxy(pieces: Iterator[bytes], how: str) -> Tail:
-    """Upstream, proxy and client in one process: what all three of them keep counts."""
+    """Run upstream, proxy and client in one process, so that the memory of all three counts."""
     from streamweld.integrations.proxy import ProxyConfig, create_app
 
     from tests.support.servers.upstream import running
 
     class Capped(ProxyConfig):
-        """A proxy has no option for the size of an event."""
+        """A configuration with a smaller event limit; the proxy has no option for it."""
 
         limits = LIMITS  # type: ignore[assignment]
 
@@ -215,7 +216,7 @@ INTEGRATIONS: dict[str, Callable[[Any], Callable[[Iterator[bytes], str], Tail]]]
 
 
 def measured(name: str, filler: str, how: str, *, begun: bool, total: int) -> dict[str, Any]:
-    """One flood: what was raised, how much came out, and the last of it."""
+    """Run one flood and return the exception, the size of the output and its tail."""
     body = pieces(filler, total, PIECE, begun=begun)
     raised = "-"
     tail = Tail()
@@ -227,7 +228,7 @@ def measured(name: str, filler: str, how: str, *, begun: bool, total: int) -> di
 
 
 def main(name: str, *fillers: str) -> None:
-    for how in HEADERS:  # imports and caches
+    for how in HEADERS:  # warm up: imports and caches
         measured(name, "comments", how, begun=True, total=4 * KIB)
     for filler in fillers or FILLERS:
         for begun in (False, True):

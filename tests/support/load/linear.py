@@ -1,4 +1,4 @@
-"""Whether work is linear in its input, measured so that a busy machine does not matter."""
+"""Checks that work is linear in its input, measured in a way that tolerates a busy machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DOUBLE = 2.3  # twice the input takes at most so many times as long; quadratic work takes four times
-_NOISE = 0.002  # seconds that a clock cannot compare
-_SURE = 3  # runs
+DOUBLE = 2.3  # highest allowed time ratio when the input doubles; quadratic work reaches four
+_NOISE = 0.002  # seconds below which times cannot be compared
+_SURE = 3  # minimum number of runs
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU time of this thread without the collector, as timeit measures: how often that runs depends on the process."""
+    """Measure CPU time of this thread with the garbage collector off, as timeit does: when it runs depends on the
+    process."""
     gc.collect()
     gc.disable()
     try:
@@ -48,10 +49,9 @@ def growth(small: Callable[[], object], large: Callable[[], object], most: float
 
 
 def assert_linear_work(prepare: Callable[[int], Callable[[], object]], size: int) -> None:
-    """Four times the size takes at most so long as twice `DOUBLE` allows, at this size or at four times this size.
+    """Assert that four times the size takes at most `DOUBLE` squared as long, at this size or at four times this size.
 
-    Memory that outgrows a cache of the processor makes one of the two steps dearer; quadratic work makes both dearer,
-    and the second one more.
+    Memory that outgrows a processor cache slows one of the two steps; quadratic work slows both, the second one more.
     """
     first = growth(prepare(size), prepare(4 * size), DOUBLE**2)
     if first <= DOUBLE**2:
@@ -71,7 +71,7 @@ def seconds(feed: Callable[[bytes], object], pieces: list[bytes]) -> float:
 def assert_linear(
     new: Callable[[], Callable[[bytes], object]], make: Callable[[int], bytes], read: int, size: int = 30_000
 ) -> None:
-    """The same for something that takes bytes, in reads of that size."""
+    """Assert the same for a function that takes bytes, in reads of the given size."""
 
     def prepare(bytes_: int) -> Callable[[], object]:
         data = make(bytes_)

@@ -1,7 +1,7 @@
-"""Streams with many of one thing, by dialect: `scaling.txt`, the table that the suites of both languages read.
+"""Streams with many of one element, by dialect, from `scaling.txt`, the table that the Rust and Python suites share.
 
-`shapes()` gives every row in every order, and adds to each dialect the package can write the streams of `NEUTRAL`,
-converted: a dialect that is new gets those without a row of its own.
+`shapes()` returns every row in every order, and adds to each dialect that the package can write the streams of
+`NEUTRAL`, converted, so that a new dialect is covered before it has its own rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TABLE = Path(__file__).parent / "scaling.txt"
 OFF = Limits(**dict.fromkeys(LIMITS, None))
 SCATTER, SCATTERED = 7919, 1_000_003
 
-# Passes over all things: o(pen), f(ill), c(lose), C: closed from the last one on, t(hen).
+# The order of passes over all elements: o(pen), f(ill), c(lose), C: close from the last one to the first, t(hen).
 ORDERS = {
     "one by one": ("ofc", "t"),
     "side by side": ("o", "f", "c", "t"),
@@ -38,7 +38,7 @@ ORDERS = {
     "closed alone": ("c", "t"),
 }
 PASSES = {"o": "open", "f": "fill", "c": "close", "C": "close", "t": "then"}
-# Of these a stream in every other dialect is made.
+# Streams that are converted to every other dialect.
 NEUTRAL = {
     "chat": ("text and reasoning in turn, one by one", "calls, side by side", "annotations, one by one"),
     "responses": ("messages with parts, one by one", "content parts, side by side", "reasoning, one by one"),
@@ -48,16 +48,16 @@ NEUTRAL = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A stream of `dialect`, with as many of the thing as are asked for."""
+    """A stream of `dialect` with a variable number of elements."""
 
     dialect: str
     thing: str
-    passes: tuple[str, ...] = ()  # the text of each; @ is the number of the thing
-    backwards: frozenset[int] = frozenset()  # which of them begin with the last thing
+    passes: tuple[str, ...] = ()  # the text of each; @ is the number of the element
+    backwards: frozenset[int] = frozenset()  # passes that begin with the last element
     head: str = ""
     tail: str = ""
-    joint: str = ""  # what stands between two things
-    source: Shape | None = None  # it is that, converted
+    joint: str = ""  # separator between two elements
+    source: Shape | None = None  # the stream that is converted, if any
 
     @property
     def name(self) -> str:
@@ -88,7 +88,7 @@ def _numbered(text: str, number: int) -> str:
 
 @dataclass
 class Row:
-    """One row: what its lines come to, by their kind."""
+    """One row of the table, with its lines grouped by kind."""
 
     name: str = ""
     is_list: bool = False
@@ -114,7 +114,7 @@ Table = dict[str, list[Shape]]
 
 @cache
 def table() -> Table:
-    """The rows of the file in every order, by dialect."""
+    """Return the rows of the file in every order, by dialect."""
     found: Table = {}
     dialect, usual, rows = "", Row(), list[Row]()
     for line in [*TABLE.read_text("utf-8").splitlines(), "dialect"]:
@@ -151,7 +151,7 @@ def _arranged(dialect: str, usual: Row, row: Row) -> Iterator[Shape]:
 
 
 def shapes() -> list[Shape]:
-    """Every row, and the converted ones."""
+    """Return every row, and the converted ones."""
     found = [shape for rows in table().values() for shape in rows]
     for source, things in NEUTRAL.items():
         known = {shape.thing: shape for shape in table()[source]}

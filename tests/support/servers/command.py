@@ -1,4 +1,4 @@
-"""The command line as a process of its own, for the suites that read what it prints."""
+"""Runs the command line in its own process, for the suites that read its output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-EVIL = "\x1b]52;c;eA==\x07\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}\x9b1m[bold]\N{ZERO WIDTH JOINER}"  # moves a terminal
+EVIL = "\x1b]52;c;eA==\x07\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}\x9b1m[bold]\N{ZERO WIDTH JOINER}"  # changes a terminal
 
 
 def streamweld(backend: str, *args: str | os.PathLike[str], stdin: bytes = b"") -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,7 @@
-"""A real HTTP server on the loopback interface, which answers every POST with one of the bodies it was given.
+"""A real HTTP server on the loopback interface, which answers every POST with one of the bodies that it was given.
 
-The first `k<number>` of the path tells which; the body goes out in the pieces it was given, one HTTP chunk each. It
-knows nothing of dialects, and does not look at what a client asks for.
+The first `k<number>` of the path selects the body, which is sent in the given pieces, one HTTP chunk each. The server
+is independent of dialects and ignores the content of requests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         for piece in self.server.bodies[found.group()]:
-            if piece:  # an empty chunk would be the end
+            if piece:  # an empty chunk would end the body
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
@@ -51,12 +51,12 @@ class _Server(ThreadingHTTPServer):
     bodies: dict[str, list[bytes]]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # a client that has read enough may hang up
+        if not isinstance(sys.exception(), ConnectionError):  # a client that has read enough may disconnect
             super().handle_error(request, client_address)
 
 
 class Loopback:
-    """Serves until `close`."""
+    """A server that runs until `close`."""
 
     def __init__(self) -> None:
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -67,7 +67,7 @@ class Loopback:
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
 
     def put(self, pieces: list[bytes]) -> str:
-        """Keep a body; the key under which it is served until `drop`."""
+        """Store a body and return the key under which it is served until `drop`."""
         self._count += 1
         self._server.bodies[f"k{self._count}"] = pieces
         return f"k{self._count}"
@@ -83,7 +83,7 @@ class Loopback:
 
 @pytest.fixture(scope="session")
 def loopback() -> Iterator[Loopback]:
-    """The server of this session (of this worker)."""
+    """The server of this session (one per worker)."""
     server = Loopback()
     yield server
     server.close()

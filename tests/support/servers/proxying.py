@@ -1,4 +1,4 @@
-"""A proxy between an upstream of Chat and clients of Anthropic, over loopback, for the suites of the proxy."""
+"""A proxy between a Chat upstream and Anthropic clients, over loopback, for the proxy suites."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASK: dict[str, Any] = {"model": "m", "stream": True, "max_tokens": 9, "messages"
 
 @contextmanager
 def between(upstream: Upstream, *, base: str = "", **options: Any) -> Iterator[str]:
-    """The address of a proxy before the upstream; `base`: the path that the upstream begins with."""
+    """Run a proxy in front of the upstream and yield its address; `base` is the path prefix of the upstream."""
     with (
         upstream.serving(),
         running(
@@ -32,5 +32,5 @@ def between(upstream: Upstream, *, base: str = "", **options: Any) -> Iterator[s
 
 
 def converse(url: str, **options: Any) -> httpx2.Response:
-    """A stream in the words of Anthropic from an upstream in those of Chat, read to its end."""
+    """Request an Anthropic stream from a Chat upstream and read it to the end."""
     return httpx2.post(f"{url}/v1/messages", json=ASK, timeout=20, **options)

@@ -1,4 +1,4 @@
-"""Sources that count what is asked of them, and one way to run an iterator, sync or async, over them."""
+"""Sources that count how they are used, and one way to run a sync or async iterator over them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODES = ["sync", "async"]
 
 
 class Closing:
-    """Counts how often it was closed."""
+    """A source that counts how often it was closed."""
 
     closed = 0
 
@@ -51,7 +51,7 @@ class SyncSource(Closing):
 
 
 class AsyncSource(Closing):
-    """Waits before each chunk, and in closing."""
+    """A source that waits before each chunk and in closing."""
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         for chunk in self.chunks:
@@ -67,7 +67,7 @@ class AsyncSource(Closing):
 
 
 class Slow:
-    """Gives chunks after pauses: numbers are seconds, bytes are chunks."""
+    """A source with pauses: numbers are seconds, bytes are chunks."""
 
     def __init__(self, *script: bytes | float) -> None:
         self.script = script
@@ -97,7 +97,7 @@ def source(mode: str, chunks: Iterable[Any], **more: Any) -> Any:
 
 
 def run(mode: str, chunks: Any, *, batches: bool = False, stop: int | None = None, **options: Any) -> list[Any]:
-    """Everything that comes out, at the end the exception if there was one. `stop`: leave the loop at that item."""
+    """Return all results, followed by the exception if there was one. `stop`: leave the loop at that item."""
     out: list[Any] = []
     if mode == "sync":
         make = sw.iter_batches if batches else sw.iter_events

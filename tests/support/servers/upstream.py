@@ -1,6 +1,6 @@
-"""Real servers on loopback for the suites of the integrations: an upstream that does what it is told, and uvicorn.
+"""Real servers on loopback for the integration suites: an upstream that follows a script, and uvicorn.
 
-Each runs in a thread with a loop of its own, so that synchronous and asynchronous clients can be used alike.
+Each runs in its own thread with its own event loop, so that synchronous and asynchronous clients can both use it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ __all__ = ["Asked", "Talk", "Upstream", "running", "sse", "until"]
 
 @dataclass
 class Asked:
-    """One request that the upstream got."""
+    """One request that the upstream received."""
 
     method: str
     target: str
     headers: list[tuple[str, str]]
     body: bytes
     gone_at: float | None = None
-    """When the other side left (`time.monotonic`), if it left before the answer was over."""
+    """Time at which the client disconnected (`time.monotonic`), if it did so before the answer was complete."""
 
     def header(self, name: str) -> str | None:
         return next((value for told, value in self.headers if told == name), None)
 
 
 class Talk:
-    """What a script does with the connection that it answers."""
+    """The connection that a script answers."""
 
     def __init__(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.asked = asked
@@ -46,7 +46,7 @@ class Talk:
         self.peer: tuple[str, int] = writer.get_extra_info("peername")
 
     async def head(self, status: int = 200, kind: str | None = "text/event-stream", **headers: str) -> None:
-        """The head of a chunked answer."""
+        """Send the head of a chunked answer."""
         lines = [f"HTTP/1.1 {status} X", "transfer-encoding: chunked"]
         lines += [] if kind is None else [f"content-type: {kind}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -57,7 +57,7 @@ class Talk:
         await self._writer.drain()
 
     async def send(self, *pieces: bytes) -> None:
-        """Each piece as a chunk of its own."""
+        """Send each piece as its own chunk."""
         for piece in pieces:
             await self.raw(b"%x\r\n%s\r\n" % (len(piece), piece))
 
@@ -70,17 +70,17 @@ class Talk:
         await self.end()
 
     def cut(self) -> None:
-        """The connection breaks."""
+        """Close the connection before the end of the answer."""
         self.keep = False
         self._writer.transport.abort()
 
     def reset(self) -> None:
-        """The connection is reset: RST, and what is on its way is lost."""
+        """Reset the connection (RST); data in transit is lost."""
         self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.cut()
 
     async def wait_for_leave(self, seconds: float = 20.0) -> None:
-        """Until the other side leaves; says nothing meanwhile."""
+        """Wait until the client disconnects, without sending anything."""
         try:
             await asyncio.wait_for(self._reader.read(1), seconds)
         except (TimeoutError, ConnectionError):
@@ -162,7 +162,7 @@ async def _request(reader: asyncio.StreamReader) -> Asked | None:
 
 @contextmanager
 def running(app: Any, *, grace: int = 5, **options: Any) -> Iterator[str]:
-    """`app` under uvicorn; its address. What is open at the end has `grace` seconds."""
+    """Run `app` under uvicorn and yield its address. Requests that are open at the end get `grace` seconds."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
@@ -182,7 +182,7 @@ def running(app: Any, *, grace: int = 5, **options: Any) -> Iterator[str]:
 
 
 def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
-    """Waits for what another thread does."""
+    """Wait for a condition that another thread makes true."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
@@ -190,7 +190,7 @@ def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
 
 
 def sse(*pieces: bytes, status: int = 200, kind: str = "text/event-stream", **headers: str) -> Script:
-    """A script that streams these pieces, and ends in order."""
+    """Return a script that streams these pieces and ends the answer properly."""
 
     async def script(talk: Talk) -> None:
         await talk.head(status, kind, **headers)

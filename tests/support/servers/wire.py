@@ -1,4 +1,4 @@
-"""Short hands for writing chat streams in tests. Every function gives bytes, or what goes into one."""
+"""Shorthands for writing Chat streams in tests. Every function returns bytes or parts of a payload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def event(payload: Any) -> bytes:
-    """One event; `payload` as JSON, or as it is if it is text."""
+    """Return one event; `payload` is written as JSON unless it is text already."""
     text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=True, separators=(",", ":"))
     return f"data: {text}\n\n".encode()
 
@@ -26,7 +26,7 @@ def text(content: str, finish: str | None = None) -> bytes:
 
 
 def call(index: Any = None, call_id: Any = None, name: Any = None, arguments: Any = None) -> bytes:
-    """A chunk with one element of tool_calls; None leaves a member out."""
+    """Return a chunk with one element of `tool_calls`; None omits a member."""
     entry: dict[str, Any] = {}
     if index is not None:
         entry["index"] = index

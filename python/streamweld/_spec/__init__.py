@@ -47,7 +47,7 @@ class Code:
     """One diagnostic code. `raises` names the exception that carries it when a policy says raise.
 
     `mends`: what a repaired stream of the same dialect leaves out or writes anew because of it; None: it passes.
-    `detail` describes the field of that name in a diagnostic, and `details` explains its values if there is a fixed set.
+    `detail` describes the field of that name in a diagnostic; `details` explains its values if there is a fixed set.
     """
 
     name: str

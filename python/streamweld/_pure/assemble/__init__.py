@@ -19,7 +19,7 @@ from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.close_calls import close_calls
 from streamweld._pure.assemble.part.item_end import end_items
 from streamweld._pure.assemble.part.item_text import take_back
-from streamweld._pure.assemble.part.object_merge import RawMembers
+from streamweld._pure.assemble.part.object_merge import Growth, RawMembers
 from streamweld._pure.assemble.resolve.route_fragment import take_fragment
 from streamweld._pure.assemble.rule_context import RuleContext
 from streamweld._pure.assemble.settings import Settings
@@ -156,7 +156,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if usage.raw is not None:
             if self._usage_members is None:
                 self._usage_members = RawMembers()
-            self._shared.spend_text(self._usage_members.add(usage.raw))
+            self._shared.spend_growth(self._usage_members.add(usage.raw))
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """A payload or a member that nobody knows."""
@@ -279,6 +279,10 @@ class Assembler(ItemSurface, AttachedSurface):
         """Members that no event could carry: they go to the choice's `Finished`."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
+
+    def hold(self, growth: Growth) -> None:
+        """Before a decoder keeps so much more until the end; less, where it hands that over."""
+        self._shared.spend_growth(growth)
 
     def finish(self, choice: int, raw_reason: str) -> None:
         """The choice said why it ended."""
@@ -434,7 +438,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._leave(state, metadata)
 
     def _leave(self, choice: Choice, metadata: str) -> None:
-        self._shared.spend_text(choice.metadata.add(metadata))
+        self._shared.spend_growth(choice.metadata.add(metadata))
 
     def _close_choice(self, choice: Choice, *, ended: bool, broken_off: bool = False) -> None:
         """The parts of a choice in order, then its calls. Text after that opens a new part, calls are late."""

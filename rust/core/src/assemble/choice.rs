@@ -508,5 +508,5 @@ fn is_more_than_a_guess(call: &Call) -> bool {
 /// Unmodelled members that no event could carry.
 pub fn leave(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> Step {
     let more = choice.metadata.add(metadata);
-    desk.spend_text(more)
+    desk.spend_growth(more)
 }

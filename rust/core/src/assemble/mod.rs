@@ -28,6 +28,7 @@ use crate::assemble::choices::Choices;
 use crate::assemble::part::attachment::Attachments;
 use crate::assemble::part::call_events;
 use crate::assemble::part::item_text;
+use crate::assemble::part::object_merge::Growth;
 use crate::assemble::part::text_parts::Attributes;
 use crate::assemble::part::text_parts::Channel;
 use crate::assemble::part::text_parts::TextParts;
@@ -172,7 +173,7 @@ impl Assembler {
             shared: &mut self.shared,
             out,
         };
-        desk.spend_text(more)
+        desk.spend_growth(more)
     }
 
     /// Which dialect speaks: whether ids are optional there.
@@ -412,6 +413,15 @@ impl Assembler {
         }
         let At { choice, mut desk } = self.at(out, index)?;
         leave(&mut desk, choice, metadata)
+    }
+
+    /// Before a decoder keeps so much more until the end; less, where it hands that over.
+    pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> Step {
+        let mut desk = RuleContext {
+            shared: &mut self.shared,
+            out,
+        };
+        desk.spend_growth(growth)
     }
 
     /// The wire said that it broke off: whatever was closed, the answer is not whole.

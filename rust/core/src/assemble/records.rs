@@ -2,6 +2,7 @@
 //!
 //! Owned copies that can show themselves as events again. They know no rule.
 
+use crate::assemble::part::object_merge::Growth;
 use crate::assemble::part::object_merge::RawMembers;
 use crate::model::event::Event;
 use crate::model::event::Usage;
@@ -73,8 +74,8 @@ impl UsageRecord {
         }
     }
 
-    /// One more piece: of each number the last holds. How many bytes more are kept.
-    pub fn merge(&mut self, usage: Usage<'_>) -> i64 {
+    /// One more piece: of each number the last holds. By how much more is kept.
+    pub fn merge(&mut self, usage: Usage<'_>) -> Growth {
         let known = &mut self.numbers;
         for (known, said) in [
             (&mut known.input_tokens, usage.input_tokens),
@@ -87,7 +88,7 @@ impl UsageRecord {
             *known = said.or(*known);
         }
         let Some(raw) = usage.raw else {
-            return 0;
+            return Growth::default();
         };
         self.members.get_or_insert_default().add(raw)
     }

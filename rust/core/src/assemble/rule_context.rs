@@ -3,6 +3,7 @@
 //! It counts and it says no; it knows no rule. `Desk` is what a rule works at: this, and the way out.
 
 use crate::assemble::part::call::Id;
+use crate::assemble::part::object_merge::Growth;
 use crate::assemble::settings::Settings;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
@@ -16,6 +17,11 @@ use crate::model::spec::Code;
 
 pub type Step = Result<(), Fault>;
 
+/// What a value that is kept by itself takes besides its text, in bytes: a member of merged metadata, an annotation.
+const ENTRY_BYTES: i64 = 640;
+/// So many of them count with their text alone: ordinary metadata passes under a small `max_text_bytes`.
+const FREE_ENTRIES: i64 = 512;
+
 /// One per stream.
 #[derive(Debug, Default)]
 pub struct Shared {
@@ -25,6 +31,8 @@ pub struct Shared {
     calls: u64,
     argument_bytes: usize,
     text_bytes: i64,
+    /// Values that are kept by themselves.
+    entries: i64,
     /// On the wire, of any call.
     pub ids_seen: Set<Id>,
     /// To closed calls.
@@ -133,6 +141,21 @@ impl RuleContext<'_, '_> {
 
     pub fn spend_bytes(&mut self, more: usize) -> Step {
         self.spend_text(i64::try_from(more).unwrap_or(i64::MAX))
+    }
+
+    /// Metadata was merged into what is kept.
+    pub fn spend_growth(&mut self, growth: Growth) -> Step {
+        self.spend_entries(growth.entries)?;
+        self.spend_text(growth.bytes)
+    }
+
+    /// Before so many more values are kept, each by itself; their text is counted apart.
+    pub fn spend_entries(&mut self, more: i64) -> Step {
+        let bytes = |entries: i64| (entries - FREE_ENTRIES).max(0).saturating_mul(ENTRY_BYTES);
+        let before = self.shared.entries;
+        self.spend_text(bytes(before + more) - bytes(before))?;
+        self.shared.entries = before + more;
+        Ok(())
     }
 
     pub fn check_id(&self, identity: &str) -> Step {

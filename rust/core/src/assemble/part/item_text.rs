@@ -232,7 +232,7 @@ pub fn put_metadata(
         return Ok(());
     };
     let more = part.metadata.get_or_insert_default().add(metadata);
-    desk.spend_text(more)
+    desk.spend_growth(more)
 }
 
 /// What hangs on a part. A second signature or encrypted content replaces the first.
@@ -244,6 +244,7 @@ pub fn annotate(
 ) -> Step {
     let texts = [told.annotations, told.signature, told.encrypted_content];
     desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+    desk.spend_entries(told.annotations.map_or(0, |_| 1))?;
     let Some((_, part)) = choice.one_mut(spot) else {
         return Ok(());
     };

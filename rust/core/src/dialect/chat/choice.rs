@@ -5,6 +5,7 @@
 //!
 //! Texts and files of a choice on their way to the assembler, with the metadata that the first of them carries.
 
+use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::calls;
@@ -73,7 +74,7 @@ pub(crate) struct ChoiceState {
     pub(crate) details: Progress,
     /// Pieces of audio, which go to the last event.
     pub(crate) audio: Vec<String>,
-    pub(crate) audio_size: usize,
+    pub(crate) audio_size: Growth,
     /// Files or annotations came in deltas: a whole message only repeats them.
     pub(crate) attached: bool,
     /// A gateway that repeats reasoning does it in every chunk.
@@ -98,7 +99,7 @@ impl ChoiceState {
             think: inline_reasoning.then(Box::default),
             details: Progress::default(),
             audio: Vec::new(),
-            audio_size: 0,
+            audio_size: Growth::default(),
             attached: false,
             said_repeated: false,
             spoke: false,
@@ -177,6 +178,8 @@ impl ChoiceState {
             lesson = None;
         }
         if let Some(text) = carry.own.text() {
+            let held = mem::take(&mut self.audio_size);
+            wire.assembler.hold(wire.out, held.released())?;
             wire.assembler
                 .choice_metadata(wire.out, self.index, &text)?;
         }
@@ -208,6 +211,8 @@ impl ChoiceState {
         }
         if !self.audio.is_empty() {
             let text = format!("{{\"audio\":[{}]}}", mem::take(&mut self.audio).join(","));
+            let held = mem::take(&mut self.audio_size);
+            wire.assembler.hold(wire.out, held.released())?;
             wire.assembler
                 .choice_metadata(wire.out, self.index, &text)?;
         }

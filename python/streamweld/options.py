@@ -261,14 +261,16 @@ class Limits(_Checked):
             counted by themselves, each as 32 values: a decoded entry takes up to 1.5 KB.
         max_choices: choices of one response. 128, the largest `n` that OpenAI accepts.
         max_parts: parts of one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
-            them. 65,536: each takes up to 1 KB, however short it is.
+            them. 16,384: each takes up to 1 KB, however short it is, and up to 1.5 KB more in a converter.
         max_tool_calls: tool calls of one response. 1,024.
         max_tool_index: the largest index a tool-call delta may carry; a larger one counts as missing. 4,096.
         max_arguments_bytes: UTF-8 bytes of the arguments of one call. 8 MiB: tools that write files need several MB.
         max_total_arguments_bytes: UTF-8 bytes of the arguments of all calls. 32 MiB.
         max_name_bytes: bytes of a tool name. 128; OpenAI allows 64.
         max_id_bytes: bytes of a call id. 512; ids seen so far stay below 100, unless they carry a thought signature.
-        max_text_bytes: UTF-8 bytes of all text, reasoning and refusals. 64 MiB.
+        max_text_bytes: UTF-8 bytes of all text, reasoning and refusals, and of the annotations and provider metadata
+            that are kept. After the first 512, each annotation and each member of merged metadata counts 640 bytes
+            more: that is what a short one takes. 64 MiB.
         max_events: events of the stream. Off.
         max_stream_bytes: bytes of the decoded body. Off.
         max_inflate_ratio: how many bytes one byte of a compressed body may become on average, counted from 16 MiB of

@@ -14,7 +14,7 @@ from streamweld.errors import LimitExceeded
 from tests.conftest import FULL
 from tests.support.attacks import KIB, MIB, PIECE
 from tests.support.backends import using
-from tests.support.load.fillers import FILLERS, LIMIT, STAGES
+from tests.support.load.fillers import FILLERS, KEPT, LIMIT, STAGES
 from tests.support.places import REPOSITORY
 
 ROOT = REPOSITORY
@@ -30,13 +30,10 @@ def allowed(backend: str, stage: str) -> int:
     return limit + MIB + PIECE + PAGE
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", STAGES if FULL else USUAL)
-def test_fillers(backend: str, stage: str) -> None:
-    if stage == "check" and backend == "native":
-        pytest.skip("there is one checker for both backends")
+def measured(backend: str, stage: str, *fillers: str) -> list[list[str]]:
+    """The rows that `tests.support.load.fillers` prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.load.fillers", backend, stage],
+        [sys.executable, "-m", "tests.support.load.fillers", backend, stage, *fillers],
         cwd=ROOT,
         env=os.environ,
         capture_output=True,
@@ -44,12 +41,40 @@ def test_fillers(backend: str, stage: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("stage", STAGES if FULL else USUAL)
+def test_fillers(backend: str, stage: str) -> None:
+    if stage == "check" and backend == "native":
+        pytest.skip("there is one checker for both backends")
+    rows = measured(backend, stage)
     assert [row[0] for row in rows] == [name for name in FILLERS for _ in range(2)]
     wrong = [
         f"{' '.join(row)} > {allowed(backend, stage)}"
         for row in rows
         if int(row[3]) > allowed(backend, stage) or not (row[2] in RAISED or row[2].startswith(("limit_", "framing.")))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+# In limits: the parts that a converter wrote, and the ends of all open parts, which it writes at once.
+WRITTEN = {"parser": 0, "same": 1.5, "auto_to_chat": 0, "auto_to_responses": 1.5}
+SHORT = ("members_of_deltas", "message_metadata", "ui_data")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("stage", WRITTEN if FULL else USUAL)
+def test_short_values_that_a_response_keeps(backend: str, stage: str) -> None:
+    names = tuple(KEPT) if FULL else SHORT
+    rows = measured(backend, stage, *names)
+    assert [row[0] for row in rows] == list(names)
+    most = allowed(backend, stage) + int(WRITTEN[stage] * LIMIT[backend])
+    wrong = [
+        f"{' '.join(row)} > {most}"
+        for row in rows
+        if int(row[3]) > most or row[2] not in {"-", "limit_max_text_bytes", "limit_max_parts"}
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -1,7 +1,8 @@
 """Filler: input that an upstream can send without any content, and the memory that each stage uses for it.
 
-`python -m tests.support.load.fillers BACKEND STAGE` prints one line per filler: its name, the exception, and the peak
-memory growth. Each filler runs in its own process, so that none reuses memory that another one freed.
+`python -m tests.support.load.fillers BACKEND STAGE [FILLER ...]`
+prints one line per filler: its name, the exception, and the peak memory growth. Each filler runs in its own process, so
+that none reuses memory that another one freed.
 """
 
 from __future__ import annotations
@@ -86,11 +87,86 @@ if NIGHTLY:
         "elements": (b"[", b'{"choices":[]},\n'),
         "blanks_in_an_array": (b"[", b" "),
     }
+CHUNK = b'data: {"choices":[{"index":0,"delta":%b}]%b}\n\n'
+CANDIDATE = b'data: {"candidates":[{"content":{"parts":[{"text":"a"%b}]}%b}]%b}\n\n'
+ITEM = (
+    b'data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","role":"assistant",'
+    b'"content":[]}}\n\n'
+)
+MESSAGE = (
+    b'data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"c",'
+    b'"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}\n\n'
+)
+BLOCK = b'data: {"type":"content_block_start","index":@,"content_block":{"type":"text","text":""}}\n\n'
+DELTA = b'data: {"type":"content_block_delta","index":0,"delta":%b}\n\n'
+UI, PARTS = b'data: {"type":"start"}\n\n', b'data: {"type":"stream-start"}\n\n'
+START = b'data: {"type":"text-start","id":"@"}\n\n'
+PROVIDER = b'data: {"type":"text-delta","id":"0","delta":"","providerMetadata":{"k@":{}}}\n\n'
+# Fillers that a response keeps. Each is short, so that only their number grows.
+KEPT: dict[str, tuple[bytes, bytes]] = {
+    "members_of_chunks": (b"", CHUNK % (b"{}", b',"k@":1')),
+    "members_of_deltas": (b"", CHUNK % (b'{"k@":1}', b"")),
+    "members_of_choices": (b"", b'data: {"choices":[{"index":0,"k@":1,"delta":{}}]}\n\n'),
+    "members_of_calls": (CALL % (b"a", b""), CHUNK % (b'{"tool_calls":[{"index":0,"k@":1}]}', b"")),
+    "reasoning_details": (b"", CHUNK % (b'{"reasoning_details":[{"type":"x@"}]}', b"")),
+    "audio": (b"", CHUNK % (b'{"audio":{}}', b"")),
+    "annotations_of_chat": (b"", CHUNK % (b'{"annotations":[{"type":"x@"}]}', b"")),
+    "images": (b"", CHUNK % (b'{"images":[{"type":"image_url","image_url":{"url":"data:x@"}}]}', b"")),
+    "text_and_reasoning": (b"", CHUNK % (b'{"content":"a"}', b"") + CHUNK % (b'{"reasoning_content":"b"}', b"")),
+    "reasoning_items": (
+        b"",
+        (
+            b'data: {"type":"response.output_item.added","output_index":@,"item":{"type":"reasoning","id":"m@",'
+            b'"summary":[]}}\n\n'
+        ),
+    ),
+    "annotations_of_responses": (
+        ITEM,
+        (
+            b'data: {"type":"response.output_text.annotation.added","output_index":0,"content_index":0,"item_id":"m",'
+            b'"annotation_index":@,"annotation":{"type":"x"}}\n\n'
+        ),
+    ),
+    "content_parts": (
+        ITEM,
+        (
+            b'data: {"type":"response.content_part.added","output_index":0,"content_index":@,"item_id":"m",'
+            b'"part":{"type":"output_text","text":"","annotations":[]}}\n\n'
+        ),
+    ),
+    "members_of_message_deltas": (MESSAGE, b'data: {"type":"message_delta","delta":{"k@":1},"usage":{}}\n\n'),
+    "members_of_usage": (MESSAGE, b'data: {"type":"message_delta","delta":{},"usage":{"k@":1}}\n\n'),
+    "citations": (
+        MESSAGE + BLOCK.replace(b"@", b"0"),
+        DELTA % b'{"type":"citations_delta","citation":{"type":"x@"}}',
+    ),
+    "members_of_blocks": (
+        MESSAGE + BLOCK.replace(b"@", b"0"),
+        DELTA % b'{"type":"text_delta","text":"","k@":1}',
+    ),
+    "blocks": (MESSAGE, BLOCK),
+    "members_of_documents": (b"", CANDIDATE % (b"", b"", b',"k@":1')),
+    "members_of_candidates": (b"", CANDIDATE % (b"", b',"k@":1', b"")),
+    "members_of_parts": (b"", CANDIDATE % (b',"k@":1', b"", b"")),
+    "grounding": (b"", CANDIDATE % (b"", b',"groundingMetadata":{"k@":1}', b"")),
+    "grounding_chunks": (
+        b"",
+        CANDIDATE % (b"", b',"groundingMetadata":{"groundingChunks":[{"web":{"uri":"@"}}]}', b""),
+    ),
+    "message_metadata": (UI, b'data: {"type":"message-metadata","messageMetadata":{"k@":1}}\n\n'),
+    "ui_provider_metadata": (UI + START.replace(b"@", b"0"), PROVIDER),
+    "ui_starts": (UI, START),
+    "ui_data": (UI, b'data: {"type":"data-x","id":"@","data":1}\n\n'),
+    "ui_sources": (UI, b'data: {"type":"source-url","sourceId":"@","url":"u"}\n\n'),
+    "parts_provider_metadata": (PARTS + START.replace(b"@", b"0"), PROVIDER),
+    "parts_starts": (PARTS, START),
+    "parts_files": (PARTS, b'data: {"type":"file","mediaType":"a/b","data":"@"}\n\n'),
+}
 HEAD = text("hi")  # a text that makes the dialect known before the filler
 
 
 def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
-    head, unit = FILLERS[name]
+    head, unit = FILLERS[name] if name in FILLERS else KEPT[name]
     yield HEAD + head if begun else head
     count = max(1, read // len(unit))
     for place in range(max(1, total // (count * len(unit)))):
@@ -144,7 +220,8 @@ STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
 def run(backend: str, stage: str, name: str, *, begun: bool, total: int) -> str:
     """Return the name of the exception, or `-`. The exception does not keep the filler."""
     with using(backend):
-        feed = STAGES[stage](Limits(max_event_bytes=LIMIT[backend]), backend)
+        limit = LIMIT[backend]
+        feed = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit, max_parts=limit // KIB), backend)
         try:
             for piece in pieces(name, total, READ[backend], begun=begun):
                 feed(piece)
@@ -170,20 +247,19 @@ def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int
     return raised, peak_of_process() - before
 
 
-def main(backend: str, stage: str) -> None:
-    for name in FILLERS:  # warm up: imports and caches
-        run(backend, stage, name, begun=True, total=4 * KIB)
-        run(backend, stage, name, begun=False, total=4 * KIB)
-    for name in FILLERS:
-        for begun in (False, True):
-            sys.stdout.flush()
-            child = os.fork()
-            if child == 0:
-                raised, size = grown(backend, stage, name, begun=begun)
-                print(name, "begun" if begun else "fresh", raised, size, flush=True)
-                os._exit(0)
-            os.waitpid(child, 0)
+def main(backend: str, stage: str, *names: str) -> None:
+    todo = [(name, begun) for name in names or FILLERS for begun in (False, True) if not (begun and name in KEPT)]
+    for name, begun in todo:  # warm up: imports and caches
+        run(backend, stage, name, begun=begun, total=4 * KIB)
+    for name, begun in todo:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            raised, size = grown(backend, stage, name, begun=begun)
+            print(name, "begun" if begun else "fresh", raised, size, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1], sys.argv[2], *sys.argv[3:])

@@ -20,7 +20,7 @@ from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.close_calls import close_calls
 from streamweld._pure.assemble.part.item_end import end_items
 from streamweld._pure.assemble.part.item_text import take_back
-from streamweld._pure.assemble.part.object_merge import RawMembers
+from streamweld._pure.assemble.part.object_merge import Growth, RawMembers
 from streamweld._pure.assemble.resolve.route_fragment import take_fragment
 from streamweld._pure.assemble.rule_context import RuleContext
 from streamweld._pure.assemble.settings import Settings
@@ -157,7 +157,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if usage.raw is not None:
             if self._usage_members is None:
                 self._usage_members = RawMembers()
-            self._shared.spend_text(self._usage_members.add(usage.raw))
+            self._shared.spend_growth(self._usage_members.add(usage.raw))
 
     def unknown(self, event: str | None, raw: bytes) -> None:
         """Report a payload or member that the decoder does not recognize."""
@@ -280,6 +280,10 @@ class Assembler(ItemSurface, AttachedSurface):
         """Keep members that no event could carry, for the `Finished` event of the choice."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
+
+    def hold(self, growth: Growth) -> None:
+        """Before a decoder keeps so much more until the end; less, where it hands that over."""
+        self._shared.spend_growth(growth)
 
     def finish(self, choice: int, raw_reason: str) -> None:
         """Take the finish reason of a choice."""
@@ -436,7 +440,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._leave(state, metadata)
 
     def _leave(self, choice: Choice, metadata: str) -> None:
-        self._shared.spend_text(choice.metadata.add(metadata))
+        self._shared.spend_growth(choice.metadata.add(metadata))
 
     def _close_choice(self, choice: Choice, *, ended: bool, broken_off: bool = False) -> None:
         """Close the parts of a choice in order, then its calls.

@@ -8,10 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from streamweld._pure.assemble.part.object_merge import Growth
     from streamweld._pure.assemble.settings import Settings
     from streamweld._pure.model.output import Output
 
 __all__ = ["RuleContext"]
+
+# Bytes counted for each value that is stored separately (a member of merged metadata, an annotation), besides its text.
+_ENTRY_BYTES = 640
+# Number of such values that count with their text only, so that ordinary metadata fits a small `max_text_bytes`.
+_FREE_ENTRIES = 512
 
 
 class RuleContext:
@@ -21,6 +27,7 @@ class RuleContext:
         "_argument_bytes",
         "_calls",
         "_choices",
+        "_entries",
         "_items",
         "_next_part",
         "_next_suffix",
@@ -43,6 +50,7 @@ class RuleContext:
         self._calls = 0
         self._argument_bytes = 0
         self._text_bytes = 0
+        self._entries = 0  # values that are stored separately
         self.ids_seen: set[str] = set()  # ids that occurred on the wire, for any call
         self.ids_given: set[str] = set()  # ids given to closed calls
         self._next_suffix: dict[str, int] = {}
@@ -113,6 +121,17 @@ class RuleContext:
         if limit is not None and self._text_bytes + more > limit:
             raise self.out.limit("max_text_bytes", limit)
         self._text_bytes += more
+
+    def spend_growth(self, growth: Growth) -> None:
+        """Metadata was merged into what is kept."""
+        self.spend_entries(growth.entries)
+        self.spend_text(growth.size)
+
+    def spend_entries(self, more: int) -> None:
+        """Before so many more values are kept, each by itself; their text is counted apart."""
+        before, after = self._entries, self._entries + more
+        self.spend_text((max(0, after - _FREE_ENTRIES) - max(0, before - _FREE_ENTRIES)) * _ENTRY_BYTES)
+        self._entries = after
 
     def check_id(self, identity: str) -> None:
         limit = self.settings.limits.max_id_bytes

@@ -90,7 +90,7 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
         if fragment.metadata is not None:
             if call.metadata is None:
                 call.metadata = RawMembers()
-            choice.shared.spend_text(call.metadata.add(fragment.metadata))
+            choice.shared.spend_growth(call.metadata.add(fragment.metadata))
     for call in choice.take_changed(count):
         if call.conflict_said:
             continue

@@ -512,5 +512,5 @@ fn is_more_than_a_guess(call: &Call) -> bool {
 /// Keeps unmodeled members that no event could carry, for the `Finished` event.
 pub fn leave(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> Step {
     let more = choice.metadata.add(metadata);
-    desk.spend_text(more)
+    desk.spend_growth(more)
 }

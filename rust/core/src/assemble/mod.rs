@@ -29,6 +29,7 @@ use crate::assemble::choices::Choices;
 use crate::assemble::part::attachment::Attachments;
 use crate::assemble::part::call_events;
 use crate::assemble::part::item_text;
+use crate::assemble::part::object_merge::Growth;
 use crate::assemble::part::text_parts::Attributes;
 use crate::assemble::part::text_parts::Channel;
 use crate::assemble::part::text_parts::TextParts;
@@ -174,7 +175,7 @@ impl Assembler {
             shared: &mut self.shared,
             out,
         };
-        desk.spend_text(more)
+        desk.spend_growth(more)
     }
 
     /// Sets the dialect, which determines whether its calls may lack an id.
@@ -415,6 +416,15 @@ impl Assembler {
         }
         let At { choice, mut desk } = self.at(out, index)?;
         leave(&mut desk, choice, metadata)
+    }
+
+    /// Counts what a decoder keeps until the end, before it does; a negative growth releases it.
+    pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> Step {
+        let mut desk = RuleContext {
+            shared: &mut self.shared,
+            out,
+        };
+        desk.spend_growth(growth)
     }
 
     /// Records that the wire reported a break: the response is truncated, even if everything was closed.

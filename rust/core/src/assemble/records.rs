@@ -1,6 +1,7 @@
 //! Owned copies of the start, usage and error of a stream, kept for its snapshot. Each can be emitted as an event
 //! again.
 
+use crate::assemble::part::object_merge::Growth;
 use crate::assemble::part::object_merge::RawMembers;
 use crate::model::event::Event;
 use crate::model::event::Usage;
@@ -72,8 +73,8 @@ impl UsageRecord {
         }
     }
 
-    /// Merges further usage; for each number, the last value wins. Returns by how many bytes the kept data grew.
-    pub fn merge(&mut self, usage: Usage<'_>) -> i64 {
+    /// Merges further usage; for each number, the last value wins. Returns how much more is kept.
+    pub fn merge(&mut self, usage: Usage<'_>) -> Growth {
         let known = &mut self.numbers;
         for (known, said) in [
             (&mut known.input_tokens, usage.input_tokens),
@@ -86,7 +87,7 @@ impl UsageRecord {
             *known = said.or(*known);
         }
         let Some(raw) = usage.raw else {
-            return 0;
+            return Growth::default();
         };
         self.members.get_or_insert_default().add(raw)
     }

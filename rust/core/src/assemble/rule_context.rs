@@ -4,6 +4,7 @@
 //! The counters enforce the limits on calls, parts, arguments and text.
 
 use crate::assemble::part::call::Id;
+use crate::assemble::part::object_merge::Growth;
 use crate::assemble::settings::Settings;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
@@ -17,6 +18,12 @@ use crate::model::spec::Code;
 
 pub type Step = Result<(), Fault>;
 
+/// Bytes counted for each value that is stored separately (a member of merged metadata, an annotation), in
+/// addition to its text.
+const ENTRY_BYTES: i64 = 640;
+/// Number of such values that count with their text only, so that ordinary metadata fits a small `max_text_bytes`.
+const FREE_ENTRIES: i64 = 512;
+
 /// State shared by all choices. One per stream.
 #[derive(Debug, Default)]
 pub struct Shared {
@@ -26,6 +33,8 @@ pub struct Shared {
     calls: u64,
     argument_bytes: usize,
     text_bytes: i64,
+    /// Values that are stored separately.
+    entries: i64,
     /// Ids that occurred on the wire, for any call.
     pub ids_seen: Set<Id>,
     /// Ids given to closed calls.
@@ -134,6 +143,21 @@ impl RuleContext<'_, '_> {
 
     pub fn spend_bytes(&mut self, more: usize) -> Step {
         self.spend_text(i64::try_from(more).unwrap_or(i64::MAX))
+    }
+
+    /// Metadata was merged into what is kept.
+    pub fn spend_growth(&mut self, growth: Growth) -> Step {
+        self.spend_entries(growth.entries)?;
+        self.spend_text(growth.bytes)
+    }
+
+    /// Before so many more values are kept, each by itself; their text is counted apart.
+    pub fn spend_entries(&mut self, more: i64) -> Step {
+        let bytes = |entries: i64| (entries - FREE_ENTRIES).max(0).saturating_mul(ENTRY_BYTES);
+        let before = self.shared.entries;
+        self.spend_text(bytes(before + more) - bytes(before))?;
+        self.shared.entries = before + more;
+        Ok(())
     }
 
     pub fn check_id(&self, identity: &str) -> Step {

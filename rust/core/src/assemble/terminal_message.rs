@@ -119,7 +119,7 @@ fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragm
         met.insert(slot);
         if let (Some(metadata), Some(call)) = (&fragment.metadata, choice.get_mut(slot)) {
             let more = call.metadata.get_or_insert_default().add(metadata);
-            desk.spend_text(more)?;
+            desk.spend_growth(more)?;
         }
     }
     for slot in choice.take_changed(count) {

@@ -84,7 +84,7 @@ def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: boo
     if metadata is not None:
         if call.metadata is None:
             call.metadata = RawMembers()
-        choice.shared.spend_text(call.metadata.add(metadata))
+        choice.shared.spend_growth(call.metadata.add(metadata))
 
 
 def name_call(choice: Choice, call: Call, name: str | None) -> None:

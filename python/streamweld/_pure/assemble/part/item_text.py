@@ -124,7 +124,7 @@ def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:
         return
     if one.part.metadata is None:
         one.part.metadata = RawMembers()
-    choice.shared.spend_text(one.part.metadata.add(metadata))
+    choice.shared.spend_growth(one.part.metadata.add(metadata))
 
 
 def annotate(
@@ -135,6 +135,7 @@ def annotate(
     A second signature or encrypted content replaces the first.
     """
     choice.shared.spend_text(byte_length((annotations or "") + (signature or "") + (encrypted_content or "")))
+    choice.shared.spend_entries(0 if annotations is None else 1)
     part = one.part
     if annotations is not None:
         part.annotations.append(annotations)
@@ -279,7 +280,7 @@ def finish_item(
         annotate(choice, open_parts[-1], None, None, encrypted_content)
         put_metadata(choice, open_parts[-1], metadata)
     elif metadata is not None:
-        choice.shared.spend_text(choice.metadata.add(metadata))
+        choice.shared.spend_growth(choice.metadata.add(metadata))
     for one in open_parts:
         end_part(choice, one)
 

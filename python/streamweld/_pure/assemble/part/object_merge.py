@@ -8,12 +8,13 @@ much as the new piece; the whole text is built only on demand.
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.scanner import parse, replace_lone_surrogates
 
-__all__ = ["ObjectMerge", "RawMembers"]
+__all__ = ["Growth", "ObjectMerge", "RawMembers"]
 
 
 class _Pieces:
@@ -112,23 +113,43 @@ def _same(value: str | _Pieces, text: str) -> bool:
     return value == text or (len(value) <= 2 * len(text) and canonical(value) == canonical(text))
 
 
+class Growth(NamedTuple):
+    """The change in what is kept."""
+
+    size: int
+    entries: int  # values that are kept one by one; the members of a single object are one text
+
+    def released(self) -> Growth:
+        """Return the change that undoes this one."""
+        return Growth(-self.size, -self.entries)
+
+
 class RawMembers:
     """Members of raw objects; for each key, the last value."""
 
-    __slots__ = ("_members", "size")
+    __slots__ = ("_entries", "_members", "size")
 
     def __init__(self) -> None:
         self._members: dict[str, str] = {}
+        self._entries = 0  # the native backend keeps the first object as its text
         self.size = 0
 
-    def add(self, raw: str) -> int:
-        """Add the members of one object; return how much the total size changed."""
-        before = self.size
+    def add(self, raw: str) -> Growth:
+        """Add the members of one object; return how much more is kept."""
+        before = self.held()
+        several = bool(self._members)
         for key, text in parse(raw).members().items():
             old = self._members.get(key)
             self.size += len(text) - len(old) if old is not None else len(key) + len(text) + 4
             self._members[key] = text
-        return self.size - before
+        if several:
+            self._entries = len(self._members)
+        after = self.held()
+        return Growth(after.size - before.size, after.entries - before.entries)
+
+    def held(self) -> Growth:
+        """All that is kept."""
+        return Growth(self.size, self._entries)
 
     def put(self, key: str, text: str) -> None:
         self._members[key] = text

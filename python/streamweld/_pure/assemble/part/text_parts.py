@@ -102,6 +102,7 @@ class TextParts:
 
     def annotate(self, raw: str) -> None:
         self._shared.spend_text(byte_length(raw))
+        self._shared.spend_entries(1)
         if self.current is not None and self.current.channel == "text":
             self.current.annotations.append(raw)
         else:
@@ -109,6 +110,7 @@ class TextParts:
 
     def attribute(self, signature: str | None, encrypted_content: str | None, details: str | None) -> None:
         self._shared.spend_text(byte_length((signature or "") + (encrypted_content or "") + (details or "")))
+        self._shared.spend_entries(1)
         if self.current is not None and self.current.channel == "reasoning":
             _attach(self.current, signature, encrypted_content, details)
         else:

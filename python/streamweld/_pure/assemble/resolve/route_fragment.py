@@ -71,12 +71,12 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
     call = route(choice, incoming, text)
     if call is None:
         if fragment.metadata is not None:
-            choice.shared.spend_text(choice.metadata.add(fragment.metadata))
+            choice.shared.spend_growth(choice.metadata.add(fragment.metadata))
         return
     if fragment.metadata is not None:
         if call.metadata is None:
             call.metadata = RawMembers()
-        choice.shared.spend_text(call.metadata.add(fragment.metadata))
+        choice.shared.spend_growth(call.metadata.add(fragment.metadata))
     if index is None and not call.index_said:
         call.index_said = True
         code = "index_missing" if unusable is None else "index_unusable"

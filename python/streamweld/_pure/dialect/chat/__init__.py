@@ -46,7 +46,6 @@ class ChatDecoder:
             calls=CallReader(limits["max_tool_index"]),
             inline_reasoning=config["inline_reasoning"],
             drop_restated=switches["drop_restated_content"],
-            max_text=limits["max_text_bytes"],
         )
         self._restarts: bool = switches["restart_on_new_stream_id"]
         self._merges: bool = switches["merge_choices"]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.assemble.part.object_merge import Growth
+from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.dialect.chat.content import File, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
@@ -61,7 +63,6 @@ class Tools:
     calls: CallReader
     inline_reasoning: bool
     drop_restated: bool
-    max_text: int | None
 
 
 class ChoiceReader:
@@ -149,8 +150,10 @@ class ChoiceReader:
         if self._think is not None:
             self._think.end()
         if self._audio:
+            self._assembler.hold(Growth(self._audio_size, len(self._audio)).released())
             self._assembler.choice_metadata(self.index, f'{{"audio":[{",".join(self._audio)}]}}')
             self._audio.clear()
+            self._audio_size = 0
 
     def _delta(self, chunk: Chunk, delta: dict[str, Any], path: Path, carry: Carry, *, final: bool) -> None:
         payload, notes = chunk.payload, chunk.notes
@@ -307,10 +310,9 @@ class ChoiceReader:
         if holder.get("audio") is None:
             return
         audio = payload.raw(*path, "audio") or "null"
-        limit = self._tools.max_text
-        self._audio_size += len(audio.encode())
-        if limit is not None and self._audio_size > limit:
-            raise self._tools.out.limit("max_text_bytes", limit)
+        size = byte_length(audio)
+        self._assembler.hold(Growth(size, 1))
+        self._audio_size += size
         self._audio.append(audio)
 
 

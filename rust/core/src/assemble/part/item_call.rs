@@ -123,7 +123,7 @@ pub fn describe(
     }
     if let Some(metadata) = traits.metadata {
         let more = call.metadata.get_or_insert_default().add(metadata);
-        desk.spend_text(more)?;
+        desk.spend_growth(more)?;
     }
     Ok(())
 }

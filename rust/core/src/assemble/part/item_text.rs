@@ -234,7 +234,7 @@ pub fn put_metadata(
         return Ok(());
     };
     let more = part.metadata.get_or_insert_default().add(metadata);
-    desk.spend_text(more)
+    desk.spend_growth(more)
 }
 
 /// Stores annotations, a signature and encrypted content of a part. A second signature or encrypted content replaces
@@ -247,6 +247,7 @@ pub fn annotate(
 ) -> Step {
     let texts = [told.annotations, told.signature, told.encrypted_content];
     desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+    desk.spend_entries(told.annotations.map_or(0, |_| 1))?;
     let Some((_, part)) = choice.one_mut(spot) else {
         return Ok(());
     };

@@ -218,6 +218,24 @@ fn inside(text: &str) -> Option<&str> {
         .and_then(|rest| rest.strip_suffix('"'))
 }
 
+/// The change in what is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Growth {
+    pub bytes: i64,
+    /// Number of values that are stored separately. The members of a single object are one text.
+    pub entries: i64,
+}
+
+impl Growth {
+    /// Returns the change that undoes this one.
+    pub fn released(self) -> Growth {
+        Growth {
+            bytes: -self.bytes,
+            entries: -self.entries,
+        }
+    }
+}
+
 /// Members of raw objects; for each key, the last value.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
@@ -229,9 +247,30 @@ pub struct RawMembers {
 }
 
 impl RawMembers {
-    /// Adds the members of one object; returns how much the total size changed.
-    pub fn add(&mut self, raw: &str) -> i64 {
-        let before = signed(self.size);
+    /// Adds the members of one object; returns how much more is kept.
+    pub fn add(&mut self, raw: &str) -> Growth {
+        let before = self.held();
+        self.merge(raw);
+        let after = self.held();
+        Growth {
+            bytes: after.bytes - before.bytes,
+            entries: after.entries - before.entries,
+        }
+    }
+
+    /// Everything that is kept.
+    pub fn held(&self) -> Growth {
+        Growth {
+            bytes: signed(self.size),
+            entries: signed(self.count()),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.members.as_ref().map_or(0, |keyed| keyed.members.len())
+    }
+
+    fn merge(&mut self, raw: &str) {
         let more = members(raw);
         if self.first.is_none() && self.members.is_none() {
             let sizes = more
@@ -239,7 +278,7 @@ impl RawMembers {
                 .map(|(key, text)| key.chars().count() + 4 + text.chars().count());
             self.size += sizes.sum::<usize>();
             self.first = written(&more).map(String::into_boxed_str);
-            return signed(self.size) - before;
+            return;
         }
         for (key, text) in more {
             let mut size = self.size;
@@ -254,7 +293,6 @@ impl RawMembers {
             value.push_str(text);
             self.size = size;
         }
-        signed(self.size) - before
     }
 
     pub fn put(&mut self, key: &str, text: String) {

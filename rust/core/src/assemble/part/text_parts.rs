@@ -205,6 +205,7 @@ impl TextParts {
 
     pub fn annotate(&mut self, desk: &mut RuleContext<'_, '_>, raw: &str) -> Step {
         desk.spend_bytes(raw.len())?;
+        desk.spend_entries(1)?;
         match self.current_mut(Channel::Text) {
             Some(part) => part.annotations.push(raw.to_owned()),
             None => self.annotations.push(raw.to_owned()),
@@ -218,6 +219,7 @@ impl TextParts {
         desk.spend_bytes(
             length(&attributes.signature) + length(&attributes.encrypted_content) + details,
         )?;
+        desk.spend_entries(1)?;
         match self.current_mut(Channel::Reasoning) {
             Some(part) => part.attributes.take_in(attributes),
             None => self.attributes.push(attributes),

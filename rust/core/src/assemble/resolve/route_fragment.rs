@@ -117,7 +117,7 @@ fn take_slowly(
     };
     if let Some(metadata) = &fragment.metadata {
         let more = call.metadata.get_or_insert_default().add(metadata);
-        desk.spend_text(more)?;
+        desk.spend_growth(more)?;
     }
     if index.is_none() && !call.index_said {
         call.index_said = true;

@@ -1,5 +1,6 @@
 //! Decodes what a delta or message contains besides text and calls: annotations, a refusal, images, audio.
 
+use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::choice::Carry;
@@ -15,7 +16,6 @@ use crate::json::members::first_item;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::fault::Fault;
-use crate::model::limits::LimitName;
 
 impl ChoiceState {
     /// Emits annotations, refusal, images and audio. Returns true if there were any.
@@ -76,15 +76,17 @@ impl ChoiceState {
     }
 
     /// Collects a piece of audio. All pieces go to the choice's last event.
-    pub(crate) fn audio(&mut self, wire: &DecodeContext<'_, '_>, delta: &Delta<'_>) -> Step {
+    pub(crate) fn audio(&mut self, wire: &mut DecodeContext<'_, '_>, delta: &Delta<'_>) -> Step {
         let Some(raw) = present(delta.audio) else {
             return Ok(());
         };
-        self.audio_size += raw.text.len();
-        let limit = wire.out.config.limits.max_text_bytes;
-        if let Some(limit) = limit.filter(|limit| self.audio_size as u64 > *limit) {
-            return Err(Fault::limit(LimitName::max_text_bytes, limit));
-        }
+        let more = Growth {
+            bytes: i64::try_from(raw.text.len()).unwrap_or(i64::MAX),
+            entries: 1,
+        };
+        wire.assembler.hold(wire.out, more)?;
+        self.audio_size.bytes += more.bytes;
+        self.audio_size.entries += more.entries;
         self.audio.push(raw.text.to_owned());
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! The unknown members of a chunk become metadata of the first event that it causes. Events of calls carry only
 //! metadata of their own, so for a chunk without other events the metadata goes to the last event of the choice.
 
+use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::calls;
@@ -71,7 +72,7 @@ pub(crate) struct ChoiceState {
     pub(crate) details: Progress,
     /// Pieces of audio, which go to the last event.
     pub(crate) audio: Vec<String>,
-    pub(crate) audio_size: usize,
+    pub(crate) audio_size: Growth,
     /// True if files or annotations came in deltas. A whole message only repeats them.
     pub(crate) attached: bool,
     /// True once repeated reasoning was reported: a gateway that repeats reasoning does so in every chunk.
@@ -96,7 +97,7 @@ impl ChoiceState {
             think: inline_reasoning.then(Box::default),
             details: Progress::default(),
             audio: Vec::new(),
-            audio_size: 0,
+            audio_size: Growth::default(),
             attached: false,
             said_repeated: false,
             spoke: false,
@@ -175,6 +176,8 @@ impl ChoiceState {
             lesson = None;
         }
         if let Some(text) = carry.own.text() {
+            let held = mem::take(&mut self.audio_size);
+            wire.assembler.hold(wire.out, held.released())?;
             wire.assembler
                 .choice_metadata(wire.out, self.index, &text)?;
         }
@@ -206,6 +209,8 @@ impl ChoiceState {
         }
         if !self.audio.is_empty() {
             let text = format!("{{\"audio\":[{}]}}", mem::take(&mut self.audio).join(","));
+            let held = mem::take(&mut self.audio_size);
+            wire.assembler.hold(wire.out, held.released())?;
             wire.assembler
                 .choice_metadata(wire.out, self.index, &text)?;
         }

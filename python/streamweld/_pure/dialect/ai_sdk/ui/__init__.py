@@ -37,10 +37,10 @@ class AiSdkUiDecoder:
 
     __slots__ = ("_aborted", "_assembler", "_blocks", "_handlers", "_message", "_out", "_tools", "ended")
 
-    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
+    def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:  # noqa: ARG002
         self._assembler = assembler
         self._out = out
-        self._message = MessageReader(assembler, out, config["limits"]["max_text_bytes"])
+        self._message = MessageReader(assembler)
         self._blocks = BlockReader(assembler, ("delta",))
         shown = ShownReader(assembler)
         self._tools = ToolReader(assembler)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld._pure.assemble.rule_context import byte_length
+from streamweld._pure.assemble.part.object_merge import RawMembers
 from streamweld._pure.dialect.usage_counts import counts_of, read_counts
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.members import as_object
@@ -17,7 +17,6 @@ from streamweld._spec import DIALECTS
 if TYPE_CHECKING:
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.dialect.ai_sdk.part import TypedPart
-    from streamweld._pure.model.output import Output
 
 _COUNTS = counts_of(DIALECTS["ai-sdk-ui"]["usage"])
 _USAGE_MEMBERS: tuple[str, ...] = DIALECTS["ai-sdk-ui"]["usage_members"]
@@ -26,14 +25,11 @@ _USAGE_MEMBERS: tuple[str, ...] = DIALECTS["ai-sdk-ui"]["usage_members"]
 class MessageReader:
     """Collects the metadata of one message until its end."""
 
-    __slots__ = ("_assembler", "_max_bytes", "_members", "_out", "_size", "_told")
+    __slots__ = ("_assembler", "_members", "_told")
 
-    def __init__(self, assembler: Assembler, out: Output, max_bytes: int | None) -> None:
+    def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
-        self._out = out
-        self._max_bytes = max_bytes
-        self._members: dict[str, str] = {}  # metadata that came after the start
-        self._size = 0
+        self._members = RawMembers()  # metadata that came after the start
         self._told = False
 
     def start(self, chunk: TypedPart) -> None:
@@ -58,18 +54,14 @@ class MessageReader:
         sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
         if sent is None:
             return
-        for key, raw in chunk.payload.members("messageMetadata").items():
-            before = self._members.get(key)
-            self._size += byte_length(raw) + (byte_length(key) if before is None else -byte_length(before))
-            self._members[key] = raw
-        if self._max_bytes is not None and self._size > self._max_bytes:
-            raise self._out.limit("max_text_bytes", self._max_bytes)
+        self._assembler.hold(self._members.add(chunk.payload.raw("messageMetadata") or "{}"))
         self._usage(chunk, sent)
 
     def flush(self) -> None:
         """Emit the metadata before the message ends."""
-        members, self._members = self._members, {}
-        text = as_object(members)
+        members, self._members = self._members, RawMembers()
+        self._assembler.hold(members.held().released())
+        text = members.text()
         if text is not None:
             self._assembler.choice_metadata(0, as_object({"messageMetadata": text}) or text)
 

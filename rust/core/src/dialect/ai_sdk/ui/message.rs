@@ -3,8 +3,8 @@
 //! The application defines the metadata: `start`, `finish` and `message-metadata` contain objects that are merged (here
 //! at their first level), and many applications put the usage there.
 
+use crate::assemble::part::object_merge::RawMembers;
 use crate::dialect::ai_sdk::part::TypedPart;
-use crate::dialect::ai_sdk::part::once;
 use crate::dialect::ai_sdk::part::words;
 use crate::dialect::ai_sdk::part::write_member;
 use crate::dialect::decode_context::DecodeContext;
@@ -13,10 +13,7 @@ use crate::json::Kind;
 use crate::json::members::Slot;
 use crate::json::members::find;
 use crate::json::members::members;
-use crate::model::fault::Fault;
-use crate::model::limits::LimitName;
 use crate::model::spec;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 const METADATA: &str = "messageMetadata";
@@ -30,9 +27,7 @@ static USAGE_MEMBERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 #[derive(Debug, Default)]
 pub(crate) struct MessageReader {
     /// Metadata that came after the start: keys and the JSON of their values.
-    members: Vec<(String, String)>,
-    places: HashMap<String, usize>,
-    size: usize,
+    members: RawMembers,
     told: bool,
 }
 
@@ -74,45 +69,18 @@ impl MessageReader {
         let Some(sent) = chunk.an_object(METADATA) else {
             return Ok(());
         };
-        for member in once(&members(sent)) {
-            let (key, raw) = (member.key.name(), member.raw.text);
-            self.size += raw.len();
-            let known = self.places.get(key.as_ref());
-            match known.and_then(|place| self.members.get_mut(*place)) {
-                Some((_, before)) => {
-                    self.size = self.size.saturating_sub(before.len());
-                    raw.clone_into(before);
-                }
-                None => {
-                    self.size += key.len();
-                    let key = key.into_owned();
-                    self.places.insert(key.clone(), self.members.len());
-                    self.members.push((key, raw.to_owned()));
-                }
-            }
-        }
-        match wire.out.config.limits.max_text_bytes {
-            Some(limit) if self.size as u64 > limit => {
-                return Err(Fault::limit(LimitName::max_text_bytes, limit));
-            }
-            _ => {}
-        }
+        let more = self.members.add(sent.text);
+        wire.assembler.hold(wire.out, more)?;
         usage(wire, chunk, Some(sent))
     }
 
     /// Emits the metadata before the message ends.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        self.places.clear();
         let members = std::mem::take(&mut self.members);
-        let mut text = String::new();
-        for (key, raw) in &members {
-            text.push(if text.is_empty() { '{' } else { ',' });
-            write_member(&mut text, key, raw);
-        }
-        if text.is_empty() {
+        wire.assembler.hold(wire.out, members.held().released())?;
+        let Some(text) = members.text() else {
             return Ok(());
-        }
-        text.push('}');
+        };
         let mut whole = String::from("{");
         write_member(&mut whole, METADATA, &text);
         whole.push('}');

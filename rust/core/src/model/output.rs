@@ -82,11 +82,14 @@ impl Ledger {
 
 /// What stands between the stages and the sink, where a policy asks for it: each event goes on through it.
 pub trait EventFilter {
-    /// An event that is about to leave. What the filter emits goes to the sink.
+    /// An event that is about to leave may leave as it is, and the filter has read it.
+    fn lets(&mut self, event: &Event<'_>) -> bool;
+
+    /// An event that may not. What the filter emits goes to the sink.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Several deltas in a row, of which `passes` was true.
-    fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>);
+    /// Several deltas in a row, of which `passes` was true, may leave as they are, and the filter has read them.
+    fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool;
 
     /// The next pieces of a text can leave as they are, all at once.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool;
@@ -131,25 +134,30 @@ impl<'a> Output<'a> {
 
     #[inline]
     pub fn emit(&mut self, event: &Event<'_>) {
-        match self.filter.take() {
-            None => self.sink.event(event),
-            Some(filter) => self.emit_through(filter, event),
+        if self.filter.is_none() {
+            self.sink.event(event);
+        } else {
+            self.emit_through(event);
         }
     }
 
-    fn emit_through(&mut self, filter: &'a mut dyn EventFilter, event: &Event<'_>) {
-        filter.event(self, event);
-        self.filter = Some(filter);
+    fn emit_through(&mut self, event: &Event<'_>) {
+        if self.filter.as_mut().is_none_or(|filter| filter.lets(event)) {
+            return self.sink.event(event);
+        }
+        if let Some(filter) = self.filter.take() {
+            filter.event(self, event);
+            self.filter = Some(filter);
+        }
     }
 
     /// Several deltas in a row, which may pass.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
-        match self.filter.take() {
-            None => self.sink.deltas(deltas),
-            Some(filter) => {
-                filter.deltas(self, deltas);
-                self.filter = Some(filter);
-            }
+        let filter = self.filter.as_mut();
+        if filter.is_none_or(|filter| filter.lets_row(deltas)) {
+            self.sink.deltas(deltas);
+        } else {
+            deltas.each(|event| self.emit(event));
         }
     }
 

@@ -11,6 +11,7 @@ use crate::model::event::DeltaKind;
 use crate::model::event::Deltas;
 use crate::model::event::Event;
 use crate::model::event::Opened;
+use crate::model::event::Parts;
 use crate::model::event::Sink;
 use crate::model::event::WireFact;
 use crate::model::limits::as_len;
@@ -76,11 +77,24 @@ pub(crate) struct TextCalls {
     last: usize,
 }
 
+/// Whether the next piece of a text may leave as it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Streak {
+    /// Something is held, or not known.
+    #[default]
+    None,
+    /// Nothing is held of that part, which stands at the beginning of a line.
+    LineStart(u32),
+    /// Nothing is held of that part, which stands inside of a line.
+    InLine(u32),
+}
+
 /// One choice.
 #[derive(Debug, Default)]
 struct Choice {
     index: i32,
     scanner: Scanner,
+    streak: Streak,
     /// Those of which something is held, in order.
     parts: VecDeque<Part>,
     /// The number of the part that is being read.
@@ -190,19 +204,21 @@ impl TextCalls {
         self.choices.iter().any(|choice| !choice.parts.is_empty())
     }
 
-    fn reads(&self, channel: Channel) -> bool {
-        match channel {
-            Channel::Text => true,
-            Channel::Reasoning => self.settings.reads_reasoning,
-            Channel::Refusal => false,
+    fn reads(&self, kind: DeltaKind) -> bool {
+        match kind {
+            DeltaKind::Text => true,
+            DeltaKind::Reasoning => self.settings.reads_reasoning,
+            DeltaKind::Refusal | DeltaKind::ToolCall => false,
         }
     }
 
+    /// For what may change what is held: the next piece does not leave unread.
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
         let choice = self.choices.slot(index, || Choice {
             index,
             ..Choice::default()
         });
+        choice.streak = Streak::None;
         let context = Context {
             settings: &self.settings,
             tools: self.tools.as_ref(),
@@ -242,8 +258,19 @@ impl TextCalls {
         delta: &Delta<'_>,
     ) {
         self.singles = self.singles.saturating_sub(1);
+        self.read(out, channel, event, delta);
+        let (choice, context) = self.at(delta.choice);
+        choice.note_streak(delta.part, context.settings);
+    }
+
+    fn read(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        event: &Event<'_>,
+        delta: &Delta<'_>,
+    ) {
         let promotes = self.settings.mode == Mode::Promote;
-        self.last = self.choices.place(delta.choice).unwrap_or_default();
         let (choice, context) = self.at(delta.choice);
         choice.turn_to(delta.part, &context);
         let before = choice.scanner.text.len();
@@ -607,10 +634,51 @@ impl Choice {
         }
     }
 
-    /// Nothing is held, and this text changes nothing about that.
+    /// Finds out how the text of a part stands that was read.
+    fn note_streak(&mut self, part: u32, settings: &Settings) {
+        self.streak = match self.parts.is_empty() && self.scanner.is_idle(settings) {
+            false => Streak::None,
+            true if self.scanner.is_at_line_start(settings) => Streak::LineStart(part),
+            true => Streak::InLine(part),
+        };
+    }
+
+    /// Takes the next piece of a part if no marker can begin in it.
     #[inline]
+    fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+        match self.streak {
+            // What has no mark ends no line.
+            Streak::InLine(known) if known == part && !settings.marks.is_in(text.as_bytes()) => {
+                self.scanner.take_plain(text);
+                true
+            }
+            Streak::InLine(known) | Streak::LineStart(known) if known == part => {
+                let is_plain = self.is_plain(text, Extent::Delta, settings);
+                if is_plain {
+                    self.take_plain(part, text, settings);
+                }
+                is_plain
+            }
+            _ => false,
+        }
+    }
+
+    /// No marker can begin in the text, which goes on with the part that was read last.
+    #[inline(never)]
     fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
-        self.parts.is_empty() && self.scanner.is_plain(text, extent, settings)
+        let is_at_line_start = match self.streak {
+            Streak::None => return false,
+            Streak::LineStart(_) => true,
+            Streak::InLine(_) => false,
+        };
+        let scanner = &self.scanner;
+        scanner.is_plain(text, extent, is_at_line_start, settings)
+    }
+
+    /// Takes text of the part of which `is_plain` is true.
+    fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
+        self.scanner.take_plain(text);
+        self.note_streak(part, settings);
     }
 
     fn refuse_pending(&mut self, why: Refusal) {
@@ -790,29 +858,12 @@ impl Promoted {
 }
 
 impl TextCalls {
-    /// More of the text that was read last, in which nothing begins: it is free.
-    #[inline]
-    fn takes_plain(&mut self, delta: &Delta<'_>) -> bool {
-        let choice = self.choices.get_mut(self.last);
-        let choice = choice.filter(|choice| {
-            choice.index == delta.choice
-                && choice.current == Some(delta.part)
-                && choice.is_plain(delta.text, Extent::Delta, &self.settings)
-        });
-        let Some(choice) = choice else {
-            return false;
-        };
-        choice.scanner.take_plain(delta.text);
-        self.singles = self.singles.saturating_sub(1);
-        true
-    }
-
     #[inline(never)]
     fn take(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         match *event {
             Event::TextDelta(delta) => self.text(out, Channel::Text, event, &delta),
-            Event::ReasoningDelta(delta) if self.reads(Channel::Reasoning) => {
+            Event::ReasoningDelta(delta) if self.reads(DeltaKind::Reasoning) => {
                 self.text(out, Channel::Reasoning, event, &delta);
             }
             Event::TextStarted(opened) if self.settings.mode == Mode::Promote => {
@@ -829,7 +880,7 @@ impl TextCalls {
                 item_id,
                 choice,
                 metadata,
-            } if self.settings.mode == Mode::Promote && self.reads(Channel::Reasoning) => {
+            } if self.settings.mode == Mode::Promote && self.reads(DeltaKind::Reasoning) => {
                 let start = Start {
                     kind,
                     item_id: owned(item_id),
@@ -864,7 +915,7 @@ impl TextCalls {
                 encrypted_content,
                 choice,
                 metadata,
-            } if self.reads(Channel::Reasoning) => {
+            } if self.reads(DeltaKind::Reasoning) => {
                 let done = Done {
                     text: text.to_owned(),
                     kind,
@@ -911,36 +962,49 @@ impl TextCalls {
 }
 
 impl EventFilter for TextCalls {
-    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
-        match event {
-            Event::TextDelta(delta) if self.takes_plain(delta) => out.emit(event),
-            _ => self.take(out, event),
+    fn lets(&mut self, event: &Event<'_>) -> bool {
+        let Event::TextDelta(delta) = event else {
+            return false;
+        };
+        let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
+        let takes = choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings));
+        if takes {
+            self.singles = self.singles.saturating_sub(1);
         }
+        takes
     }
 
-    fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>) {
-        let channel = match deltas.kind {
-            DeltaKind::Text => Channel::Text,
-            DeltaKind::Reasoning => Channel::Reasoning,
-            DeltaKind::Refusal | DeltaKind::ToolCall => Channel::Refusal,
-        };
-        if self.reads(channel) {
-            self.at(deltas.choice).0.scanner.take_plain(deltas.texts);
+    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
+        self.take(out, event);
+    }
+
+    fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool {
+        if !self.reads(deltas.kind) {
+            return true;
         }
-        out.emit_all(deltas);
+        let choice = read_last(&mut self.choices, &mut self.last, deltas.choice);
+        let Some(choice) = choice else {
+            return false;
+        };
+        let (Streak::InLine(part) | Streak::LineStart(part)) = choice.streak else {
+            return false;
+        };
+        let is_one = match deltas.parts {
+            Parts::One(one) => one == part,
+            Parts::Each(each) => each.iter().all(|one| *one == part),
+        };
+        if is_one {
+            choice.take_plain(part, deltas.texts, &self.settings);
+        }
+        is_one
     }
 
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool {
-        let reads = match kind {
-            DeltaKind::Text => true,
-            DeltaKind::Reasoning => self.reads(Channel::Reasoning),
-            DeltaKind::Refusal | DeltaKind::ToolCall => false,
-        };
-        if !reads {
+        if !self.reads(kind) {
             return true;
         }
-        let (choice, context) = self.at(choice);
-        let passes = choice.is_plain(texts, Extent::Row, context.settings);
+        let choice = read_last(&mut self.choices, &mut self.last, choice);
+        let passes = choice.is_some_and(|it| it.is_plain(texts, Extent::Row, &self.settings));
         if !passes {
             self.singles = SINGLES;
         }
@@ -950,6 +1014,19 @@ impl EventFilter for TextCalls {
     fn takes_rows(&self) -> bool {
         self.singles == 0
     }
+}
+
+/// The choice, if it is there: mostly the one that was asked for last.
+#[inline]
+fn read_last<'c>(
+    choices: &'c mut List<Choice>,
+    last: &mut usize,
+    index: i32,
+) -> Option<&'c mut Choice> {
+    if choices.get(*last).is_none_or(|it| it.index != index) {
+        *last = choices.place(index)?;
+    }
+    choices.get_mut(*last)
 }
 
 /// How many pieces go one by one after a row that could not pass.

@@ -140,26 +140,35 @@ impl Scanner {
         }
     }
 
-    /// Nothing is held, and this text changes nothing about that: no marker can begin in it.
-    #[inline]
-    pub fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
+    /// Nothing is held, and more text changes nothing about that where no marker begins in it.
+    pub fn is_idle(&self, settings: &Settings) -> bool {
         match self.state {
-            State::Off => return true,
-            State::Text if self.pending.is_empty() && self.searched == self.text.len() => {}
-            _ => return false,
+            State::Off => true,
+            State::Text => {
+                let is_free = self.pending.is_empty() && self.searched == self.text.len();
+                is_free && !self.is_fresh(settings)
+            }
+            State::Block(_) | State::After => false,
         }
-        if self.is_fresh(settings) {
-            return false;
-        }
+    }
+
+    /// A marker may come next that must start a line.
+    pub fn is_at_line_start(&self, settings: &Settings) -> bool {
+        !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
+    }
+
+    /// No marker can begin in this text, which comes next.
+    pub fn is_plain(
+        &self,
+        text: &str,
+        extent: Extent,
+        is_at_line_start: bool,
+        settings: &Settings,
+    ) -> bool {
         let bytes = text.as_bytes();
-        let first = bytes.iter().find(|byte| !is_indent(**byte));
-        if first.is_some_and(|first| settings.line_firsts.contains(first))
-            && self.begins_line(self.text.len(), settings)
-            && begins_marker(bytes, extent, settings)
-        {
-            return false;
-        }
-        !settings.marks.is_in(bytes) || has_no_marker(bytes, extent, settings)
+        matches!(self.state, State::Off)
+            || ((!is_at_line_start || !begins_marker(bytes, extent, settings))
+                && (!settings.marks.is_in(bytes) || has_no_marker(bytes, extent, settings)))
     }
 
     /// Only white space stands before the place on its line, or what counts as the beginning of one.
@@ -544,19 +553,17 @@ fn is_indent(byte: u8) -> bool {
 }
 
 /// No marker begins in the text where one may stand, the beginning of the text aside.
-#[inline(never)]
 fn has_no_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
-    let mut rest = text;
-    while let Some((first, after)) = rest.split_first() {
-        if settings.firsts.contains(first) && may_begin(*first, after, extent, settings) {
-            return false;
-        }
-        if settings.line_ends.contains(first) && begins_marker(after, extent, settings) {
-            return false;
-        }
-        rest = after;
-    }
-    true
+    let bytes = text.iter().enumerate();
+    let mut marks = bytes.filter(|(_, byte)| settings.marks.has(**byte));
+    marks.all(|(at, byte)| {
+        let after = text.get(at + 1..).unwrap_or_default();
+        let may_follow_prose =
+            settings.firsts.contains(byte) && may_begin(*byte, after, extent, settings);
+        let may_start_line =
+            settings.line_ends.contains(byte) && begins_marker(after, extent, settings);
+        !may_follow_prose && !may_start_line
+    })
 }
 
 /// Name and arguments of each call, or why there is none: a block is promoted whole, or not at all.

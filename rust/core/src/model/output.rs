@@ -141,6 +141,7 @@ impl<'a> Output<'a> {
         }
     }
 
+    #[inline(never)]
     fn emit_through(&mut self, event: &Event<'_>) {
         if self.filter.as_mut().is_none_or(|filter| filter.lets(event)) {
             return self.sink.event(event);

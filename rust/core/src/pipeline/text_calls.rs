@@ -97,9 +97,10 @@ struct Choice {
     streak: Streak,
     /// Those of which something is held, in order.
     parts: VecDeque<Part>,
+    /// The part that has begun and has no text yet, if that waits.
+    empty: Option<u32>,
     /// The number of the part that is being read.
     current: Option<u32>,
-    count: usize,
     /// Name and arguments of its calls that were sent as calls.
     calls: HashSet<(String, String)>,
     /// What became of its parts, by their numbers.
@@ -119,7 +120,6 @@ impl Numbered for Choice {
 /// A part of which something is held.
 #[derive(Debug)]
 struct Part {
-    place: usize,
     part: u32,
     channel: Channel,
     /// Until it was emitted.
@@ -272,7 +272,12 @@ impl TextCalls {
     ) {
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(delta.choice);
-        choice.turn_to(delta.part, &context);
+        choice.turn_to(out, delta.part, &context);
+        if choice.empty == Some(delta.part) {
+            choice.empty = None;
+        } else {
+            choice.note_empty(out, None);
+        }
         let before = choice.scanner.text.len();
         choice.scanner.text.push_str(delta.text);
         let free = choice.scanner.advance(&context, false);
@@ -281,17 +286,20 @@ impl TextCalls {
             out.emit(event);
             return;
         }
-        let holds = choice.parts.iter().any(|part| part.part == delta.part);
-        if !holds && free == choice.scanner.text.len() {
+        let holds = choice
+            .parts
+            .iter()
+            .rev()
+            .any(|part| part.part == delta.part);
+        let is_free = free == choice.scanner.text.len();
+        if !holds && is_free {
             // Of what is before it nothing can be held then.
             choice.release(out, usize::MAX);
             out.emit(event);
             return;
         }
-        let place = choice.count;
         if !holds {
             choice.parts.push_back(Part {
-                place,
                 part: delta.part,
                 channel,
                 opened: None,
@@ -302,22 +310,31 @@ impl TextCalls {
                 done: None,
             });
         }
-        if let Some(part) = choice.parts.iter_mut().find(|part| part.part == delta.part) {
+        if let Some(part) = choice
+            .parts
+            .iter_mut()
+            .rfind(|part| part.part == delta.part)
+        {
             part.hold(Piece {
-                start: before,
+                start: part.length,
                 text: delta.text.to_owned(),
                 metadata: delta.metadata.map(str::to_owned),
             });
         }
-        choice.release(out, free);
+        choice.release(out, if is_free { usize::MAX } else { free });
     }
 
-    fn started(&mut self, channel: Channel, index: i32, part: u32, opened: Start) {
-        let (choice, context) = self.at(index);
-        choice.turn_to(part, &context);
-        let place = choice.count;
+    fn started(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        index: i32,
+        part: u32,
+        opened: Start,
+    ) {
+        let (choice, _) = self.at(index);
+        choice.note_empty(out, Some(part));
         choice.parts.push_back(Part {
-            place,
             part,
             channel,
             opened: Some(opened),
@@ -329,15 +346,7 @@ impl TextCalls {
         });
     }
 
-    fn done(
-        &mut self,
-        out: &mut Output<'_>,
-        channel: Channel,
-        index: i32,
-        part: u32,
-        done: Done,
-        event: &Event<'_>,
-    ) {
+    fn done(&mut self, out: &mut Output<'_>, index: i32, part: u32, done: Done, event: &Event<'_>) {
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(index);
         if choice.current == Some(part) {
@@ -347,6 +356,9 @@ impl TextCalls {
         if !promotes {
             out.emit(event);
             return;
+        }
+        if choice.empty == Some(part) {
+            choice.empty = None;
         }
         match choice.parts.iter_mut().find(|one| one.part == part) {
             Some(one) => {
@@ -359,23 +371,9 @@ impl TextCalls {
                     ..done
                 });
             }
-            None if choice.scanner.pending.is_empty() => {
+            None => {
                 out.emit(event);
                 return;
-            }
-            None => {
-                let (place, length) = (choice.count, done.text.len());
-                choice.parts.push_back(Part {
-                    place,
-                    part,
-                    channel,
-                    opened: None,
-                    pieces: VecDeque::new(),
-                    released: length,
-                    length,
-                    solid: None,
-                    done: Some(done),
-                });
             }
         }
         choice.release(out, usize::MAX);
@@ -444,7 +442,7 @@ impl TextCalls {
         for mut part in parts {
             let mut shown = Vec::new();
             let mut start = None;
-            while let Some(block) = blocks.next_if(|block| block.span.part == part.place) {
+            while let Some(block) = blocks.next_if(|block| block.part == part.part) {
                 let range = start..Some(block.span.start);
                 shown.extend(self.segment(out, index, &mut part, range));
                 start = Some(block.span.end);
@@ -624,13 +622,43 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 }
 
 impl Choice {
-    /// The part whose text comes next.
-    fn turn_to(&mut self, part: u32, context: &Context<'_>) {
-        if self.current != Some(part) {
-            self.scanner.advance(context, true);
-            self.current = Some(part);
-            self.count += 1;
-            self.scanner.start_part(self.count, part, context.settings);
+    /// The part whose text comes next. Parts that take turns are not read: what stands where in them is not known.
+    fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
+        let before = self.current.replace(part);
+        if before == Some(part) {
+            return;
+        }
+        self.scanner.advance(context, true);
+        if before.is_some_and(|before| before > part) {
+            self.refuse_pending(Refusal::TextFollows);
+            self.scanner.turn_off();
+            self.tell(out);
+            self.let_go(out);
+        }
+        self.scanner.start_part(part, context.settings);
+    }
+
+    /// All that is held leaves as it is.
+    fn let_go(&mut self, out: &mut Output<'_>) {
+        self.empty = None;
+        for mut part in mem::take(&mut self.parts) {
+            let number = part.part;
+            part.start(out, self.index, number);
+            part.give(out, self.index, number, 0..usize::MAX);
+            if let Some(done) = part.done.take() {
+                done.emit(out, self.index, number, part.channel);
+            }
+        }
+    }
+
+    /// Another part has begun, or has text: that the one without text has begun waits no longer.
+    fn note_empty(&mut self, out: &mut Output<'_>, newest: Option<u32>) {
+        let Some(empty) = mem::replace(&mut self.empty, newest) else {
+            return;
+        };
+        let place = self.parts.iter().rposition(|part| part.part == empty);
+        if let Some(mut part) = place.and_then(|place| self.parts.remove(place)) {
+            part.start(out, self.index, empty);
         }
     }
 
@@ -646,25 +674,26 @@ impl Choice {
     /// Takes the next piece of a part if no marker can begin in it.
     #[inline]
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
-        match self.streak {
-            // What has no mark ends no line.
-            Streak::InLine(known) if known == part && !settings.marks.is_in(text.as_bytes()) => {
-                self.scanner.take_plain(text);
-                true
-            }
-            Streak::InLine(known) | Streak::LineStart(known) if known == part => {
-                let is_plain = self.is_plain(text, Extent::Delta, settings);
-                if is_plain {
-                    self.take_plain(part, text, settings);
-                }
-                is_plain
-            }
-            _ => false,
+        // What has no mark ends no line.
+        if self.streak == Streak::InLine(part) && !settings.marks.is_in(text.as_bytes()) {
+            self.scanner.take_plain(text);
+            return true;
         }
+        self.takes_marked(part, text, settings)
+    }
+
+    #[inline(never)]
+    fn takes_marked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+        let is_next =
+            matches!(self.streak, Streak::InLine(it) | Streak::LineStart(it) if it == part);
+        let takes = is_next && self.is_plain(text, Extent::Delta, settings);
+        if takes {
+            self.take_plain(part, text, settings);
+        }
+        takes
     }
 
     /// No marker can begin in the text, which goes on with the part that was read last.
-    #[inline(never)]
     fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
         let is_at_line_start = match self.streak {
             Streak::None => return false,
@@ -698,19 +727,19 @@ impl Choice {
     fn release(&mut self, out: &mut Output<'_>, free: usize) {
         let index = self.index;
         let pending = self.scanner.pending.first();
-        let pending = pending.map(|block| (block.span.part, block.span.start));
+        let pending = pending.map(|block| (block.part, block.span.start));
         while let Some(part) = self.parts.front_mut() {
             let is_current = Some(part.part) == self.current;
             let mut end = if is_current { free } else { usize::MAX };
-            if let Some((place, start)) = pending {
-                if part.place > place {
+            if let Some((number, start)) = pending {
+                if part.part > number {
                     return;
                 }
-                if part.place == place {
+                if part.part == number {
                     end = end.min(start);
                 }
             }
-            let has_block = pending.is_some_and(|(place, _)| place == part.place);
+            let has_block = pending.is_some_and(|(number, _)| number == part.part);
             let end = end.min(part.length);
             let leaves = part.done.is_some() && end == part.length && !has_block;
             if part.opened.is_some() && !leaves && part.is_blank_to(end) {
@@ -872,7 +901,7 @@ impl TextCalls {
                     item_id: owned(opened.item_id),
                     metadata: owned(opened.metadata),
                 };
-                self.started(Channel::Text, opened.choice, opened.part, start);
+                self.started(out, Channel::Text, opened.choice, opened.part, start);
             }
             Event::ReasoningStarted {
                 part,
@@ -886,7 +915,7 @@ impl TextCalls {
                     item_id: owned(item_id),
                     metadata: owned(metadata),
                 };
-                self.started(Channel::Reasoning, choice, part, start);
+                self.started(out, Channel::Reasoning, choice, part, start);
             }
             Event::TextDone {
                 part,
@@ -904,7 +933,7 @@ impl TextCalls {
                     encrypted_content: None,
                     metadata: owned(metadata),
                 };
-                self.done(out, Channel::Text, choice, part, done, event);
+                self.done(out, choice, part, done, event);
             }
             Event::ReasoningDone {
                 part,
@@ -925,7 +954,7 @@ impl TextCalls {
                     encrypted_content: owned(encrypted_content),
                     metadata: owned(metadata),
                 };
-                self.done(out, Channel::Reasoning, choice, part, done, event);
+                self.done(out, choice, part, done, event);
             }
             Event::ToolCallStarted { call_id, .. } => {
                 self.ids.extend(owned(call_id));

@@ -31,7 +31,6 @@ pub(crate) struct Context<'a> {
 /// A span of the text of a part, and the family that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub part: usize,
     pub family: String,
     pub start: usize,
     pub end: usize,
@@ -88,9 +87,7 @@ enum State {
 pub(crate) struct Scanner {
     /// Of the part at hand.
     pub text: String,
-    part: usize,
-    /// In the stream.
-    number: u32,
+    part: u32,
     layout: Layout,
     state: State,
     /// Before it no marker begins that was not looked at.
@@ -104,13 +101,17 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     /// Another part begins.
-    pub fn start_part(&mut self, part: usize, number: u32, settings: &Settings) {
+    pub fn start_part(&mut self, part: u32, settings: &Settings) {
         self.layout.start_part(&self.text, &settings.words);
         self.text.clear();
         self.counted = [0, 0];
         self.part = part;
-        self.number = number;
         self.searched = 0;
+    }
+
+    /// What comes is text to the end of the choice.
+    pub fn turn_off(&mut self) {
+        self.state = State::Off;
     }
 
     /// Looks at what is new in the text: how much of it is free. `over`: the part has ended.
@@ -126,15 +127,9 @@ impl Scanner {
                 State::Text => self.search(context, over),
             };
             if let Some(held) = held {
-                let first = self
-                    .pending
-                    .iter()
-                    .find(|block| block.span.part == self.part);
+                let first = self.pending.iter().find(|block| block.part == self.part);
                 let first = first.map_or(held, |block| held.min(block.span.start));
-                let earlier = self
-                    .pending
-                    .iter()
-                    .any(|block| block.span.part != self.part);
+                let earlier = self.pending.iter().any(|block| block.part != self.part);
                 return if earlier { 0 } else { first };
             }
         }
@@ -442,7 +437,6 @@ impl Scanner {
     fn span(&mut self, settings: &Settings, family: usize, start: usize, end: usize) -> Span {
         let family = settings.families.get(family);
         Span {
-            part: self.part,
             family: family.map(|family| family.name.clone()).unwrap_or_default(),
             start,
             end,
@@ -465,7 +459,7 @@ impl Scanner {
     /// The block has no end that is known: everything after it is text.
     fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) {
         self.text_follows(span.start, settings);
-        self.refused.push((span, self.number, why));
+        self.refused.push((span, self.part, why));
         self.state = State::Off;
     }
 
@@ -494,7 +488,7 @@ impl Scanner {
             Err(why) => {
                 self.text_follows(open.start, settings);
                 self.layout.end_refused(&self.text, open.start, end);
-                return self.refused.push((span, self.number, why));
+                return self.refused.push((span, self.part, why));
             }
         };
         let known: usize = self.pending.iter().map(|block| block.calls.len()).sum();
@@ -516,7 +510,7 @@ impl Scanner {
                 .unwrap_or_default()
                 .to_owned(),
             span,
-            part: self.number,
+            part: self.part,
             calls,
             after_prose: open.after_prose,
             line: open.line,

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
@@ -200,8 +202,8 @@ class TextCallStage:
         self._numbering.ids_given.add(given)
         return given
 
-    def call(self, choice: int, name: str, arguments: str, block: Block) -> ToolCall:
-        """Emit one promoted call."""
+    def call(self, choice: int, name: str, arguments: str, block: Block, written: str) -> ToolCall:
+        """Emit one promoted call of the block, which was written like that."""
         part = self.next_part()
         self.calls += 1
         self.diagnose("text_call_promoted", part, block)
@@ -210,7 +212,7 @@ class TextCallStage:
         out.opening, out.address = (False, False), (None, None, None)
         out.pass_on(ToolCallStarted(part, call_id, None, name, choice=choice))
         out.pass_on(ToolCallDelta(part, arguments, choice=choice))
-        made = ToolCall(part, call_id, name, arguments, "complete", choice=choice, origin="text", raw_text=block.text)
+        made = ToolCall(part, call_id, name, arguments, "complete", choice=choice, origin="text", raw_text=written)
         out.pass_on(made)
         return made
 
@@ -547,8 +549,12 @@ class _ChoiceText:
 
     def _emit_range(self, part: _Part, pieces: list[_Piece], number: int, begin: int, end: int) -> None:
         """Release a range of the text of a part, each piece by itself."""
-        for piece in pieces:
+        first = max(bisect_right(pieces, part.start + begin, key=attrgetter("start")) - 1, 0)
+        for place in range(first, len(pieces)):
+            piece = pieces[place]
             start = piece.start - part.start
+            if start >= end:
+                break
             text = piece.text[max(begin - start, 0) : max(end - start, 0)]
             if not text:
                 continue
@@ -571,12 +577,13 @@ class _ChoiceText:
 
     def _calls(self, block: Block) -> list[Event]:
         made: list[Event] = []
+        written = block.text
         for name, arguments in block.calls:
             if (name, canonical(arguments)) in self._structured:
                 self._stage.diagnose("text_call_duplicate", block.part, block)
                 continue
             self.promoted = True
-            made.append(self._stage.call(self._index, name, arguments, block))
+            made.append(self._stage.call(self._index, name, arguments, block, written))
         return made
 
 

@@ -172,7 +172,8 @@ struct Promoted {
     id: String,
     name: String,
     arguments: String,
-    raw: String,
+    /// The block that it stood in, with other calls perhaps.
+    raw: Arc<str>,
 }
 
 impl TextCalls {
@@ -465,7 +466,7 @@ impl TextCalls {
         part: &mut Part,
         between: std::ops::Range<Option<usize>>,
     ) -> Option<Shown> {
-        let mut done = part.done.clone()?;
+        let done = part.done.as_ref()?;
         let is_first = between.start.is_none();
         let was_shown = is_first && part.opened.is_none();
         let end = between.end.unwrap_or(done.text.len());
@@ -489,8 +490,15 @@ impl TextCalls {
         if is_empty && !carries && !was_shown {
             return None;
         }
+        let text = if is_empty && !was_shown {
+            String::new()
+        } else {
+            text
+        };
         let mut number = part.part;
-        if !is_first {
+        let done = if is_first {
+            done.with_text(text)
+        } else {
             number = match out.next_part() {
                 Ok(number) => number,
                 Err(fault) => {
@@ -498,8 +506,8 @@ impl TextCalls {
                     return None;
                 }
             };
-            done = Done {
-                text: String::new(),
+            let done = Done {
+                text,
                 kind: done.kind,
                 item_id: None,
                 annotations: None,
@@ -513,11 +521,7 @@ impl TextCalls {
                 item_id: None,
                 metadata: None,
             });
-        }
-        done.text = if is_empty && !was_shown {
-            String::new()
-        } else {
-            text
+            done
         };
         part.start(out, index, number);
         if !is_empty {
@@ -546,6 +550,7 @@ impl TextCalls {
         structured: &HashSet<(String, String)>,
     ) -> Vec<Promoted> {
         let mut promoted = Vec::new();
+        let raw: Arc<str> = block.raw.into();
         for (name, arguments) in block.calls {
             if structured.contains(&(name.clone(), canonical(&arguments))) {
                 diagnose(
@@ -571,7 +576,7 @@ impl TextCalls {
                 id,
                 name,
                 arguments,
-                raw: block.raw.clone(),
+                raw: Arc::clone(&raw),
             };
             out.sign(NO_ADDRESS);
             out.emit(&Event::ToolCallStarted {
@@ -837,6 +842,19 @@ impl Part {
 }
 
 impl Done {
+    /// The same with another text.
+    fn with_text(&self, text: String) -> Done {
+        Done {
+            text,
+            kind: self.kind,
+            item_id: self.item_id.clone(),
+            annotations: self.annotations.clone(),
+            signature: self.signature.clone(),
+            encrypted_content: self.encrypted_content.clone(),
+            metadata: self.metadata.clone(),
+        }
+    }
+
     fn emit(&self, out: &mut Output<'_>, choice: i32, part: u32, channel: Channel) {
         out.emit(&self.event(choice, part, channel));
     }
@@ -1053,9 +1071,14 @@ fn read_last<'c>(
     index: i32,
 ) -> Option<&'c mut Choice> {
     if choices.get(*last).is_none_or(|it| it.index != index) {
-        *last = choices.place(index)?;
+        *last = place_of(choices, index)?;
     }
     choices.get_mut(*last)
+}
+
+#[cold]
+fn place_of(choices: &List<Choice>, index: i32) -> Option<usize> {
+    choices.place(index)
 }
 
 /// How many pieces go one by one after a row that could not pass.

@@ -93,6 +93,7 @@ impl ByteSet {
         self.has.get(usize::from(byte)) == Some(&true)
     }
 
+    #[inline(never)]
     fn is_in_long(&self, text: &[u8]) -> bool {
         self.bytes.chunks(3).any(|some| match some {
             [one, two, three] => memchr::memchr3(*one, *two, *three, text).is_some(),

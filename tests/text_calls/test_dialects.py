@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 import streamweld as sw
+from streamweld.events import TextDone
 
 from tests.support.backends import BACKENDS, using
 from tests.text_calls.support import FAMILIES, TOOLS, stream
@@ -106,3 +107,64 @@ def test_promotion_needs_tools() -> None:
 def test_a_family_that_cannot_be_is_refused(families: list[object]) -> None:
     with pytest.raises(sw.UsageError, match=r"famil"):
         sw.Policy(text_calls="promote", text_call_families=families)  # type: ignore[arg-type]
+
+
+PARTS = {
+    # A part of which no text came waits for none, and the call of the next one stands in its place.
+    "one after the other": ((["ab "] * 3 + [""], ["", "", "", "On it.\n" + CALL]), ["ab ab ab ", "On it.\n"], 1),
+    "taking turns": ((["ab "] * 40 + [""], ["cd "] * 40 + ["\n" + CALL]), None, 0),
+    "a call in each": (([CALL, "", " "], ["", CALL, ""]), None, 0),
+    "a half marker in the first": ((["ab\n<tool", "", ""], ["", "<tool_", "call>x"]), None, 0),
+    "the second one first": ((["", "", "ab"], ["cd\n", CALL, ""]), None, 0),
+}
+
+
+def parts_of(columns: tuple[list[str], list[str]]) -> list[bytes]:
+    """A Responses answer of two texts that are both open from the start: the events in the order of the rows."""
+    at = {"item_id": "m", "output_index": 0}
+
+    def event(kind: str, **members: object) -> bytes:
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, **members})}\n\n".encode()
+
+    def part(text: str) -> dict[str, object]:
+        return {"type": "output_text", "text": text, "annotations": []}
+
+    def item(*parts: object) -> dict[str, object]:
+        return {"id": "m", "type": "message", "status": "completed", "role": "assistant", "content": [*parts]}
+
+    def response(*output: object) -> dict[str, object]:
+        return {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [*output]}
+
+    texts = ["".join(column) for column in columns]
+    whole = item(*map(part, texts))
+    made = [event("response.created", response={**response(), "status": "in_progress"})]
+    made.append(event("response.output_item.added", output_index=0, item=item()))
+    made += [event("response.content_part.added", **at, content_index=place, part=part("")) for place in (0, 1)]
+    for row in zip(*columns, strict=True):
+        made += [
+            event("response.output_text.delta", **at, content_index=place, delta=piece)
+            for place, piece in enumerate(row)
+            if piece
+        ]
+    for place, text in enumerate(texts):
+        made.append(event("response.output_text.done", **at, content_index=place, text=text))
+        made.append(event("response.content_part.done", **at, content_index=place, part=part(text)))
+    made.append(event("response.output_item.done", output_index=0, item=whole))
+    return [*made, event("response.completed", response=response(whole))]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_that_are_open_at_once(name: str) -> None:
+    """Where they take turns nothing is read; in every backend and in reads of any size the same events come out."""
+    columns, texts, calls = PARTS[name]
+    outcomes = []
+    for reader in BACKENDS:
+        for reads in (parts_of(columns), [b"".join(parts_of(columns))]):
+            with using(reader):
+                parser = sw.StreamParser(dialect="responses", policy=PROMOTE, tools=TOOLS, seed="p")
+            outcomes.append([event for read in reads for event in parser.feed(read)] + parser.close())
+            assert [call.parsed for call in parser.response.tool_calls] == [COMMAND[1]] * calls
+            # In the order of the parts; the ends may come in another one.
+            ends = sorted((event for event in outcomes[-1] if isinstance(event, TextDone)), key=lambda one: one.part)
+            assert [event.text for event in ends] == (texts or ["".join(column) for column in columns])
+    assert all(outcome == outcomes[0] for outcome in outcomes)

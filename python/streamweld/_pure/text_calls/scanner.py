@@ -180,6 +180,11 @@ class Scanner:
                 self._follow()
             self._unread.append(carry)
 
+    def turn_off(self) -> None:
+        """What comes is text to the end of the choice."""
+        self.refuse_pending("text_follows")
+        self._state = _State.REST
+
     def refuse_pending(self, reason: str) -> None:
         """No call comes of the pending blocks."""
         pending, self.pending = self.pending, []

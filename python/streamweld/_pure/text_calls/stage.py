@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StagedOutput", "TextCallStage"]
 
+_NO_TEXT: Final = -1
 _ENDS: Final = ("stop", "tool_calls", "other")  # the model ended its turn
 
 
@@ -199,8 +202,8 @@ class TextCallStage:
         self._numbering.ids_given.add(given)
         return given
 
-    def call(self, choice: int, name: str, arguments: str, block: Block) -> ToolCall:
-        """Emit one promoted call."""
+    def call(self, choice: int, name: str, arguments: str, block: Block, written: str) -> ToolCall:
+        """Emit one promoted call of the block, which was written like that."""
         part = self.next_part()
         self.calls += 1
         self.diagnose("text_call_promoted", part, block)
@@ -209,7 +212,7 @@ class TextCallStage:
         out.opening, out.address = (False, False), (None, None, None)
         out.pass_on(ToolCallStarted(part, call_id, None, name, choice=choice))
         out.pass_on(ToolCallDelta(part, arguments, choice=choice))
-        made = ToolCall(part, call_id, name, arguments, "complete", choice=choice, origin="text", raw_text=block.text)
+        made = ToolCall(part, call_id, name, arguments, "complete", choice=choice, origin="text", raw_text=written)
         out.pass_on(made)
         return made
 
@@ -220,12 +223,12 @@ class _Part:
     __slots__ = ("address", "done", "number", "opening", "shown", "solid", "start")
 
     def __init__(
-        self, opening: TextStarted | ReasoningStarted, address: tuple[int | None, int | None, str | None], start: int
+        self, opening: TextStarted | ReasoningStarted, address: tuple[int | None, int | None, str | None]
     ) -> None:
         self.number = opening.part
         self.opening = opening
         self.address = address
-        self.start = start  # in the choice's text
+        self.start = _NO_TEXT  # in the choice's text, from its first delta on
         self.shown = False  # its opening was emitted
         self.solid: int | None = None  # where its first character is that is not white space
         self.done: TextDone | ReasoningDone | None = None
@@ -247,7 +250,19 @@ class _Piece:
 class _ChoiceText:
     """What waits of one choice, and what was decided about it."""
 
-    __slots__ = ("_index", "_queue", "_rewritten", "_scanner", "_stage", "_structured", "_part", "_parts", "promoted")
+    __slots__ = (
+        "_empty",
+        "_index",
+        "_latest",
+        "_part",
+        "_parts",
+        "_queue",
+        "_rewritten",
+        "_scanner",
+        "_stage",
+        "_structured",
+        "promoted",
+    )
 
     def __init__(self, index: int, stage: TextCallStage) -> None:
         self._index = index
@@ -256,6 +271,8 @@ class _ChoiceText:
         self._queue: deque[_Part | _Piece | TextDone | ReasoningDone] = deque()
         self._parts: dict[int, _Part] = {}
         self._part: _Part | None = None
+        self._empty: _Part | None = None  # the part that has begun and has no text yet, if that waits
+        self._latest = -1  # the number of the part whose text was read last
         self._structured: set[tuple[str, str]] = set()
         self._rewritten: dict[int, list[Event]] = {}  # of a part that lost text: its closing events
         self.promoted = False
@@ -276,11 +293,12 @@ class _ChoiceText:
     # Events
 
     def started(self, event: TextStarted | ReasoningStarted) -> None:
-        part = _Part(event, self._stage.address, self._scanner.total)
+        part = _Part(event, self._stage.address)
         self._parts[event.part] = part
         if self._stage.settings.mode == "report":
             self._stage.pass_on(event)
             return
+        self._note_empty(part)
         self._queue.append(part)
 
     def delta(self, event: TextDelta | ReasoningDelta) -> None:
@@ -298,6 +316,10 @@ class _ChoiceText:
         if not self._queue and part.shown and scanner.safe == scanner.total:
             self._stage.pass_on(event)
             return
+        if self._empty is part:
+            self._empty = None
+        else:
+            self._note_empty(None)
         if part.solid is None and not part.shown:
             blank = len(event.text) - len(event.text.lstrip(WHITE))
             part.solid = start + blank if blank < len(event.text) else None
@@ -316,7 +338,13 @@ class _ChoiceText:
         if self._stage.settings.mode == "report":
             self._stage.pass_on(event)
             return
-        self._queue.append(event)
+        if self._empty is part:
+            self._empty = None
+        place = self._place_behind(part)
+        if place is None:
+            self._stage.pass_on(event)
+            return
+        self._queue.insert(place, event)
         self._release()
 
     def finished(self, event: Finished) -> Finished:
@@ -356,10 +384,44 @@ class _ChoiceText:
     # Inside
 
     def _turn_to(self, part: _Part) -> None:
-        if self._part is not part:
-            self._end_part()
-            self._part = part
-            self._scanner.begin_part(part.number)
+        """Text of the part comes. Parts that take turns are not read: what stands where in them is not known."""
+        if self._part is part:
+            return
+        self._end_part()
+        if part.number < self._latest:
+            self._scanner.turn_off()
+            self._let_go()
+        self._part, self._latest = part, part.number
+        self._scanner.begin_part(part.number)
+        if part.start == _NO_TEXT:
+            part.start = self._scanner.total
+
+    def _note_empty(self, newest: _Part | None) -> None:
+        """Another part has begun, or has text: that the one without text has begun waits no longer."""
+        empty, self._empty = self._empty, newest
+        if empty is not None:
+            self._show(empty)
+            self._queue.remove(empty)
+
+    def _place_behind(self, part: _Part) -> int | None:
+        """Where the end of the part goes into the queue, if something of the part waits: parts wait one by one."""
+        queue = self._queue
+        for behind, one in enumerate(reversed(queue)):
+            if one is part or (isinstance(one, _Piece) and one.part is part):
+                return len(queue) - behind
+        return None
+
+    def _let_go(self) -> None:
+        """All that is held comes out as it is."""
+        self._empty = None
+        while self._queue:
+            first = self._queue.popleft()
+            if isinstance(first, _Part):
+                self._show(first)
+            elif isinstance(first, _Piece):
+                self._emit_piece(first, len(first.text))
+            else:
+                self._stage.pass_on(first)
 
     def _end_part(self) -> None:
         if self._part is not None:
@@ -487,8 +549,12 @@ class _ChoiceText:
 
     def _emit_range(self, part: _Part, pieces: list[_Piece], number: int, begin: int, end: int) -> None:
         """Release a range of the text of a part, each piece by itself."""
-        for piece in pieces:
+        first = max(bisect_right(pieces, part.start + begin, key=attrgetter("start")) - 1, 0)
+        for place in range(first, len(pieces)):
+            piece = pieces[place]
             start = piece.start - part.start
+            if start >= end:
+                break
             text = piece.text[max(begin - start, 0) : max(end - start, 0)]
             if not text:
                 continue
@@ -511,12 +577,13 @@ class _ChoiceText:
 
     def _calls(self, block: Block) -> list[Event]:
         made: list[Event] = []
+        written = block.text
         for name, arguments in block.calls:
             if (name, canonical(arguments)) in self._structured:
                 self._stage.diagnose("text_call_duplicate", block.part, block)
                 continue
             self.promoted = True
-            made.append(self._stage.call(self._index, name, arguments, block))
+            made.append(self._stage.call(self._index, name, arguments, block, written))
         return made
 
 

@@ -83,11 +83,15 @@ impl Ledger {
 /// Stage between the assembler and the sink that can hold back and change events (tool calls in text). Present only if
 /// the policy enables it.
 pub trait EventFilter {
-    /// Filters one event. Events that the filter emits go to the sink.
+    /// Reads an event; returns true if it can be emitted unchanged.
+    fn lets(&mut self, event: &Event<'_>) -> bool;
+
+    /// Filters an event for which `lets` returned false. Events that the filter emits go to the sink.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Filters several consecutive deltas for which `passes` returned true.
-    fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>);
+    /// Reads several consecutive deltas for which `passes` returned true; returns true if they can be emitted
+    /// unchanged.
+    fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool;
 
     /// Returns true if the next pieces of a text can be emitted unchanged and all at once.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool;
@@ -132,25 +136,31 @@ impl<'a> Output<'a> {
 
     #[inline]
     pub fn emit(&mut self, event: &Event<'_>) {
-        match self.filter.take() {
-            None => self.sink.event(event),
-            Some(filter) => self.emit_through(filter, event),
+        if self.filter.is_none() {
+            self.sink.event(event);
+        } else {
+            self.emit_through(event);
         }
     }
 
-    fn emit_through(&mut self, filter: &'a mut dyn EventFilter, event: &Event<'_>) {
-        filter.event(self, event);
-        self.filter = Some(filter);
+    #[inline(never)]
+    fn emit_through(&mut self, event: &Event<'_>) {
+        if self.filter.as_mut().is_none_or(|filter| filter.lets(event)) {
+            return self.sink.event(event);
+        }
+        if let Some(filter) = self.filter.take() {
+            filter.event(self, event);
+            self.filter = Some(filter);
+        }
     }
 
     /// Emits several consecutive deltas, which the filter passes.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
-        match self.filter.take() {
-            None => self.sink.deltas(deltas),
-            Some(filter) => {
-                filter.deltas(self, deltas);
-                self.filter = Some(filter);
-            }
+        let filter = self.filter.as_mut();
+        if filter.is_none_or(|filter| filter.lets_row(deltas)) {
+            self.sink.deltas(deltas);
+        } else {
+            deltas.each(|event| self.emit(event));
         }
     }
 

@@ -12,6 +12,7 @@ use crate::model::event::DeltaKind;
 use crate::model::event::Deltas;
 use crate::model::event::Event;
 use crate::model::event::Opened;
+use crate::model::event::Parts;
 use crate::model::event::Sink;
 use crate::model::event::WireFact;
 use crate::model::limits::as_len;
@@ -77,16 +78,30 @@ pub(crate) struct TextCalls {
     last: usize,
 }
 
+/// Whether the next piece of a text can be emitted unchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Streak {
+    /// Something is held, or the position is unknown.
+    #[default]
+    None,
+    /// Nothing of this part is held, and its text ends at the start of a line.
+    LineStart(u32),
+    /// Nothing of this part is held, and its text ends inside a line.
+    InLine(u32),
+}
+
 /// State of one choice.
 #[derive(Debug, Default)]
 struct Choice {
     index: i32,
     scanner: Scanner,
+    streak: Streak,
     /// Parts with held content, in order.
     parts: VecDeque<Part>,
+    /// The started part without text whose start event is held, if any.
+    empty: Option<u32>,
     /// Number of the part that is being scanned.
     current: Option<u32>,
-    count: usize,
     /// Names and arguments of this choice's structured calls.
     calls: HashSet<(String, String)>,
     /// Replacements of each part, keyed by part number.
@@ -106,7 +121,6 @@ impl Numbered for Choice {
 /// A part with held content.
 #[derive(Debug)]
 struct Part {
-    place: usize,
     part: u32,
     channel: Channel,
     /// The held start event, until it is emitted.
@@ -159,7 +173,8 @@ struct Promoted {
     id: String,
     name: String,
     arguments: String,
-    raw: String,
+    /// The block that it stood in, with other calls perhaps.
+    raw: Arc<str>,
 }
 
 impl TextCalls {
@@ -191,19 +206,21 @@ impl TextCalls {
         self.choices.iter().any(|choice| !choice.parts.is_empty())
     }
 
-    fn reads(&self, channel: Channel) -> bool {
-        match channel {
-            Channel::Text => true,
-            Channel::Reasoning => self.settings.reads_reasoning,
-            Channel::Refusal => false,
+    fn reads(&self, kind: DeltaKind) -> bool {
+        match kind {
+            DeltaKind::Text => true,
+            DeltaKind::Reasoning => self.settings.reads_reasoning,
+            DeltaKind::Refusal | DeltaKind::ToolCall => false,
         }
     }
 
+    /// For what may change what is held: the next piece does not leave unread.
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
         let choice = self.choices.slot(index, || Choice {
             index,
             ..Choice::default()
         });
+        choice.streak = Streak::None;
         let context = Context {
             settings: &self.settings,
             tools: self.tools.as_ref(),
@@ -243,10 +260,26 @@ impl TextCalls {
         delta: &Delta<'_>,
     ) {
         self.singles = self.singles.saturating_sub(1);
-        let promotes = self.settings.mode == Mode::Promote;
-        self.last = self.choices.place(delta.choice).unwrap_or_default();
+        self.read(out, channel, event, delta);
         let (choice, context) = self.at(delta.choice);
-        choice.turn_to(delta.part, &context);
+        choice.note_streak(delta.part, context.settings);
+    }
+
+    fn read(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        event: &Event<'_>,
+        delta: &Delta<'_>,
+    ) {
+        let promotes = self.settings.mode == Mode::Promote;
+        let (choice, context) = self.at(delta.choice);
+        choice.turn_to(out, delta.part, &context);
+        if choice.empty == Some(delta.part) {
+            choice.empty = None;
+        } else {
+            choice.note_empty(out, None);
+        }
         let before = choice.scanner.text.len();
         choice.scanner.text.push_str(delta.text);
         let free = choice.scanner.advance(&context, false);
@@ -255,17 +288,20 @@ impl TextCalls {
             out.emit(event);
             return;
         }
-        let holds = choice.parts.iter().any(|part| part.part == delta.part);
-        if !holds && free == choice.scanner.text.len() {
+        let holds = choice
+            .parts
+            .iter()
+            .rev()
+            .any(|part| part.part == delta.part);
+        let is_free = free == choice.scanner.text.len();
+        if !holds && is_free {
             // If nothing of this part is held, nothing of earlier parts can be held either.
             choice.release(out, usize::MAX);
             out.emit(event);
             return;
         }
-        let place = choice.count;
         if !holds {
             choice.parts.push_back(Part {
-                place,
                 part: delta.part,
                 channel,
                 opened: None,
@@ -276,22 +312,31 @@ impl TextCalls {
                 done: None,
             });
         }
-        if let Some(part) = choice.parts.iter_mut().find(|part| part.part == delta.part) {
+        if let Some(part) = choice
+            .parts
+            .iter_mut()
+            .rfind(|part| part.part == delta.part)
+        {
             part.hold(Piece {
-                start: before,
+                start: part.length,
                 text: delta.text.to_owned(),
                 metadata: delta.metadata.map(str::to_owned),
             });
         }
-        choice.release(out, free);
+        choice.release(out, if is_free { usize::MAX } else { free });
     }
 
-    fn started(&mut self, channel: Channel, index: i32, part: u32, opened: Start) {
-        let (choice, context) = self.at(index);
-        choice.turn_to(part, &context);
-        let place = choice.count;
+    fn started(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        index: i32,
+        part: u32,
+        opened: Start,
+    ) {
+        let (choice, _) = self.at(index);
+        choice.note_empty(out, Some(part));
         choice.parts.push_back(Part {
-            place,
             part,
             channel,
             opened: Some(opened),
@@ -303,15 +348,7 @@ impl TextCalls {
         });
     }
 
-    fn done(
-        &mut self,
-        out: &mut Output<'_>,
-        channel: Channel,
-        index: i32,
-        part: u32,
-        done: Done,
-        event: &Event<'_>,
-    ) {
+    fn done(&mut self, out: &mut Output<'_>, index: i32, part: u32, done: Done, event: &Event<'_>) {
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(index);
         if choice.current == Some(part) {
@@ -321,6 +358,9 @@ impl TextCalls {
         if !promotes {
             out.emit(event);
             return;
+        }
+        if choice.empty == Some(part) {
+            choice.empty = None;
         }
         match choice.parts.iter_mut().find(|one| one.part == part) {
             Some(one) => {
@@ -333,23 +373,9 @@ impl TextCalls {
                     ..done
                 });
             }
-            None if choice.scanner.pending.is_empty() => {
+            None => {
                 out.emit(event);
                 return;
-            }
-            None => {
-                let (place, length) = (choice.count, done.text.len());
-                choice.parts.push_back(Part {
-                    place,
-                    part,
-                    channel,
-                    opened: None,
-                    pieces: VecDeque::new(),
-                    released: length,
-                    length,
-                    solid: None,
-                    done: Some(done),
-                });
             }
         }
         choice.release(out, usize::MAX);
@@ -418,7 +444,7 @@ impl TextCalls {
         for mut part in parts {
             let mut shown = Vec::new();
             let mut start = None;
-            while let Some(block) = blocks.next_if(|block| block.span.part == part.place) {
+            while let Some(block) = blocks.next_if(|block| block.part == part.part) {
                 let range = start..Some(block.span.start);
                 shown.extend(self.segment(out, index, &mut part, range));
                 start = Some(block.span.end);
@@ -442,7 +468,7 @@ impl TextCalls {
         part: &mut Part,
         between: std::ops::Range<Option<usize>>,
     ) -> Option<Shown> {
-        let mut done = part.done.clone()?;
+        let done = part.done.as_ref()?;
         let is_first = between.start.is_none();
         let was_shown = is_first && part.opened.is_none();
         let end = between.end.unwrap_or(done.text.len());
@@ -466,8 +492,15 @@ impl TextCalls {
         if is_empty && !carries && !was_shown {
             return None;
         }
+        let text = if is_empty && !was_shown {
+            String::new()
+        } else {
+            text
+        };
         let mut number = part.part;
-        if !is_first {
+        let done = if is_first {
+            done.with_text(text)
+        } else {
             number = match out.next_part() {
                 Ok(number) => number,
                 Err(fault) => {
@@ -475,8 +508,8 @@ impl TextCalls {
                     return None;
                 }
             };
-            done = Done {
-                text: String::new(),
+            let done = Done {
+                text,
                 kind: done.kind,
                 item_id: None,
                 annotations: None,
@@ -490,11 +523,7 @@ impl TextCalls {
                 item_id: None,
                 metadata: None,
             });
-        }
-        done.text = if is_empty && !was_shown {
-            String::new()
-        } else {
-            text
+            done
         };
         part.start(out, index, number);
         if !is_empty {
@@ -523,6 +552,7 @@ impl TextCalls {
         structured: &HashSet<(String, String)>,
     ) -> Vec<Promoted> {
         let mut promoted = Vec::new();
+        let raw: Arc<str> = block.raw.into();
         for (name, arguments) in block.calls {
             if structured.contains(&(name.clone(), canonical(&arguments))) {
                 diagnose(
@@ -548,7 +578,7 @@ impl TextCalls {
                 id,
                 name,
                 arguments,
-                raw: block.raw.clone(),
+                raw: Arc::clone(&raw),
             };
             out.sign(NO_ADDRESS);
             out.emit(&Event::ToolCallStarted {
@@ -599,20 +629,93 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 }
 
 impl Choice {
-    /// Switches to the part that the next text belongs to.
-    fn turn_to(&mut self, part: u32, context: &Context<'_>) {
-        if self.current != Some(part) {
-            self.scanner.advance(context, true);
-            self.current = Some(part);
-            self.count += 1;
-            self.scanner.start_part(self.count, part, context.settings);
+    /// Switches to the part that the next text belongs to. If text of an earlier part follows, scanning of this choice
+    /// ends, because positions within lines are no longer known.
+    fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
+        let before = self.current.replace(part);
+        if before == Some(part) {
+            return;
+        }
+        self.scanner.advance(context, true);
+        if before.is_some_and(|before| before > part) {
+            self.refuse_pending(Refusal::TextFollows);
+            self.scanner.turn_off();
+            self.tell(out);
+            self.let_go(out);
+        }
+        self.scanner.start_part(part, context.settings);
+    }
+
+    /// Releases everything that is held, unchanged.
+    fn let_go(&mut self, out: &mut Output<'_>) {
+        self.empty = None;
+        for mut part in mem::take(&mut self.parts) {
+            let number = part.part;
+            part.start(out, self.index, number);
+            part.give(out, self.index, number, 0..usize::MAX);
+            if let Some(done) = part.done.take() {
+                done.emit(out, self.index, number, part.channel);
+            }
         }
     }
 
-    /// Returns true if nothing is held and this text would not cause anything to be held.
+    /// Releases the held start event of a part without text, because another part started or received text.
+    fn note_empty(&mut self, out: &mut Output<'_>, newest: Option<u32>) {
+        let Some(empty) = mem::replace(&mut self.empty, newest) else {
+            return;
+        };
+        let place = self.parts.iter().rposition(|part| part.part == empty);
+        if let Some(mut part) = place.and_then(|place| self.parts.remove(place)) {
+            part.start(out, self.index, empty);
+        }
+    }
+
+    /// Records where the text of a part ends after it was scanned.
+    fn note_streak(&mut self, part: u32, settings: &Settings) {
+        self.streak = match self.parts.is_empty() && self.scanner.is_idle(settings) {
+            false => Streak::None,
+            true if self.scanner.is_at_line_start(settings) => Streak::LineStart(part),
+            true => Streak::InLine(part),
+        };
+    }
+
+    /// Accepts the next piece of a part if no marker can begin in it.
     #[inline]
+    fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+        // A piece without a marker byte has no line end.
+        if self.streak == Streak::InLine(part) && !settings.marks.is_in(text.as_bytes()) {
+            self.scanner.take_plain(text);
+            return true;
+        }
+        self.takes_marked(part, text, settings)
+    }
+
+    #[inline(never)]
+    fn takes_marked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+        let is_next =
+            matches!(self.streak, Streak::InLine(it) | Streak::LineStart(it) if it == part);
+        let takes = is_next && self.is_plain(text, Extent::Delta, settings);
+        if takes {
+            self.take_plain(part, text, settings);
+        }
+        takes
+    }
+
+    /// Returns true if no marker can begin in the text, which continues the part that was scanned last.
     fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
-        self.parts.is_empty() && self.scanner.is_plain(text, extent, settings)
+        let is_at_line_start = match self.streak {
+            Streak::None => return false,
+            Streak::LineStart(_) => true,
+            Streak::InLine(_) => false,
+        };
+        let scanner = &self.scanner;
+        scanner.is_plain(text, extent, is_at_line_start, settings)
+    }
+
+    /// Accepts text for which `is_plain` returned true.
+    fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
+        self.scanner.take_plain(text);
+        self.note_streak(part, settings);
     }
 
     fn refuse_pending(&mut self, why: Refusal) {
@@ -633,19 +736,19 @@ impl Choice {
     fn release(&mut self, out: &mut Output<'_>, free: usize) {
         let index = self.index;
         let pending = self.scanner.pending.first();
-        let pending = pending.map(|block| (block.span.part, block.span.start));
+        let pending = pending.map(|block| (block.part, block.span.start));
         while let Some(part) = self.parts.front_mut() {
             let is_current = Some(part.part) == self.current;
             let mut end = if is_current { free } else { usize::MAX };
-            if let Some((place, start)) = pending {
-                if part.place > place {
+            if let Some((number, start)) = pending {
+                if part.part > number {
                     return;
                 }
-                if part.place == place {
+                if part.part == number {
                     end = end.min(start);
                 }
             }
-            let has_block = pending.is_some_and(|(place, _)| place == part.place);
+            let has_block = pending.is_some_and(|(number, _)| number == part.part);
             let end = end.min(part.length);
             let leaves = part.done.is_some() && end == part.length && !has_block;
             if part.opened.is_some() && !leaves && part.is_blank_to(end) {
@@ -743,6 +846,19 @@ impl Part {
 }
 
 impl Done {
+    /// The same with another text.
+    fn with_text(&self, text: String) -> Done {
+        Done {
+            text,
+            kind: self.kind,
+            item_id: self.item_id.clone(),
+            annotations: self.annotations.clone(),
+            signature: self.signature.clone(),
+            encrypted_content: self.encrypted_content.clone(),
+            metadata: self.metadata.clone(),
+        }
+    }
+
     fn emit(&self, out: &mut Output<'_>, choice: i32, part: u32, channel: Channel) {
         out.emit(&self.event(choice, part, channel));
     }
@@ -793,29 +909,12 @@ impl Promoted {
 }
 
 impl TextCalls {
-    /// Accepts a delta for the text that was read last if no block can begin in it. Such a delta needs no holding.
-    #[inline]
-    fn takes_plain(&mut self, delta: &Delta<'_>) -> bool {
-        let choice = self.choices.get_mut(self.last);
-        let choice = choice.filter(|choice| {
-            choice.index == delta.choice
-                && choice.current == Some(delta.part)
-                && choice.is_plain(delta.text, Extent::Delta, &self.settings)
-        });
-        let Some(choice) = choice else {
-            return false;
-        };
-        choice.scanner.take_plain(delta.text);
-        self.singles = self.singles.saturating_sub(1);
-        true
-    }
-
     #[inline(never)]
     fn take(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         match *event {
             Event::TextDelta(delta) => self.text(out, Channel::Text, event, &delta),
-            Event::ReasoningDelta(delta) if self.reads(Channel::Reasoning) => {
+            Event::ReasoningDelta(delta) if self.reads(DeltaKind::Reasoning) => {
                 self.text(out, Channel::Reasoning, event, &delta);
             }
             Event::TextStarted(opened) if self.settings.mode == Mode::Promote => {
@@ -824,7 +923,7 @@ impl TextCalls {
                     item_id: owned(opened.item_id),
                     metadata: owned(opened.metadata),
                 };
-                self.started(Channel::Text, opened.choice, opened.part, start);
+                self.started(out, Channel::Text, opened.choice, opened.part, start);
             }
             Event::ReasoningStarted {
                 part,
@@ -832,13 +931,13 @@ impl TextCalls {
                 item_id,
                 choice,
                 metadata,
-            } if self.settings.mode == Mode::Promote && self.reads(Channel::Reasoning) => {
+            } if self.settings.mode == Mode::Promote && self.reads(DeltaKind::Reasoning) => {
                 let start = Start {
                     kind,
                     item_id: owned(item_id),
                     metadata: owned(metadata),
                 };
-                self.started(Channel::Reasoning, choice, part, start);
+                self.started(out, Channel::Reasoning, choice, part, start);
             }
             Event::TextDone {
                 part,
@@ -856,7 +955,7 @@ impl TextCalls {
                     encrypted_content: None,
                     metadata: owned(metadata),
                 };
-                self.done(out, Channel::Text, choice, part, done, event);
+                self.done(out, choice, part, done, event);
             }
             Event::ReasoningDone {
                 part,
@@ -867,7 +966,7 @@ impl TextCalls {
                 encrypted_content,
                 choice,
                 metadata,
-            } if self.reads(Channel::Reasoning) => {
+            } if self.reads(DeltaKind::Reasoning) => {
                 let done = Done {
                     text: text.to_owned(),
                     kind,
@@ -877,7 +976,7 @@ impl TextCalls {
                     encrypted_content: owned(encrypted_content),
                     metadata: owned(metadata),
                 };
-                self.done(out, Channel::Reasoning, choice, part, done, event);
+                self.done(out, choice, part, done, event);
             }
             Event::ToolCallStarted { call_id, .. } => {
                 self.ids.extend(owned(call_id));
@@ -914,36 +1013,49 @@ impl TextCalls {
 }
 
 impl EventFilter for TextCalls {
-    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
-        match event {
-            Event::TextDelta(delta) if self.takes_plain(delta) => out.emit(event),
-            _ => self.take(out, event),
+    fn lets(&mut self, event: &Event<'_>) -> bool {
+        let Event::TextDelta(delta) = event else {
+            return false;
+        };
+        let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
+        let takes = choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings));
+        if takes {
+            self.singles = self.singles.saturating_sub(1);
         }
+        takes
     }
 
-    fn deltas(&mut self, out: &mut Output<'_>, deltas: &Deltas<'_>) {
-        let channel = match deltas.kind {
-            DeltaKind::Text => Channel::Text,
-            DeltaKind::Reasoning => Channel::Reasoning,
-            DeltaKind::Refusal | DeltaKind::ToolCall => Channel::Refusal,
-        };
-        if self.reads(channel) {
-            self.at(deltas.choice).0.scanner.take_plain(deltas.texts);
+    fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
+        self.take(out, event);
+    }
+
+    fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool {
+        if !self.reads(deltas.kind) {
+            return true;
         }
-        out.emit_all(deltas);
+        let choice = read_last(&mut self.choices, &mut self.last, deltas.choice);
+        let Some(choice) = choice else {
+            return false;
+        };
+        let (Streak::InLine(part) | Streak::LineStart(part)) = choice.streak else {
+            return false;
+        };
+        let is_one = match deltas.parts {
+            Parts::One(one) => one == part,
+            Parts::Each(each) => each.iter().all(|one| *one == part),
+        };
+        if is_one {
+            choice.take_plain(part, deltas.texts, &self.settings);
+        }
+        is_one
     }
 
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool {
-        let reads = match kind {
-            DeltaKind::Text => true,
-            DeltaKind::Reasoning => self.reads(Channel::Reasoning),
-            DeltaKind::Refusal | DeltaKind::ToolCall => false,
-        };
-        if !reads {
+        if !self.reads(kind) {
             return true;
         }
-        let (choice, context) = self.at(choice);
-        let passes = choice.is_plain(texts, Extent::Row, context.settings);
+        let choice = read_last(&mut self.choices, &mut self.last, choice);
+        let passes = choice.is_some_and(|it| it.is_plain(texts, Extent::Row, &self.settings));
         if !passes {
             self.singles = SINGLES;
         }
@@ -953,6 +1065,24 @@ impl EventFilter for TextCalls {
     fn takes_rows(&self) -> bool {
         self.singles == 0
     }
+}
+
+/// Returns the choice with this index, if any. It is usually the one that was looked up last.
+#[inline]
+fn read_last<'c>(
+    choices: &'c mut List<Choice>,
+    last: &mut usize,
+    index: i32,
+) -> Option<&'c mut Choice> {
+    if choices.get(*last).is_none_or(|it| it.index != index) {
+        *last = place_of(choices, index)?;
+    }
+    choices.get_mut(*last)
+}
+
+#[cold]
+fn place_of(choices: &List<Choice>, index: i32) -> Option<usize> {
+    choices.place(index)
 }
 
 /// Number of deltas processed one by one after a row could not pass.

@@ -31,7 +31,6 @@ pub(crate) struct Context<'a> {
 /// A span of the text of a part, and the family that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub part: usize,
     pub family: String,
     pub start: usize,
     pub end: usize,
@@ -88,9 +87,7 @@ enum State {
 pub(crate) struct Scanner {
     /// Of the part at hand.
     pub text: String,
-    part: usize,
-    /// In the stream.
-    number: u32,
+    part: u32,
     layout: Layout,
     state: State,
     /// Before it no marker begins that was not looked at.
@@ -104,13 +101,17 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     /// Another part begins.
-    pub fn start_part(&mut self, part: usize, number: u32, settings: &Settings) {
+    pub fn start_part(&mut self, part: u32, settings: &Settings) {
         self.layout.start_part(&self.text, &settings.words);
         self.text.clear();
         self.counted = [0, 0];
         self.part = part;
-        self.number = number;
         self.searched = 0;
+    }
+
+    /// What comes is text to the end of the choice.
+    pub fn turn_off(&mut self) {
+        self.state = State::Off;
     }
 
     /// Looks at what is new in the text: how much of it is free. `over`: the part has ended.
@@ -126,40 +127,43 @@ impl Scanner {
                 State::Text => self.search(context, over),
             };
             if let Some(held) = held {
-                let first = self
-                    .pending
-                    .iter()
-                    .find(|block| block.span.part == self.part);
+                let first = self.pending.iter().find(|block| block.part == self.part);
                 let first = first.map_or(held, |block| held.min(block.span.start));
-                let earlier = self
-                    .pending
-                    .iter()
-                    .any(|block| block.span.part != self.part);
+                let earlier = self.pending.iter().any(|block| block.part != self.part);
                 return if earlier { 0 } else { first };
             }
         }
     }
 
-    /// Nothing is held, and this text changes nothing about that: no marker can begin in it.
-    #[inline]
-    pub fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
+    /// Nothing is held, and more text changes nothing about that where no marker begins in it.
+    pub fn is_idle(&self, settings: &Settings) -> bool {
         match self.state {
-            State::Off => return true,
-            State::Text if self.pending.is_empty() && self.searched == self.text.len() => {}
-            _ => return false,
+            State::Off => true,
+            State::Text => {
+                let is_free = self.pending.is_empty() && self.searched == self.text.len();
+                is_free && !self.is_fresh(settings)
+            }
+            State::Block(_) | State::After => false,
         }
-        if self.is_fresh(settings) {
-            return false;
-        }
+    }
+
+    /// A marker may come next that must start a line.
+    pub fn is_at_line_start(&self, settings: &Settings) -> bool {
+        !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
+    }
+
+    /// No marker can begin in this text, which comes next.
+    pub fn is_plain(
+        &self,
+        text: &str,
+        extent: Extent,
+        is_at_line_start: bool,
+        settings: &Settings,
+    ) -> bool {
         let bytes = text.as_bytes();
-        let first = bytes.iter().find(|byte| !is_indent(**byte));
-        if first.is_some_and(|first| settings.line_firsts.contains(first))
-            && self.begins_line(self.text.len(), settings)
-            && begins_marker(bytes, extent, settings)
-        {
-            return false;
-        }
-        !settings.marks.is_in(bytes) || has_no_marker(bytes, extent, settings)
+        matches!(self.state, State::Off)
+            || ((!is_at_line_start || !begins_marker(bytes, extent, settings))
+                && (!settings.marks.is_in(bytes) || has_no_marker(bytes, extent, settings)))
     }
 
     /// Only white space stands before the place on its line, or what counts as the beginning of one.
@@ -433,7 +437,6 @@ impl Scanner {
     fn span(&mut self, settings: &Settings, family: usize, start: usize, end: usize) -> Span {
         let family = settings.families.get(family);
         Span {
-            part: self.part,
             family: family.map(|family| family.name.clone()).unwrap_or_default(),
             start,
             end,
@@ -456,7 +459,7 @@ impl Scanner {
     /// The block has no end that is known: everything after it is text.
     fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) {
         self.text_follows(span.start, settings);
-        self.refused.push((span, self.number, why));
+        self.refused.push((span, self.part, why));
         self.state = State::Off;
     }
 
@@ -485,7 +488,7 @@ impl Scanner {
             Err(why) => {
                 self.text_follows(open.start, settings);
                 self.layout.end_refused(&self.text, open.start, end);
-                return self.refused.push((span, self.number, why));
+                return self.refused.push((span, self.part, why));
             }
         };
         let known: usize = self.pending.iter().map(|block| block.calls.len()).sum();
@@ -507,7 +510,7 @@ impl Scanner {
                 .unwrap_or_default()
                 .to_owned(),
             span,
-            part: self.number,
+            part: self.part,
             calls,
             after_prose: open.after_prose,
             line: open.line,
@@ -544,19 +547,17 @@ fn is_indent(byte: u8) -> bool {
 }
 
 /// No marker begins in the text where one may stand, the beginning of the text aside.
-#[inline(never)]
 fn has_no_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
-    let mut rest = text;
-    while let Some((first, after)) = rest.split_first() {
-        if settings.firsts.contains(first) && may_begin(*first, after, extent, settings) {
-            return false;
-        }
-        if settings.line_ends.contains(first) && begins_marker(after, extent, settings) {
-            return false;
-        }
-        rest = after;
-    }
-    true
+    let bytes = text.iter().enumerate();
+    let mut marks = bytes.filter(|(_, byte)| settings.marks.has(**byte));
+    marks.all(|(at, byte)| {
+        let after = text.get(at + 1..).unwrap_or_default();
+        let may_follow_prose =
+            settings.firsts.contains(byte) && may_begin(*byte, after, extent, settings);
+        let may_start_line =
+            settings.line_ends.contains(byte) && begins_marker(after, extent, settings);
+        !may_follow_prose && !may_start_line
+    })
 }
 
 /// Name and arguments of each call, or why there is none: a block is promoted whole, or not at all.

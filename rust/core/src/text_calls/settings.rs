@@ -83,9 +83,18 @@ impl ByteSet {
     #[inline]
     pub fn is_in(&self, text: &[u8]) -> bool {
         if text.len() < ByteSet::LONG {
-            let has = |byte: &u8| self.has.get(usize::from(*byte)) == Some(&true);
-            return text.iter().any(has);
+            return text.iter().fold(false, |has, byte| has | self.has(*byte));
         }
+        self.is_in_long(text)
+    }
+
+    #[inline]
+    pub fn has(&self, byte: u8) -> bool {
+        self.has.get(usize::from(byte)) == Some(&true)
+    }
+
+    #[inline(never)]
+    fn is_in_long(&self, text: &[u8]) -> bool {
         self.bytes.chunks(3).any(|some| match some {
             [one, two, three] => memchr::memchr3(*one, *two, *three, text).is_some(),
             [one, two] => memchr::memchr2(*one, *two, text).is_some(),

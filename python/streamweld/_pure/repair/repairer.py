@@ -22,6 +22,7 @@ from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.pipeline.after_error import AfterError, is_beside
 from streamweld._pure.pipeline.detect import READ_EMPTY
 from streamweld._pure.pipeline.parser import Parser
+from streamweld._pure.repair.own_error import is_own
 from streamweld._pure.sse.block_splitter import Splitter, behind_opening, has_fields, named
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError
@@ -483,7 +484,7 @@ class Repairer:
         elif isinstance(event, ToolCall | ToolCallRetracted):
             self._calls.discard(event.part)
         elif isinstance(event, UpstreamErrorEvent):
-            self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
+            self._reported = self._own_or_sent(fault_of("UpstreamError", event.message, event.kind, event.code))
         job.cut = self._parser.is_cut
         passed.moved = False
         if not (out.unopened and self._write_opening(event)):
@@ -493,6 +494,14 @@ class Repairer:
         if job.broken:
             out.touched = True
             out.refusal = out.fault("LifecycleError", "lifecycle")
+
+    def _own_or_sent(self, fault: Fault) -> Fault:
+        """The upstream's error: it is rewritten, with what was sent, unless clients raise it as it was sent."""
+        out = self._parser.out
+        if is_own(self.dialect or "", out.event_type, out.payload):
+            return fault
+        out.touch("foreign_error")
+        return fault.keep_sent(out.payload)
 
     def _write_opening(self, event: Event | None) -> bool:
         """Write what has to stand before the block, once. `event`: its first. True if that opens the answer itself."""
@@ -558,6 +567,9 @@ class Repairer:
             return
         self._ended = True
         out.faulted = True
+        ending = told(fault)
+        if isinstance(fault, UpstreamError):
+            ending = self._own_or_sent(ending)
         if self._parser.has_ended and not (out.touched or self._rendering or isinstance(fault, UpstreamError)):
             self._pass(b"".join(self._block))  # the wire itself has said that it breaks off (AI SDK: `abort`)
             return
@@ -569,6 +581,6 @@ class Repairer:
             return
         if not self._job.broken:
             reported = self._reported if isinstance(fault, UpstreamError) else None
-            self._end(encoder, Ending(self._parser.completeness, reported or told(fault)))
+            self._end(encoder, Ending(self._parser.completeness, reported or ending))
         self._explain()
         self._render()

@@ -412,8 +412,11 @@ fn fail(job: &mut EncodeContext, trouble: &EndingError) {
     let to = job.writer.data();
     to.raw("{\"error\":{\"message\":").string(&trouble.message);
     to.raw(",\"type\":").string(&trouble.kind);
-    to.raw(",\"code\":").string(&trouble.code).raw("}}");
-    to.end();
+    to.raw(",\"code\":").string(&trouble.code);
+    if let Some(sent) = &trouble.sent {
+        to.raw(",\"detail\":").string(sent);
+    }
+    to.raw("}}").end();
 }
 
 /// A call of which the id and the name went out.

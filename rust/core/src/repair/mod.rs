@@ -11,6 +11,7 @@
 
 pub(crate) mod ending;
 pub(crate) mod held_blocks;
+pub(crate) mod own_error;
 pub(crate) mod partial_event;
 pub(crate) mod pending_deltas;
 pub(crate) mod read_buffer;

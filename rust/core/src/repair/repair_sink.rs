@@ -21,6 +21,7 @@ use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
+use crate::repair::own_error;
 use crate::repair::pending_deltas::PendingDeltas;
 use crate::repair::verdict::Step;
 use crate::repair::verdict::Verdict;
@@ -113,7 +114,11 @@ impl Sink for RepairSink {
                 message,
                 ..
             } => {
-                self.reported = Some(EndingError::upstream(*code, *kind, message));
+                let mut trouble = EndingError::upstream(*code, *kind, message);
+                if !self.keep_own_error() {
+                    trouble.keep_sent(&self.payload);
+                }
+                self.reported = Some(trouble);
                 return;
             }
             _ => {}
@@ -434,6 +439,15 @@ impl RepairSink {
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.said.pass(&mut self.job.passed, numbered);
+    }
+
+    /// The payload is the upstream's error: it is rewritten unless clients raise it as it was sent. True if they do.
+    pub(crate) fn keep_own_error(&mut self) -> bool {
+        let is_own = own_error::is_own(self.job.source, &self.event_name, &self.payload);
+        if !is_own {
+            self.block.touch("foreign_error");
+        }
+        is_own
     }
 
     pub(crate) fn end(&mut self, trouble: Option<EndingError>) {

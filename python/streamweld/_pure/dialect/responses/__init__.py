@@ -147,8 +147,6 @@ class ResponsesDecoder:
         reader = self._reader(payload, kind)
         error = _find_error(payload, value, kind, event)
         if error is not None:
-            if not value.get("error") and (kind in ERRORS) != (self._out.event_type in ERRORS):
-                self._out.touch("event_name")  # openai-node goes by the name, openai-python by the data
             self._error(error, payload.text, reader.notes)
             return
         if kind.startswith("response.") and not recovered:
@@ -346,7 +344,6 @@ class ResponsesDecoder:
             # Some gateways wrap a lone error object into an array.
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
-            self._out.touch("event_name")  # an error to openai-node alone
             self._error(read_error(payload, (), value), payload.text, notes)
         else:
             self._unknown(payload, event)

@@ -161,7 +161,8 @@ class Chat:
         return choice
 
     def _fail(self, fault: Fault) -> None:
-        said = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code))
+        sent = None if fault.sent is None else quoted(fault.sent)
+        said = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code), detail=sent)
         self._job.frames.data(f'{{"error":{said}}}')
 
     def _break(self) -> None:

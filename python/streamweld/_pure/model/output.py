@@ -70,6 +70,7 @@ class Output:
         "payload",
         "reasons",
         "refusal",
+        "roleless",
         "sequence",
         "silent",
         "sink",
@@ -107,6 +108,7 @@ class Output:
         self.mended = False  # a code says so
         self.name = ""  # the one that the event of a payload should have, if it is wrong
         self.unopened = False  # readers would take a payload, if the opening of the answer stood before it
+        self.roleless: list[int] = []  # choices that begin in such a payload without a role
         self.why = ""  # the first reason for which one was touched that has no code
         self.choices = Journal()  # that were spoken of
         self.announced = Journal()  # indexes of items that were opened without a part

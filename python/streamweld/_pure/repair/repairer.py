@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.common.encode_context import EncodeContext
+from streamweld._pure.encode.common.encode_context import EncodeContext, OpensChoices
 from streamweld._pure.encode.common.finish import Ending, fault_of, told
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.pipeline.after_error import AfterError, is_beside
@@ -75,7 +75,6 @@ class Repairer:
         "_cap",
         "_counted",
         "_encoder",
-        "_emptied_said",
         "_ended",
         "_explained",
         "_held",
@@ -85,7 +84,6 @@ class Repairer:
         "_is_first",
         "_job",
         "_last_out",
-        "_named",
         "_opening",
         "_ordinal",
         "_over",
@@ -97,6 +95,7 @@ class Repairer:
         "_sent",
         "_size",
         "_splitter",
+        "_told",
         "_unread",
         "error",
         "repaired",
@@ -129,8 +128,7 @@ class Repairer:
         self._behind_error: AfterError | None = None  # the upstream's own error has passed
         self._rendering = False
         self._explained = False  # it is known why the stream is written anew, or where it is
-        self._emptied_said = False  # it was said that empty events are left out
-        self._named = False  # it was said that names are put in
+        self._told: set[str] = set()  # what was told once of the stream
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
         self._begin_block()
@@ -308,6 +306,7 @@ class Repairer:
         self._said = len(out.reasons), out.counted
         out.touched = out.emptied = out.mended = out.unopened = False
         out.name = out.why = ""
+        out.roleless = []
         self._opening = b""  # what has to stand before the block
 
     @property
@@ -340,6 +339,7 @@ class Repairer:
                 self._leave_out_empty()
         elif self._rendering:
             if self._passes_behind_repair():
+                block = self._with_roles(block)
                 self._drop_scratch()
                 self._go_out(block)
             else:
@@ -356,10 +356,14 @@ class Repairer:
 
     def _leave_out_empty(self) -> None:
         """The block has fields and no data."""
+        self._tell_once("empty_event")
+
+    def _tell_once(self, why: str) -> None:
+        """Something is put in or left out for that reason: say so the first time."""
         self.repaired = True
-        if not self._emptied_said:
-            self._emptied_said = True
-            self._parser.out.diagnose("rewritten", detail="empty_event")
+        if why not in self._told:
+            self._told.add(why)
+            self._parser.out.diagnose("rewritten", detail=why)
 
     def _hold(self, block: bytes) -> None:
         self._held += block
@@ -383,13 +387,21 @@ class Repairer:
             self.repaired = True
             out.diagnose("rewritten", detail=out.why)
             block = behind_opening(block, self._opening, is_first=self._is_first)
+        block = self._with_roles(block)
         if out.name:
-            self.repaired = True
-            if not self._named:
-                self._named = True
-                out.diagnose("rewritten", detail="event_name")
+            self._tell_once("event_name")
             block = named(block, out.name)
         return block
+
+    def _with_roles(self, block: bytes) -> bytes:
+        """The block, behind chunks with the roles that it lacks."""
+        out = self._parser.out
+        if not (out.roleless and isinstance(self._encoder, OpensChoices)):
+            return block
+        self._tell_once("role_missing")
+        self._job.passed.payload = out.payload
+        roles = b"".join([self._encoder.role(choice) for choice in out.roleless])
+        return behind_opening(block, roles, is_first=self._is_first)
 
     def _passes_behind_repair(self) -> bool:
         """Whether the block, sent right behind one that was not, can go out as it is."""

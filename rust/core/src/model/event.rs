@@ -347,6 +347,8 @@ pub enum WireFact<'a> {
     Named(&'static str),
     /// They would, if the opening of an answer stood before it: a word of the code `rewritten` for that.
     Unopened(&'static str),
+    /// They would, if a chunk with the role stood before it: it is the first one of that choice.
+    Roleless(i32),
     /// The payload is none that they expect, and brought nothing.
     Emptied,
     /// Likewise, and readers would refuse it, for that reason; no code says so.

@@ -119,6 +119,8 @@ impl ChoiceState {
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
         notes.tell(wire)?;
+        self.readers
+            .begin(wire.out, self.index, delta.map(|(delta, _)| delta));
         let mut carry = Carry {
             chunk: fresh,
             own: ExtraFields::default(),

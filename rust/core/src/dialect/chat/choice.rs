@@ -54,6 +54,8 @@ pub(crate) struct Reading {
     pub(crate) new_id: bool,
     /// The chunk calls itself a whole answer.
     pub(crate) body: bool,
+    /// The chunk calls itself one.
+    pub(crate) typed: bool,
     /// Whether anything can be learned from the chunk.
     pub(crate) learns: bool,
 }
@@ -119,8 +121,10 @@ impl ChoiceState {
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
         notes.tell(wire)?;
-        self.readers
-            .begin(wire.out, self.index, delta.map(|(delta, _)| delta));
+        if reading.typed {
+            self.readers
+                .begin(wire.out, self.index, delta.map(|(delta, _)| delta));
+        }
         let mut carry = Carry {
             chunk: fresh,
             own: ExtraFields::default(),

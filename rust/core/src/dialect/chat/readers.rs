@@ -2,7 +2,7 @@
 //!
 //! openai-python drops a chunk whose `object` is another, needs a `delta` object and a `choices` array in the rest, and
 //! merges lists in a delta by `index`. It keeps tool calls in a list, so a new call must have the next index. A chunk
-//! without `object` is not rewritten: only the helper of openai-python needs it.
+//! without `object` is not rewritten, and gets no role: only the helper of openai-python needs it.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;

@@ -396,11 +396,12 @@ class Repairer:
     def _with_roles(self, block: bytes) -> bytes:
         """The block, behind chunks with the roles that it lacks."""
         out = self._parser.out
-        if not (out.roleless and isinstance(self._encoder, OpensChoices)):
+        encoder: object = self._encoder
+        if not (out.roleless and isinstance(encoder, OpensChoices)):
             return block
         self._tell_once("role_missing")
         self._job.passed.payload = out.payload
-        roles = b"".join([self._encoder.role(choice) for choice in out.roleless])
+        roles = b"".join([encoder.role(choice) for choice in out.roleless])
         return behind_opening(block, roles, is_first=self._is_first)
 
     def _passes_behind_repair(self) -> bool:

@@ -50,17 +50,6 @@ def repair(body: bytes, dialect: Any, *places: int, **options: Any) -> Repaired:
     return b"".join([converter.feed(body[a:b]) for a, b in pairwise(cuts)]) + converter.close(), converter
 
 
-# Open issues: rewrites that do not yet fix everything that clients misread. A fixed entry fails the test.
-UNFINISHED = {
-    "chat-azure-openai__dd-trace-py-azure-chat-completion-streamed.sse": "the rewritten chunks have another id",
-}
-
-
-def param(value: Any, name: str) -> Any:
-    why = UNFINISHED.get(name)
-    return pytest.param(value, id=name, marks=[pytest.mark.xfail(reason=why, strict=True)] if why else [])
-
-
 def sample() -> list[Recording]:
     picked: list[Recording] = []
     for folder in corpus.FOLDERS:
@@ -147,7 +136,7 @@ def hold(body: bytes, dialect: Any, made: Repaired) -> None:
 
 
 @pytest.mark.skipif(corpus.absent() is not None, reason=str(corpus.absent()))
-@pytest.mark.parametrize("recording", [param(r, f"{r.folder}-{r.name}") for r in sample()])
+@pytest.mark.parametrize("recording", [pytest.param(r, id=f"{r.folder}-{r.name}") for r in sample()])
 def test_recorded_streams(backend: str, recording: Recording) -> None:
     body, name = recording.body, f"{recording.folder}/{recording.name}"
     dialect: Any = recording.dialect
@@ -188,7 +177,7 @@ def test_where_names_alone_are_missing_nothing_else_is_changed(backend: str) -> 
 
 
 @pytest.mark.parametrize(
-    "vector", [param(v, label(v)) for v in (streams() if FULL else one_of(SHARE, streams(), label))]
+    "vector", [pytest.param(v, id=label(v)) for v in (streams() if FULL else one_of(SHARE, streams(), label))]
 )
 def test_vectors(backend: str, vector: dict[str, Any]) -> None:
     options = dict(vector["options"])

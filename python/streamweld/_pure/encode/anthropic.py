@@ -67,7 +67,10 @@ class Anthropic(SequentialAnswer):
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         """What is open stays open: a reader that runs a call at its content_block_stop must not be told of one."""
         kind = fault.sent_type if self.job.passed.own else None
-        self._frame("error", error=members(type=quoted(kind or "api_error"), message=quoted(fault.message)))
+        sent = None if fault.sent is None else quoted(fault.sent)
+        self._frame(
+            "error", error=members(type=quoted(kind or "api_error"), message=quoted(fault.message), detail=sent)
+        )
 
     def broken_off(self, block: Block) -> None:
         """Said by the error alone."""

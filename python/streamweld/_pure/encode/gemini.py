@@ -137,7 +137,9 @@ class Gemini:
         self._chunk(f'{{"content":{{"parts":[{part}],"role":"model"}},"index":{index}}}')
 
     def _fail(self, fault: Fault) -> None:
-        self._job.frames.data(f'{{"error":{{"code":500,"message":{quoted(fault.message)},"status":"INTERNAL"}}}}')
+        sent = None if fault.sent is None else f'[{{"detail":{quoted(fault.sent)}}}]'
+        said = members(code="500", message=quoted(fault.message), status='"INTERNAL"', details=sent)
+        self._job.frames.data(f'{{"error":{said}}}')
 
     # Text
 

@@ -70,6 +70,7 @@ class Output:
         "payload",
         "reasons",
         "refusal",
+        "roleless",
         "sequence",
         "silent",
         "sink",
@@ -106,6 +107,7 @@ class Output:
         self.mended = False  # a diagnostic reports it
         self.name = ""  # name that the event of a payload should have, if it is wrong
         self.unopened = False  # clients would read a payload correctly after an opening event that is missing
+        self.roleless: list[int] = []  # choices whose first delta, without a role, is in the current payload
         self.why = ""  # first reason why a payload was touched, if no diagnostic reports it
         self.choices = Journal()  # choices that payloads addressed
         self.announced = Journal()  # indexes of items that were opened without a part

@@ -16,12 +16,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode import load_encoder
-from streamweld._pure.encode.common.encode_context import EncodeContext
+from streamweld._pure.encode.common.encode_context import EncodeContext, OpensChoices
 from streamweld._pure.encode.common.finish import Ending, fault_of, told
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.pipeline.after_error import AfterError, is_beside
 from streamweld._pure.pipeline.detect import READ_EMPTY
 from streamweld._pure.pipeline.parser import Parser
+from streamweld._pure.repair.own_error import is_own
 from streamweld._pure.sse.block_splitter import Splitter, behind_opening, has_fields, named
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError
@@ -74,7 +75,6 @@ class Repairer:
         "_cap",
         "_counted",
         "_encoder",
-        "_emptied_said",
         "_ended",
         "_explained",
         "_held",
@@ -84,7 +84,6 @@ class Repairer:
         "_is_first",
         "_job",
         "_last_out",
-        "_named",
         "_opening",
         "_ordinal",
         "_over",
@@ -96,6 +95,7 @@ class Repairer:
         "_sent",
         "_size",
         "_splitter",
+        "_told",
         "_unread",
         "error",
         "repaired",
@@ -128,8 +128,7 @@ class Repairer:
         self._behind_error: AfterError | None = None  # the upstream's own error has passed
         self._rendering = False
         self._explained = False  # it is known why the stream is written anew, or where it is
-        self._emptied_said = False  # it was said that empty events are left out
-        self._named = False  # it was said that names are put in
+        self._told: set[str] = set()  # what was told once of the stream
         self._ended = False  # the answer's end went out or passed
         self._over = False  # nothing is read any more
         self._begin_block()
@@ -307,6 +306,7 @@ class Repairer:
         self._said = len(out.reasons), out.counted
         out.touched = out.emptied = out.mended = out.unopened = False
         out.name = out.why = ""
+        out.roleless = []
         self._opening = b""  # what has to stand before the block
 
     @property
@@ -339,6 +339,7 @@ class Repairer:
                 self._leave_out_empty()
         elif self._rendering:
             if self._passes_behind_repair():
+                block = self._with_roles(block)
                 self._drop_scratch()
                 self._go_out(block)
             else:
@@ -355,10 +356,14 @@ class Repairer:
 
     def _leave_out_empty(self) -> None:
         """The block has fields and no data."""
+        self._tell_once("empty_event")
+
+    def _tell_once(self, why: str) -> None:
+        """Something is put in or left out for that reason: say so the first time."""
         self.repaired = True
-        if not self._emptied_said:
-            self._emptied_said = True
-            self._parser.out.diagnose("rewritten", detail="empty_event")
+        if why not in self._told:
+            self._told.add(why)
+            self._parser.out.diagnose("rewritten", detail=why)
 
     def _hold(self, block: bytes) -> None:
         self._held += block
@@ -382,13 +387,22 @@ class Repairer:
             self.repaired = True
             out.diagnose("rewritten", detail=out.why)
             block = behind_opening(block, self._opening, is_first=self._is_first)
+        block = self._with_roles(block)
         if out.name:
-            self.repaired = True
-            if not self._named:
-                self._named = True
-                out.diagnose("rewritten", detail="event_name")
+            self._tell_once("event_name")
             block = named(block, out.name)
         return block
+
+    def _with_roles(self, block: bytes) -> bytes:
+        """The block, behind chunks with the roles that it lacks."""
+        out = self._parser.out
+        encoder: object = self._encoder
+        if not (out.roleless and isinstance(encoder, OpensChoices)):
+            return block
+        self._tell_once("role_missing")
+        self._job.passed.payload = out.payload
+        roles = b"".join([encoder.role(choice) for choice in out.roleless])
+        return behind_opening(block, roles, is_first=self._is_first)
 
     def _passes_behind_repair(self) -> bool:
         """Whether the block, sent right behind one that was not, can go out as it is."""
@@ -483,7 +497,7 @@ class Repairer:
         elif isinstance(event, ToolCall | ToolCallRetracted):
             self._calls.discard(event.part)
         elif isinstance(event, UpstreamErrorEvent):
-            self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
+            self._reported = self._own_or_sent(fault_of("UpstreamError", event.message, event.kind, event.code))
         job.cut = self._parser.is_cut
         passed.moved = False
         if not (out.unopened and self._write_opening(event)):
@@ -493,6 +507,14 @@ class Repairer:
         if job.broken:
             out.touched = True
             out.refusal = out.fault("LifecycleError", "lifecycle")
+
+    def _own_or_sent(self, fault: Fault) -> Fault:
+        """The upstream's error: it is rewritten, with what was sent, unless clients raise it as it was sent."""
+        out = self._parser.out
+        if is_own(self.dialect or "", out.event_type, out.payload):
+            return fault
+        out.touch("foreign_error")
+        return fault.keep_sent(out.payload)
 
     def _write_opening(self, event: Event | None) -> bool:
         """Write what has to stand before the block, once. `event`: its first. True if that opens the answer itself."""
@@ -558,6 +580,9 @@ class Repairer:
             return
         self._ended = True
         out.faulted = True
+        ending = told(fault)
+        if isinstance(fault, UpstreamError):
+            ending = self._own_or_sent(ending)
         if self._parser.has_ended and not (out.touched or self._rendering or isinstance(fault, UpstreamError)):
             self._pass(b"".join(self._block))  # the wire itself has said that it breaks off (AI SDK: `abort`)
             return
@@ -569,6 +594,6 @@ class Repairer:
             return
         if not self._job.broken:
             reported = self._reported if isinstance(fault, UpstreamError) else None
-            self._end(encoder, Ending(self._parser.completeness, reported or told(fault)))
+            self._end(encoder, Ending(self._parser.completeness, reported or ending))
         self._explain()
         self._render()

@@ -85,7 +85,11 @@ impl Answer for Message {
         let kind = trouble.sent_kind().filter(|_| job.passed.own);
         let to = frame(job, "error").raw(",\"error\":{\"type\":");
         let to = to.string(kind.unwrap_or("api_error")).raw(",\"message\":");
-        to.string(&trouble.message).raw("}}").end();
+        to.string(&trouble.message);
+        if let Some(sent) = &trouble.sent {
+            to.raw(",\"detail\":").string(sent);
+        }
+        to.raw("}}").end();
     }
 }
 

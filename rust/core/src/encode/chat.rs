@@ -16,12 +16,18 @@ use crate::encode::common::finish::EndingError;
 use crate::encode::common::same_json::is_same;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
+use crate::json::Kind;
+use crate::json::members::Document;
+use crate::json::members::document;
+use crate::json::members::integer;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::small_map::List;
 use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
 use crate::model::small_map::Set;
+use crate::sse::decode_utf8;
+use std::borrow::Cow;
 
 const NAME: &str = "chat";
 pub(crate) const LAST: &str = ",\"finish_reason\":null}]}";
@@ -162,6 +168,11 @@ impl Encoder for Chat {
         let is_reset = |part: &&mut ChatPart| part.call.as_ref().is_some_and(|begun| begun.reset);
         let part = part.filter(|part| !is_reset(part));
         part.map(|part| part.told.push_str(piece.text)).is_some()
+    }
+
+    fn role(&mut self, job: &mut EncodeContext, choice: i32) {
+        let to = self.begin_chunk(job, choice);
+        to.raw("{\"role\":\"assistant\"}").raw(LAST).end();
     }
 
     fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>) {
@@ -379,8 +390,35 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
+/// Adds the id, model and time of the current chunk where the first one left them blank (Azure).
+fn complete(job: &mut EncodeContext) {
+    let answer = &mut job.answer;
+    if answer.id.is_some() && answer.model.is_some() {
+        return;
+    }
+    let (text, _) = decode_utf8(&job.passed.payload);
+    let Ok(Document::Object(chunk)) = document(&text, None) else {
+        return;
+    };
+    let word = |name| chunk.string(name).filter(|word| !word.trim().is_empty());
+    if answer.id.is_none() {
+        answer.id = word("id").map(Cow::into_owned);
+    }
+    if answer.model.is_none() {
+        answer.model = word("model").map(Cow::into_owned);
+    }
+    if answer.created.is_none_or(|created| created == 0) {
+        let created = chunk.get("created");
+        let created = created.filter(|raw| raw.kind == Kind::Number);
+        answer.created = created.and_then(integer).or(answer.created);
+    }
+}
+
 /// The beginning of every chunk: what is known of the answer.
 fn head(job: &mut EncodeContext) -> String {
+    if job.passed.own {
+        complete(job);
+    }
     let id = job.answer.id.take();
     let id = id.unwrap_or_else(|| job.mint.make("chatcmpl"));
     let mut head = Writer::default();
@@ -412,8 +450,11 @@ fn fail(job: &mut EncodeContext, trouble: &EndingError) {
     let to = job.writer.data();
     to.raw("{\"error\":{\"message\":").string(&trouble.message);
     to.raw(",\"type\":").string(&trouble.kind);
-    to.raw(",\"code\":").string(&trouble.code).raw("}}");
-    to.end();
+    to.raw(",\"code\":").string(&trouble.code);
+    if let Some(sent) = &trouble.sent {
+        to.raw(",\"detail\":").string(sent);
+    }
+    to.raw("}}").end();
 }
 
 /// A call of which the id and the name went out.

@@ -175,7 +175,11 @@ impl Encoder for Gemini {
                 let to = job.writer.data();
                 to.raw("{\"error\":{\"code\":500,\"message\":");
                 to.string(&trouble.message);
-                to.raw(",\"status\":\"INTERNAL\"}}").end();
+                to.raw(",\"status\":\"INTERNAL\"");
+                if let Some(sent) = &trouble.sent {
+                    to.raw(",\"details\":[{\"detail\":").string(sent).raw("}]");
+                }
+                to.raw("}}").end();
             }
         }
     }

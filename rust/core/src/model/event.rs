@@ -349,6 +349,8 @@ pub enum WireFact<'a> {
     /// Clients would read the payload correctly after an opening event that is missing. Holds a reason of the code
     /// `rewritten`.
     Unopened(&'static str),
+    /// Clients would read the payload correctly after a chunk with the role: it begins this choice without one.
+    Roleless(i32),
     /// Clients do not expect the payload, and it produced no events.
     Emptied,
     /// As `Emptied`, but clients would reject the payload, for this reason. No diagnostic reports it.

@@ -65,7 +65,7 @@ impl Repairer {
     pub(crate) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
         self.over = true;
         let is_upstream = fault.class == Class::Upstream;
-        let trouble = EndingError::of(&fault);
+        let mut trouble = EndingError::of(&fault);
         if self.hand.place != (fault.byte_offset, fault.event_ordinal) {
             self.hand.at(fault.byte_offset, fault.event_ordinal); // no payload that was read brought it
         }
@@ -78,6 +78,9 @@ impl Repairer {
         }
         self.ended = true;
         self.hand.doomed();
+        if is_upstream && !self.hand.keep_own_error() {
+            trouble.keep_sent(&self.hand.payload);
+        }
         let as_sent = !(self.hand.block.touched || self.hand.rendering);
         if as_sent && is_upstream {
             _ = self.mend(read); // Nothing is raised any more.

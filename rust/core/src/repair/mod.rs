@@ -11,6 +11,7 @@
 
 pub(crate) mod ending;
 pub(crate) mod held_blocks;
+pub(crate) mod own_error;
 pub(crate) mod partial_event;
 pub(crate) mod pending_deltas;
 pub(crate) mod read_buffer;
@@ -322,7 +323,7 @@ impl Repairer {
             self.repaired = true;
             let begin = self.parser.total() - self.block.len() as u64;
             self.hand.at(begin, self.parser.payloads());
-            return self.hand.tell_empty(&self.block);
+            return self.hand.tell_once("empty_event", &self.block);
         }
         let hand = &self.hand;
         self.last_out = false;
@@ -335,12 +336,13 @@ impl Repairer {
             self.repaired = true;
             if hand.block.reason().is_some() {
                 self.gather(read);
-                self.hand.tell_empty(&self.block)?;
+                self.hand.tell_once("empty_event", &self.block)?;
             }
         } else if hand.rendering {
             if !self.passes_behind_repair() {
                 return self.flush(read);
             }
+            self.put_roles(read)?;
             self.hand.forget();
             self.go_out(read);
         } else if self.parser.payloads() == self.ordinal && self.held.is_empty() {
@@ -376,12 +378,26 @@ impl Repairer {
             let opening = mem::take(&mut self.hand.opening);
             put_opening(&mut self.block, &opening, self.is_first);
         }
+        self.put_roles(read)?;
         if let Some(name) = self.hand.block.name {
             self.repaired = true;
             self.gather(read);
-            self.hand.tell_name(&self.block)?;
+            self.hand.tell_once("event_name", &self.block)?;
             put_name(&mut self.block, name);
         }
+        Ok(())
+    }
+
+    /// Puts chunks with the roles that the block lacks before it.
+    fn put_roles(&mut self, read: &mut Read<'_, '_>) -> Step {
+        if !self.hand.is_roleless() {
+            return Ok(());
+        }
+        self.repaired = true;
+        self.gather(read);
+        self.hand.tell_once("role_missing", &self.block)?;
+        let roles = self.hand.roles();
+        put_opening(&mut self.block, &roles, self.is_first);
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
+use crate::repair::own_error;
 use crate::repair::pending_deltas::PendingDeltas;
 use crate::repair::verdict::Step;
 use crate::repair::verdict::Verdict;
@@ -47,10 +48,10 @@ pub(crate) struct RepairSink {
     pub(crate) block: Verdict,
     /// What an encoder wrote as the opening of an answer that has none.
     pub(crate) opening: Vec<u8>,
-    /// It was said that names were put in.
-    named: bool,
-    /// It was said that empty events are left out.
-    emptied: bool,
+    /// What was told once of a stream.
+    told: Vec<&'static str>,
+    /// Choices of which the block at hand has the first chunk, without a role.
+    roleless: Vec<i32>,
     /// It is known why the stream is written anew, or where it is.
     pub(crate) explained: bool,
     /// What the encoder writes goes out.
@@ -113,7 +114,11 @@ impl Sink for RepairSink {
                 message,
                 ..
             } => {
-                self.reported = Some(EndingError::upstream(*code, *kind, message));
+                let mut trouble = EndingError::upstream(*code, *kind, message);
+                if !self.keep_own_error() {
+                    trouble.keep_sent(&self.payload);
+                }
+                self.reported = Some(trouble);
                 return;
             }
             _ => {}
@@ -192,6 +197,7 @@ impl Sink for RepairSink {
                     self.said.item(index, item);
                 }
             }
+            WireFact::Roleless(choice) => self.roleless.push(choice),
             WireFact::Element => {
                 self.block.mend();
                 self.tell_element();
@@ -230,8 +236,8 @@ impl RepairSink {
             pieces: PendingDeltas::default(),
             block: Verdict::default(),
             opening: Vec::new(),
-            named: false,
-            emptied: false,
+            told: Vec::new(),
+            roleless: Vec::new(),
             explained: false,
             rendering: false,
             reported: None,
@@ -252,6 +258,7 @@ impl RepairSink {
 
     pub(crate) fn begin_block(&mut self) {
         self.block = Verdict::default();
+        self.roleless.clear();
     }
 
     /// What the encoder writes goes out from here on.
@@ -285,6 +292,24 @@ impl RepairSink {
         job.passed.sequence = Some(first.unwrap_or(0));
         self.opening.clone_from(&job.writer.bytes);
         started.is_some()
+    }
+
+    /// The block at hand begins a choice without a role.
+    pub(crate) fn is_roleless(&self) -> bool {
+        !self.roleless.is_empty()
+    }
+
+    /// The chunks with the roles that the block at hand lacks.
+    pub(crate) fn roles(&mut self) -> Vec<u8> {
+        let Some(encoder) = &mut self.encoder else {
+            return Vec::new();
+        };
+        self.job.passed.payload.clone_from(&self.payload);
+        let start = self.job.writer.bytes.len();
+        for choice in self.roleless.drain(..) {
+            encoder.role(&mut self.job, choice);
+        }
+        self.job.writer.bytes.split_off(start)
     }
 
     /// The payload of a block that was known as it stood, and so not kept: a fault tells it.
@@ -324,20 +349,13 @@ impl RepairSink {
         self.say(Code::REWRITTEN, why, block)
     }
 
-    /// Says that names are put in, the first time.
-    pub(crate) fn tell_name(&mut self, block: &[u8]) -> Step {
-        if mem::replace(&mut self.named, true) {
+    /// Says what is put in or left out for that reason, the first time.
+    pub(crate) fn tell_once(&mut self, why: &'static str, block: &[u8]) -> Step {
+        if self.told.contains(&why) {
             return Ok(());
         }
-        self.say(Code::REWRITTEN, "event_name", block)
-    }
-
-    /// Says that empty events are left out, the first time.
-    pub(crate) fn tell_empty(&mut self, block: &[u8]) -> Step {
-        if mem::replace(&mut self.emptied, true) {
-            return Ok(());
-        }
-        self.say(Code::REWRITTEN, "empty_event", block)
+        self.told.push(why);
+        self.say(Code::REWRITTEN, why, block)
     }
 
     /// Says the losses of what was written. Where they are faults, the first is all that is said.
@@ -434,6 +452,15 @@ impl RepairSink {
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.said.pass(&mut self.job.passed, numbered);
+    }
+
+    /// The payload is the upstream's error: it is rewritten unless clients raise it as it was sent. True if they do.
+    pub(crate) fn keep_own_error(&mut self) -> bool {
+        let is_own = own_error::is_own(self.job.source, &self.event_name, &self.payload);
+        if !is_own {
+            self.block.touch("foreign_error");
+        }
+        is_own
     }
 
     pub(crate) fn end(&mut self, trouble: Option<EndingError>) {

@@ -102,8 +102,6 @@ class ChatDecoder:
         if not is_object(value):
             self._no_object(payload, event)
             return
-        if self._out.event_type == "error" and not value.get("error"):
-            self._out.touch("event_name")  # only openai-node treats this as an error
         chunk, chunk_path = _unwrapped(value, path)
         notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         error = find_error(payload, value, path, event)
@@ -141,7 +139,6 @@ class ChatDecoder:
 
     def _no_object(self, payload: Payload, event: str) -> None:
         if event == "error":
-            self._out.touch("event_name")  # only openai-node treats this as an error
             notes = Anomalies(self._out, self._assembler, payload, (), is_read)
             self._error(value_error(payload), payload.text, notes)
         else:

@@ -2,7 +2,7 @@
 
 openai-python drops a chunk whose `object` is another, needs a `delta` object and a `choices` array in the rest, and
 merges lists in a delta by `index`. It keeps tool calls in a list, so a new call must have the next index. A chunk
-without `object` is not rewritten: only the helper of openai-python needs it.
+without `object` is not rewritten, and gets no role: only the helper of openai-python needs it.
 """
 
 from __future__ import annotations
@@ -57,12 +57,20 @@ def _has_name(entry: Mapping[str, Any]) -> bool:
 class Readers:
     """The lists that clients keep for one choice."""
 
-    __slots__ = ("_bare", "_calls", "_lists")
+    __slots__ = ("_bare", "_begun", "_calls", "_lists")
 
     def __init__(self) -> None:
+        self._begun = False  # a delta of the choice came
         self._calls = 0  # in the list of tool calls
         self._bare: set[int] = set()  # of them, those without a text of arguments
         self._lists: set[str] = set()  # members that were a list
+
+    def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None) -> None:
+        """Check whether the first delta of the choice has a role: openai-node raises at a choice without any."""
+        if delta is not None and not self._begun:
+            self._begun = True
+            if not delta.get("role"):
+                out.roleless.append(choice)
 
     def end(self, out: Output) -> None:
         """The choice, or the stream, ends."""

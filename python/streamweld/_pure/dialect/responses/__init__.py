@@ -147,8 +147,6 @@ class ResponsesDecoder:
         reader = self._reader(payload, kind)
         error = _find_error(payload, value, kind, event)
         if error is not None:
-            if not value.get("error") and (kind in ERRORS) != (self._out.event_type in ERRORS):
-                self._out.touch("event_name")  # openai-node uses the name, openai-python the data
             self._error(error, payload.text, reader.notes)
             return
         if kind.startswith("response.") and not recovered:
@@ -350,7 +348,6 @@ class ResponsesDecoder:
             # Some gateways wrap a single error object in an array.
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
-            self._out.touch("event_name")  # only openai-node treats this as an error
             self._error(read_error(payload, (), value), payload.text, notes)
         else:
             self._unknown(payload, event)

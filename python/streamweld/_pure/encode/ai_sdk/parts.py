@@ -53,7 +53,8 @@ class AiSdkParts(AiSdk):
         if not self.opened:
             self.frame("stream-start", warnings="[]")
         self.blocks.abandon()
-        error = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code))
+        sent = None if fault.sent is None else quoted(fault.sent)
+        error = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code), detail=sent)
         self.frame("error", error=error)
         self._finish(finish_word(self.target, "error") or "error", None, counts)
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamweld._json import loads_raw
 from streamweld._pure.encode.chat.calls import Calls
 from streamweld._pure.encode.common.citations import Citation, read_citation
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_is_lost, finish_word, own_word
 from streamweld._pure.encode.common.part_details import Told
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import members, quoted
+from streamweld._pure.json.kinds import integer, is_object
+from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld.events import (
     File,
     Finished,
@@ -130,6 +133,11 @@ class Chat:
         self._write_usage()
         self._job.frames.done()
 
+    def role(self, choice: int) -> bytes:
+        """The chunk that opens a choice whose first one lacks the role."""
+        opened = _chosen(choice, '{"role":"assistant"}')
+        return f"data: {self._envelope()}{opened}]}}\n\n".encode()
+
     # Chunks
 
     def _begin(self, started: ResponseStarted) -> None:
@@ -139,6 +147,8 @@ class Chat:
         """The members that stand first in every chunk."""
         if not self._head:
             started = self._started or ResponseStarted()
+            if self._job.passed.own:
+                started = _completed(started, self._job.passed.payload)
             identity = started.id or self._job.mint.new("chatcmpl")
             model = started.model or _UNKNOWN_MODEL
             created = self._job.created if started.created is None else started.created
@@ -149,8 +159,7 @@ class Chat:
         return self._head
 
     def _chunk(self, index: int, delta: str, finish: str = "null") -> None:
-        choice = f'{{"index":{index},"delta":{delta},"finish_reason":{finish}}}'
-        self._job.frames.data(f"{self._envelope()}{choice}]}}")
+        self._job.frames.data(f"{self._envelope()}{_chosen(index, delta, finish)}]}}")
 
     def _choice(self, index: int) -> Calls:
         choice = self._choices.get(index)
@@ -161,7 +170,8 @@ class Chat:
         return choice
 
     def _fail(self, fault: Fault) -> None:
-        said = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code))
+        sent = None if fault.sent is None else quoted(fault.sent)
+        said = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code), detail=sent)
         self._job.frames.data(f'{{"error":{said}}}')
 
     def _break(self) -> None:
@@ -311,3 +321,30 @@ def _citation(citation: Citation) -> str:
         end_index=str(citation.end),
     )
     return f'{{"type":"url_citation","url_citation":{said}}}'
+
+
+def _chosen(index: int, delta: str, finish: str = "null") -> str:
+    return f'{{"index":{index},"delta":{delta},"finish_reason":{finish}}}'
+
+
+def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:
+    """With the id, model and time of the current chunk where the first one left them blank (Azure)."""
+    if started.id and started.model:
+        return started
+    try:
+        chunk: object = loads_raw(payload.decode("utf-8", "replace"))
+    except ValueError:
+        return started
+    if not is_object(chunk):
+        return started
+    created = chunk.get("created")
+    number = None if isinstance(created, str) else integer(created)
+    return ResponseStarted(
+        id=started.id or _word(chunk.get("id")),
+        model=started.model or _word(chunk.get("model")),
+        created=started.created if started.created or number is None else number,
+    )
+
+
+def _word(value: object) -> str | None:
+    return replace_lone_surrogates(value) if isinstance(value, str) and value.strip() else None

@@ -8,7 +8,7 @@ signatures these are); it is known when the first event comes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from streamweld._pure.encode.common.losses import Losses
 from streamweld._pure.encode.common.passed_through import PassedThrough
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.common.id_mint import IdMint
     from streamweld.events import Event, ToolCallStarted
 
-__all__ = ["EncodeContext", "Encoder", "arguments_of", "is_whole", "text_behind"]
+__all__ = ["EncodeContext", "Encoder", "OpensChoices", "arguments_of", "is_whole", "text_behind"]
 
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
@@ -110,4 +110,13 @@ class Encoder(Protocol):
 
     def end(self, ending: Ending, /) -> None:
         """Write the ending, whole or honest."""
+        ...
+
+
+@runtime_checkable
+class OpensChoices(Protocol):
+    """An encoder of a dialect whose choices begin with a role."""
+
+    def role(self, choice: int, /) -> bytes:
+        """The chunk that opens a choice whose first one lacks the role."""
         ...

@@ -5,7 +5,7 @@ Knows the tables of `_spec/conversions.json`; how an ending is written is each e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from streamweld._spec import DIALECTS, load_conversions
@@ -35,6 +35,13 @@ class Fault:
     message: str
     type: str
     code: str
+    sent: str | None = None
+    """What the upstream sent, where that is not written in its own form and the message does not hold all of it."""
+
+    def keep_sent(self, payload: bytes) -> Fault:
+        """With the payload in which the upstream sent the error."""
+        text = payload.decode("utf-8", "replace")
+        return replace(self, sent=text if text and text != self.message else None)
 
     @property
     def sent_type(self) -> str | None:

@@ -53,6 +53,8 @@ pub(crate) struct Reading {
     pub(crate) new_id: bool,
     /// True if the chunk declares itself a whole response (`chat.completion`).
     pub(crate) body: bool,
+    /// True if the chunk declares itself a chunk (`chat.completion.chunk`).
+    pub(crate) typed: bool,
     /// True if a template may be learned from the chunk.
     pub(crate) learns: bool,
 }
@@ -118,6 +120,10 @@ impl ChoiceState {
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
         notes.tell(wire)?;
+        if reading.typed {
+            self.readers
+                .begin(wire.out, self.index, delta.map(|(delta, _)| delta));
+        }
         let mut carry = Carry {
             chunk: fresh,
             own: ExtraFields::default(),

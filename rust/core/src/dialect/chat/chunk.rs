@@ -70,6 +70,7 @@ impl Chat {
             tail: payload.tail,
             new_id: !payload.tail && self.id_changed(wire, chunk),
             body: is_string(chunk.object, "chat.completion"),
+            typed: is_string(chunk.object, "chat.completion.chunk"),
             learns: plain && self.cache.wants(),
         };
         let mut complaint = None;

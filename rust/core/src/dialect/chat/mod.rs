@@ -36,7 +36,6 @@ pub(crate) use crate::dialect::decode_context::Payload;
 pub(crate) use crate::dialect::decode_context::Step;
 pub(crate) use crate::dialect::decode_context::unknown;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::says_nothing;
 use crate::fastpath::chat::cache::Cache;
 use crate::fastpath::chat::rows;
 use crate::fastpath::chat::template::ChunkKind;
@@ -46,7 +45,6 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::LastSeen;
-use crate::json::members::present;
 use crate::model::config::Config;
 use crate::model::delta::CallPiece;
 use crate::model::delta::Fragment;
@@ -201,7 +199,6 @@ impl Chat {
             return self.object(wire, &chunk, whole, payload);
         }
         if payload.event == Some("error") {
-            wire.out.touch("event_name"); // only openai-node treats this as an error
             tell_wide_integer(wire, raw)?;
             return self.complain(
                 wire,
@@ -243,10 +240,6 @@ impl Chat {
         whole: Raw<'_>,
         payload: Payload<'_>,
     ) -> Step {
-        let has_error = || present(chunk.error).is_some_and(|raw| !says_nothing(raw));
-        if payload.arrival.event == b"error" && !has_error() {
-            wire.out.touch("event_name"); // only openai-node treats this as an error
-        }
         let inner = wrapped(chunk, wire.out.config.limits.max_json_depth);
         let read = inner.as_ref().map_or(chunk, |inner| &inner.chunk);
         if chunk.wide_integer {

@@ -2,7 +2,7 @@
 //!
 //! openai-python drops a chunk whose `object` is another, needs a `delta` object and a `choices` array in the rest, and
 //! merges lists in a delta by `index`. It keeps tool calls in a list, so a new call must have the next index. A chunk
-//! without `object` is not rewritten: only the helper of openai-python needs it.
+//! without `object` is not rewritten, and gets no role: only the helper of openai-python needs it.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;
@@ -20,6 +20,7 @@ use crate::json::members::is_string;
 use crate::json::members::items;
 use crate::json::members::members;
 use crate::json::members::present;
+use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::small_map::Set;
 
@@ -92,6 +93,8 @@ fn index_of(slot: Slot<'_>) -> Option<i64> {
 /// The lists that clients keep for one choice.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
+    /// A delta of the choice came.
+    begun: bool,
     /// In the list of tool calls.
     calls: i64,
     /// Of them, those without a text of arguments.
@@ -101,6 +104,17 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
+    /// Checks whether the first delta of the choice has a role: openai-node raises at a choice without any.
+    #[inline]
+    pub(crate) fn begin(&mut self, out: &mut Output<'_>, choice: i32, delta: Option<&Delta<'_>>) {
+        if let Some(delta) = delta.filter(|_| !self.begun) {
+            self.begun = true;
+            if !is_filled(delta.role) {
+                out.sign(WireFact::Roleless(choice));
+            }
+        }
+    }
+
     /// The choice, or the stream, ends.
     #[inline]
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {

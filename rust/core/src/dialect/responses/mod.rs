@@ -146,12 +146,6 @@ impl Responses {
             tell_repeated(wire.out, &event.members, Place::Event, &mut inside)?;
         }
         if let Some(complaint) = find_error(event, &slots, name, kind, payload) {
-            let named = payload.arrival.event_name();
-            let named = named.is_some_and(|name| FACTS.is_error(&name));
-            let error = slots.get(fields.error).filter(|raw| !says_nothing(*raw));
-            if error.is_none() && named != matches!(kind, Some(EventKind::Error)) {
-                wire.out.touch("event_name"); // openai-node reads the name, openai-python the data
-            }
             return self.complain(wire, &complaint, payload);
         }
         if name.starts_with("response.") && !payload.tail && wire.out.is_judged() {
@@ -298,9 +292,6 @@ impl Responses {
         let lone = lone.and_then(|object| object.get("error"));
         let lone = lone.filter(|raw| !says_nothing(*raw));
         let named = payload.event.is_some_and(|name| FACTS.is_error(name));
-        if named && lone.is_none() {
-            wire.out.touch("event_name"); // only openai-node treats this as an error
-        }
         match lone.or_else(|| named.then_some(raw)) {
             Some(error) => self.complain(wire, &UpstreamErrorFields::of_value(error), payload),
             None => unknown(wire, None, payload),

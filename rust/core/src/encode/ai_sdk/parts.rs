@@ -69,7 +69,11 @@ impl Protocol for Parts {
     fn fail(job: &mut EncodeContext, trouble: &EndingError) {
         let to = frame(&mut job.writer, "error").raw(",\"error\":{\"message\":");
         let to = member(to.string(&trouble.message), "\"type\"", &trouble.kind);
-        end(member(to, "\"code\"", &trouble.code).raw("}"));
+        let mut to = member(to, "\"code\"", &trouble.code);
+        if let Some(sent) = &trouble.sent {
+            to = member(to, "\"detail\"", sent);
+        }
+        end(to.raw("}"));
         finished(job, finish::word(NAME, "error").unwrap_or("error"), None);
     }
 

@@ -16,6 +16,9 @@ pub(crate) trait Encoder: Debug + Send {
         false
     }
 
+    /// Writes the chunk that opens a choice whose first one lacks the role. For dialects that have choices.
+    fn role(&mut self, _job: &mut EncodeContext, _choice: i32) {}
+
     /// The source has ended, whole or with what went wrong: writes the target's ending.
     fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>);
 }

@@ -6,6 +6,7 @@ use crate::model::fault::Class;
 use crate::model::fault::Extra;
 use crate::model::fault::Fault;
 use crate::model::spec;
+use crate::sse::decode_utf8;
 use serde_json::Value;
 
 /// The target's word for a neutral reason; `None` where it has none but its unfinished ending.
@@ -64,6 +65,8 @@ pub(crate) struct EndingError {
     pub(crate) code: String,
     /// The input ended too early, and nothing else is wrong.
     pub(crate) cut: bool,
+    /// What the upstream sent, where that is not written in its own form and the message does not hold all of it.
+    pub(crate) sent: Option<String>,
 }
 
 impl EndingError {
@@ -77,6 +80,7 @@ impl EndingError {
             kind: unsaid_kind().to_owned(),
             code: text(0).to_owned(),
             cut: name == Class::Truncated.name(),
+            sent: None,
         }
     }
 
@@ -92,6 +96,13 @@ impl EndingError {
         told(kind, &mut trouble.kind);
         told(code, &mut trouble.code);
         trouble
+    }
+
+    /// Keeps the payload in which the upstream sent the error.
+    pub(crate) fn keep_sent(&mut self, payload: &[u8]) {
+        let (text, _) = decode_utf8(payload);
+        self.sent =
+            Some(text.into_owned()).filter(|text| !text.is_empty() && *text != self.message);
     }
 
     /// What the upstream calls this kind of error, if it said so.

@@ -1,0 +1,47 @@
+"""Whether the clients of a dialect raise an error as it was sent.
+
+openai-python and openai-node raise at any `error` member with a value, @ai-sdk/anthropic and both AI SDK protocols by
+the type, google-genai only where `error` stands first. An error of another shape is a chunk without content to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamweld._json import loads_raw
+from streamweld._pure.json.kinds import is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["is_own"]
+
+
+def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
+    """Whether the payload needs no rewriting. `event`: the name of its event."""
+    try:
+        value: object = loads_raw(payload.decode("utf-8", "replace"))
+    except ValueError:
+        return False
+    if not is_object(value):
+        return False
+    error: object = value.get("error")
+    is_typed = value.get("type") == "error"
+    if dialect == "chat":
+        return bool(error)
+    if dialect == "responses":
+        return bool(error) or _is_own_event(value, event)
+    if dialect == "anthropic":
+        return is_typed and is_object(error) and bool(error)
+    if dialect == "gemini":
+        return is_object(error) and bool(error) and next(iter(value)) == "error"
+    if dialect == "ai-sdk-ui":
+        return is_typed and isinstance(value.get("errorText"), str)
+    return is_typed and "error" in value
+
+
+def _is_own_event(value: Mapping[str, Any], event: str | None) -> bool:
+    """An error of Responses without an `error` member: a flat event under its own name, or a response that failed."""
+    if value.get("type") == "response.failed":
+        return is_object(value.get("response"))
+    return event == "error" == value.get("type") and isinstance(value.get("message"), str)

@@ -1,0 +1,52 @@
+//! Whether the clients of a dialect raise an error as it was sent.
+//!
+//! openai-python and openai-node raise at any `error` member with a value, @ai-sdk/anthropic and both AI SDK protocols by
+//! the type, google-genai only where `error` stands first. An error of another shape is a chunk without content to them.
+
+use crate::dialect::upstream_error::says_nothing;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::Document;
+use crate::json::members::Object;
+use crate::json::members::document;
+use crate::json::members::is_string;
+use crate::json::members::present;
+use crate::sse::decode_utf8;
+
+/// Whether the payload needs no rewriting. `event`: the name of its event.
+pub(crate) fn is_own(dialect: &str, event: &[u8], payload: &[u8]) -> bool {
+    let (text, _) = decode_utf8(payload);
+    let Ok(Document::Object(object)) = document(&text, None) else {
+        return false;
+    };
+    let error = present(object.get("error")).filter(|raw| !says_nothing(*raw));
+    let nested = error.is_some_and(|raw| raw.kind == Kind::Object);
+    let is_typed = |kind: &str| is_string(object.get("type"), kind);
+    match dialect {
+        "chat" => error.is_some(),
+        "responses" => error.is_some() || is_own_event(&object, event),
+        "anthropic" => is_typed("error") && nested,
+        "gemini" => {
+            nested
+                && object
+                    .members
+                    .first()
+                    .is_some_and(|one| one.key.is("error"))
+        }
+        "ai-sdk-ui" => is_typed("error") && is_text(object.get("errorText")),
+        _ => is_typed("error") && object.get("error").is_some(),
+    }
+}
+
+/// An error of Responses without an `error` member: a flat event under its own name, or a response that failed.
+fn is_own_event(object: &Object<'_>, event: &[u8]) -> bool {
+    if is_string(object.get("type"), "response.failed") {
+        return object.object("response").is_some();
+    }
+    let is_named = event == b"error" && is_string(object.get("type"), "error");
+    is_named && is_text(object.get("message"))
+}
+
+fn is_text(raw: Option<Raw<'_>>) -> bool {
+    raw.is_some_and(|raw| raw.kind == Kind::String)
+}

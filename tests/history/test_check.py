@@ -220,7 +220,7 @@ def test_a_gateway_speaks_what_it_speaks() -> None:
     for wrong in ("nobody", "anthropic@2020-01-01"):
         with pytest.raises(UsageError, match="gateway="):
             profiles.load(wrong)
-    with pytest.raises(UsageError, match="does not speak"):
+    with pytest.raises(UsageError, match="does not support"):
         profiles.resolve("anthropic", "responses")
     with pytest.raises(UsageError, match="is for anthropic"):
         profiles.resolve(profiles.load("anthropic"), "responses")

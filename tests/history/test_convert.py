@@ -242,7 +242,7 @@ def test_edits_say_why_and_are_data() -> None:
     assert made.edits[0].to_dict() == {
         "rule": "first_role",
         "path": "/0",
-        "what": "put a message of the user in front",
+        "what": "added a user message at the start",
         "why": made.edits[0].why,
         "removed": None,
     }

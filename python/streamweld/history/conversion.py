@@ -267,7 +267,7 @@ def tool_names(tools: Any) -> dict[str, Any]:
     if isinstance(tools, Mapping):
         return dict(cast("Mapping[str, Any]", tools))
     if not _is_several(tools):
-        raise UsageError("tools must be a list of their names or definitions, or a mapping by name")
+        raise UsageError("tools must be a list of tool names or definitions, or a mapping from tool name to schema")
     found: dict[str, Any] = {}
     for tool in tools:
         if isinstance(tool, str):

@@ -95,7 +95,7 @@ def dedupe_reasoning(
     True
     """
     if isinstance(items, str) or any(kind not in _KINDS for kind in items):
-        raise UsageError(f"items={items!r}: any of {', '.join(_KINDS)}")
+        raise UsageError(f"items={items!r}: each must be one of {', '.join(_KINDS)}")
     if isinstance(messages, Mapping):
         payload = cast("Mapping[str, Any]", messages)
         for name in _CONTAINERS:
@@ -141,7 +141,12 @@ def _deduped(
             made.append(kept)
         elif on_edit is not None:
             on_edit(
-                _explained("item_message_dropped", (*base, at), "dropped a message of which nothing is left", message)
+                _explained(
+                    "item_message_dropped",
+                    (*base, at),
+                    "dropped a message because all of its parts were dropped",
+                    message,
+                )
             )
     return tuple(made) if isinstance(messages, tuple) else made
 
@@ -353,7 +358,9 @@ def _sealed(raw: Any, cipher: str | None) -> Any:
 
 def _edit(rule: str, message: Any, at: int, part: int | None, base: tuple[str | int, ...]) -> Edit:
     if part is None:
-        return _explained(rule, (*base, at), f"dropped the item {message.get('id') or message.get('call_id')}", message)
+        return _explained(
+            rule, (*base, at), f"dropped the repeated item {message.get('id') or message.get('call_id')}", message
+        )
     name = cast("str", _parts_name(message))
     raw = message[name][part]
     return _explained(rule, (*base, at, name, part), f"dropped the repeated {raw.get('type')} part", raw)

@@ -27,10 +27,10 @@ __all__ = ["STORED", "items_of", "payload_of", "plain_items"]
 _NAMES: Final = ("messages", "input", "contents")
 _MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member that names the model, if not `model`
 _NO_THINKING: Final = (
-    "the tool turn in progress has no thinking of this provider, and with it enabled the API requires it"
+    "the current tool turn has no thinking block of this provider, and the API requires one while thinking is enabled"
 )
 STORED: Final = ("previous_response_id", "conversation")  # members that refer to turns stored by the server
-_NOT_CONVERTED: Final = "history.convert converts messages alone; streamweld.requests.convert converts whole requests"
+_NOT_CONVERTED: Final = "history.convert converts only messages; use streamweld.requests.convert for whole requests"
 
 
 def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
@@ -49,9 +49,9 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
                 if not _is_listed(found):
                     raise UsageError(f"{name!r} must be a list")
                 return found, (name,)
-        raise UsageError("the mapping holds no messages, input or contents")
+        raise UsageError("the mapping has no member messages, input or contents")
     if isinstance(messages, str | bytes | bytearray) or not isinstance(messages, Sequence):
-        raise UsageError("messages must be a list, a mapping that holds one, or a Response")
+        raise UsageError("messages must be a list, a mapping with a list in messages, input or contents, or a Response")
     return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
 
 

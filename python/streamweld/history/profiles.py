@@ -85,7 +85,7 @@ class Profile:
             values = self.options[option]
             word = str(value).lower() if isinstance(value, bool) else value
             if word not in values:
-                raise UsageError(f"{option}={value!r}: {self.name} has {', '.join(values)}")
+                raise UsageError(f"{option}={value!r}: for {self.name} it must be one of {', '.join(values)}")
             _apply(values[word], constraints, sources, merge=True)
         return replace(self, constraints=MappingProxyType(constraints), sources=MappingProxyType(sources))
 
@@ -176,7 +176,7 @@ def load(name: str, target: str | None = None) -> Profile:
     targets = tuple(entry["targets"])
     chosen = targets[0] if target is None else target_name(target)
     if chosen not in targets:
-        raise UsageError(f"gateway={name!r} does not speak {chosen}: it speaks {', '.join(targets)}")
+        raise UsageError(f"gateway={name!r} does not support {chosen}; supported: {', '.join(targets)}")
     told = entry["targets"][chosen]
     constraints: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -232,10 +232,10 @@ def resolve(gateway: str | Profile | Mapping[str, Any] | None, target: str) -> P
 
 def _of_user(told: Mapping[str, Any], target: str) -> Profile:
     if unknown := told.keys() - _USER_KEYS:
-        raise UsageError(f"a profile has no {', '.join(sorted(map(str, unknown)))}")
+        raise UsageError(f"unknown members of a profile: {', '.join(sorted(map(str, unknown)))}")
     targets = tuple(told.get("targets", (target,)))
     if target not in targets:
-        raise UsageError(f"gateway={told.get('name', '')!r} does not speak {target}: it speaks {', '.join(targets)}")
+        raise UsageError(f"gateway={told.get('name', '')!r} does not support {target}; supported: {', '.join(targets)}")
     like: str | None = told.get("like", load_history("gateways")["defaults"][target])
     base = Profile("", "", target, targets, _NOTHING) if like is None else load(like, target)
     base = base.with_options(**told.get("with", {}))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 __all__ = ["ProviderMetadata", "read_metadata", "text_signature", "write_metadata"]
-
-# Members of provider metadata that hold a signature; the name depends on the provider.
-_SIGNATURES: Final = ("signature", "thoughtSignature")
 
 
 class ProviderMetadata(NamedTuple):

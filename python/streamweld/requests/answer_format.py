@@ -125,22 +125,33 @@ def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> N
         return
     path = steps(found.path)
     if found.kind == "text":
-        work.edit("option_implied", path, "left out: text is the default", found.raw)
+        work.edit("option_implied", path, "dropped, because text is the default", found.raw)
         return
     formats = work.facts.get("formats", ("json_object", "json_schema", "text"))
     if found.kind == "json_schema" and "json_schema" not in formats and "json_object" in formats:
-        work.lose("response_format", path, f"the gateway {work.profile.name} takes no schema", found.raw, vital=True)
+        work.lose(
+            "response_format",
+            path,
+            f"the gateway {work.profile.name} does not accept a JSON schema",
+            found.raw,
+            vital=True,
+        )
         put(made, "response_format", {"type": "json_object"})
         return
     value = None if found.kind == "other" else _written(found, work)
     if value is None:
-        work.lose("response_format", path, f"{work.target} takes no such answer format", found.raw, vital=True)
+        work.lose("response_format", path, f"{work.target} does not support this answer format", found.raw, vital=True)
         return
     for place, member in value.items():
         put(made, place, member)
     for name in _UNNAMED.get(work.target, ()):
         if getattr(found, name):
-            work.lose(name, (*path, name), f"{work.target} has no such member of a format", getattr(found, name))
+            work.lose(
+                name,
+                (*path, name),
+                f"{work.target} does not have this member in an answer format",
+                getattr(found, name),
+            )
 
 
 def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:

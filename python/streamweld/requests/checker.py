@@ -70,7 +70,7 @@ def check(
         UsageError: if the target or gateway does not exist, or the request has no messages.
     """
     if not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("the request must be a mapping of its members")
+        raise UsageError("the request must be a mapping")
     profile = resolve(gateway, target)
     found = _Checker(request, profile)
     found.members()
@@ -126,7 +126,7 @@ class _Checker:
                 if option.word in lacks and value not in option.implied:
                     self.add("option_unsupported", steps(path), option.word)
                 elif not _is_kind(option, value):
-                    self.add("option_shape", steps(path), f"{option.word} is {type(value).__name__}")
+                    self.add("option_shape", steps(path), f"{option.word} has type {type(value).__name__}")
                 else:
                     self._bounds(option, path, value)
             if option.required.get(self.target) is not None and not present:
@@ -148,7 +148,9 @@ class _Checker:
             return
         most = option.max_items.get(self.target)
         if most is not None and not isinstance(value, str) and hasattr(value, "__len__") and len(value) > most:
-            self.add("option_bounds", steps(path), f"{len(value)} elements of {option.word}, at most {most}")
+            self.add(
+                "option_bounds", steps(path), f"{option.word} has {len(value)} elements; at most {most} are allowed"
+            )
 
     def tools(self) -> None:
         """Check tool definitions, tool names, and the tool choice."""
@@ -268,13 +270,13 @@ class _Checker:
             if kind == "disabled":
                 self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
             if forced:
-                self.add("option_unsupported", ("tool_choice",), f"a forced call with {request.get('model')}")
+                self.add("option_unsupported", ("tool_choice",), f"a forced tool call with {request.get('model')}")
         if kind not in ("enabled", "adaptive"):
             return
         if facts["thinking"] and kind not in facts["thinking"]:
             self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
         if forced and not facts.get("always_thinks"):
-            self.add("option_conflict", ("tool_choice",), "thinking and a forced call")
+            self.add("option_conflict", ("tool_choice",), "thinking and a forced tool call")
         if request.get("temperature") not in (None, 1) or request.get("top_k") is not None:
             self.add(
                 "option_conflict", ("temperature" if request.get("temperature") is not None else "top_k",), "thinking"
@@ -286,14 +288,14 @@ class _Checker:
         budget, most = config.get("budget_tokens"), self.request.get("max_tokens")
         least = spec("thinking")["smallest"]
         if not isinstance(budget, int) or budget < least or (isinstance(most, int) and budget >= most):
-            self.add("option_bounds", ("thinking", "budget_tokens"), f"{budget}, with max_tokens {most}")
+            self.add("option_bounds", ("thinking", "budget_tokens"), f"budget_tokens {budget} with max_tokens {most}")
         messages = self.request.get("messages")
         turns = [object_of(message) for message in cast("Sequence[Any]", messages)] if is_list(messages) else []
         last = next((turn for turn in reversed(turns) if turn.get("role") == "assistant"), {})
         content = last.get("content")
         blocks = [object_of(block).get("type") for block in cast("Sequence[Any]", content)] if is_list(content) else []
         if "tool_use" in blocks and blocks[0] not in ("thinking", "redacted_thinking"):
-            self.add("thinking_unsigned", ("messages", turns.index(last)), "the last turn of the assistant")
+            self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
 
     def responses(self) -> None:
         """Check that a request with `store: false` asks for encrypted reasoning."""

@@ -52,7 +52,7 @@ def require(work: Work, made: dict[str, Any]) -> None:
         default = option.required.get(work.target)
         place = option.place(work.target, work.facts)
         if default is not None and place is not None and at(made, place) is None:
-            work.edit("option_required", (place,), f"{place} = {default}")
+            work.edit("option_required", (place,), f"added {place} = {default}")
             put(made, place, default)
 
 
@@ -73,20 +73,23 @@ def _anthropic(work: Work, made: dict[str, Any]) -> None:
     thinks = object_of(made.get("thinking")).get("type") in ("enabled", "adaptive")
     if not facts["sampling"]:
         for name in _SAMPLING:
-            _drop(work, made, name, "the model takes no sampling options", implied=1)
+            _drop(work, made, name, "the model does not accept sampling options", implied=1)
     elif thinks:
-        _drop(work, made, "temperature", "with thinking the temperature is 1", implied=1)
-        _drop(work, made, "top_k", "with thinking there is no top_k")
+        _drop(work, made, "temperature", "while thinking is enabled, temperature must be 1", implied=1)
+        _drop(work, made, "top_k", "while thinking is enabled, the model does not accept top_k")
         top_p = made.get("top_p")
         if isinstance(top_p, int | float) and top_p < 0.95:
-            _drop(work, made, "top_p", "with thinking top_p is at least 0.95")
+            _drop(work, made, "top_p", "while thinking is enabled, top_p must be at least 0.95")
     if facts.get("one_of_two") and made.get("temperature") is not None and made.get("top_p") is not None:
-        _drop(work, made, "top_p", "the model takes temperature or top_p, not both", implied=1)
+        _drop(work, made, "top_p", "the model accepts temperature or top_p, but not both", implied=1)
     off = object_of(made.get("thinking")).get("type") == "disabled"
     effort = at(made, "output_config.effort")
     if facts.get("off_limits_effort") and off and effort in ("xhigh", "max"):
         work.edit(
-            "option_conflict", ("output_config", "effort"), f"effort {effort} -> high, as thinking is off", effort
+            "option_conflict",
+            ("output_config", "effort"),
+            f"lowered the effort from {effort} to high, because thinking is disabled",
+            effort,
         )
         put(made, "output_config.effort", "high")
 
@@ -95,9 +98,11 @@ def _always_thinking(work: Work, made: dict[str, Any]) -> None:
     """Remove options that a model that always thinks rejects: disabled thinking, and forced tool calls."""
     config, choice = object_of(made.get("thinking")), object_of(made.get("tool_choice"))
     if config.get("type") == "disabled":
-        work.lose("thinking", _origin(work, "thinking"), "the model always thinks", made.pop("thinking"))
+        work.lose(
+            "thinking", _origin(work, "thinking"), "thinking cannot be disabled for this model", made.pop("thinking")
+        )
     if choice.get("type") in ("any", "tool"):
-        why = "the model always thinks, and so no call can be forced"
+        why = "thinking is always enabled for this model, and it excludes forced tool calls"
         work.lose("tool_choice", _origin(work, "tool_choice"), why, dict(choice), vital=True)
         made["tool_choice"] = {"type": "auto", **{k: v for k, v in choice.items() if k == "disable_parallel_tool_use"}}
 
@@ -108,7 +113,7 @@ def _drop(work: Work, made: dict[str, Any], name: str, why: str, implied: Any = 
         return
     path = _origin(work, name)
     if implied is not None and value == implied:
-        work.edit("option_implied", path, f"left out: {why}", value)
+        work.edit("option_implied", path, f"dropped: {why}", value)
     else:
         work.lose(name, path, why, value)
 
@@ -127,7 +132,7 @@ def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
     config = made["thinking"]
     choice = object_of(made.get("tool_choice")).get("type")
     if choice in ("any", "tool"):
-        work.lose("thinking", ("thinking",), "a forced tool call and thinking exclude each other", dict(config))
+        work.lose("thinking", ("thinking",), "thinking cannot be combined with a forced tool call", dict(config))
         _without_thinking(made, facts)
         return
     if config["type"] == "enabled":
@@ -135,7 +140,10 @@ def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
             _budget(work, made, facts)
         else:
             work.edit(
-                "option_approximated", ("thinking",), "a budget -> adaptive: the model takes no budgets", dict(config)
+                "option_approximated",
+                ("thinking",),
+                "changed thinking from a budget to adaptive, because the model does not accept a budget",
+                dict(config),
             )
             made["thinking"] = {"type": "adaptive", **{k: v for k, v in config.items() if k == "display"}}
     config = object_of(made.get("thinking"))
@@ -144,7 +152,7 @@ def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
             work.edit(
                 "thinking_unsigned",
                 ("thinking",),
-                "a budget -> adaptive, which takes turns without thinking",
+                "changed thinking from a budget to adaptive, which accepts turns without a thinking block",
                 dict(config),
             )
             made["thinking"] = {"type": "adaptive", **{k: v for k, v in config.items() if k == "display"}}
@@ -159,12 +167,14 @@ def _budget(work: Work, made: dict[str, Any], facts: Any) -> None:
     if not isinstance(budget, int) or not isinstance(most, int) or smallest <= budget < most:
         return
     if most <= smallest:
-        why = f"thinking takes {smallest} tokens, and max_tokens leaves fewer"
+        why = f"thinking needs at least {smallest} tokens, and max_tokens leaves fewer"
         work.lose("thinking", ("thinking",), why, dict(config))
         _without_thinking(made, facts)
         return
     new = max(smallest, min(budget, most - 1))
-    work.edit("option_bounds", ("thinking", "budget_tokens"), f"a budget of {budget} tokens -> {new}", budget)
+    work.edit(
+        "option_bounds", ("thinking", "budget_tokens"), f"changed the budget from {budget} to {new} tokens", budget
+    )
     made["thinking"] = {**config, "budget_tokens": new}
 
 
@@ -195,7 +205,7 @@ def begins_with_thinking(request: Any) -> bool:
 def _responses(work: Work, made: dict[str, Any]) -> None:
     lacks = _lacks(work)
     if not work.same and made.get("store") is None and "store" not in lacks:
-        work.edit("stateless", ("store",), "store = false")
+        work.edit("stateless", ("store",), "added store = false")
         made["store"] = False
     if made.get("store") is not False or "include" in lacks:
         return
@@ -210,7 +220,7 @@ def _responses(work: Work, made: dict[str, Any]) -> None:
 def _include(work: Work, made: dict[str, Any]) -> None:
     include = made.get("include")
     if include is None or (is_list(include) and ENCRYPTED not in cast("Sequence[Any]", include)):
-        work.edit("encrypted_reasoning", ("include",), f"added {ENCRYPTED}")
+        work.edit("encrypted_reasoning", ("include",), f"added {ENCRYPTED} to include")
         made["include"] = [*cast("Sequence[Any]", include or ()), ENCRYPTED]
 
 
@@ -226,9 +236,14 @@ def include(work: Work, made: dict[str, Any]) -> None:
             if value == _LOGPROBS and work.target == "openai-chat" and "logprobs" not in _lacks(work):
                 made["logprobs"] = True
             elif value == ENCRYPTED:
-                work.edit("option_implied", ("include", n), "left out: what has to be handed back comes anyway", value)
+                work.edit(
+                    "option_implied",
+                    ("include", n),
+                    "dropped, because the target always returns the reasoning data that later requests need",
+                    value,
+                )
             else:
-                work.lose("include", ("include", n), f"{work.target} cannot be asked for it", value)
+                work.lose("include", ("include", n), f"{work.target} has no option that requests it", value)
     elif work.target == "responses" and work.request.get("logprobs") is True and work.source == "openai-chat":
         made["include"] = [_LOGPROBS]
         work.done.add("logprobs")

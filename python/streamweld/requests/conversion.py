@@ -115,7 +115,7 @@ def _plain(request: Any) -> Json:
         return given if all(made[name] is value for name, value in given.items()) else made
     found = plain(request)
     if not isinstance(found, Mapping):
-        raise UsageError("the request must be a mapping of its members, or an object that holds them")
+        raise UsageError("the request must be a mapping or an object with the members of a request")
     return cast("Json", found)
 
 

@@ -40,6 +40,6 @@ class Names:
         made = self._form.made(name)
         new = made if self._start is None or self._start.match(made) else self._form.made("_" + name)
         if name not in self.renamed:
-            self._work.edit("tool_name", path, f"tool name {name!r} -> {new!r}", name)
+            self._work.edit("tool_name", path, f"changed the tool name {name!r} to {new!r}", name)
             self.renamed[name] = new
         return new

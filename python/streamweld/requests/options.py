@@ -26,7 +26,7 @@ def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
         path, value = found
         place = _place(option, work, path)
         if unfit(option, value):
-            work.lose(option.word, steps(path), "its value has a type that no request has", value)
+            work.lose(option.word, steps(path), "the value has the wrong type for this option", value)
             _remove(work, made, path)
             continue
         spoken = not value if work.source in option.negated else value
@@ -106,20 +106,22 @@ def _found(option: Option, work: Work) -> tuple[str, Any] | None:
     for path in places[1:]:
         other = at(work.request, path)
         if not work.same and other != first:
-            work.lose(path.rpartition(".")[2], steps(path), f"{places[0]} says the same, and holds", other)
+            work.lose(
+                path.rpartition(".")[2], steps(path), f"{places[0]} sets the same option and takes precedence", other
+            )
     return places[0], first
 
 
 def _left_out(option: Option, work: Work, path: str, value: Any, spoken: Any) -> None:
     if spoken in option.implied:
-        why = option.why or "left out, because it changes nothing there"
+        why = option.why or "dropped, because it is the default of the target"
         work.edit("option_implied", steps(path), why, value)
     else:
         gateway = "" if not work.facts else f" (gateway {work.profile.name})"
         work.lose(
             option.word,
             steps(path),
-            option.why or f"{work.target}{gateway} has no such option",
+            option.why or f"{work.target}{gateway} does not have this option",
             value,
             vital=option.vital,
         )
@@ -136,7 +138,7 @@ def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
         return value
     word = words[work.target].get(value)
     if word is None:
-        work.lose(option.word, steps(path), f"{work.target} has no word for it", value)
+        work.lose(option.word, steps(path), f"{work.target} does not have this value", value)
     return word
 
 
@@ -148,7 +150,7 @@ def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
     if most is not None and isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) and len(value) > most:
         all_ = cast("Mapping[str, Any] | Sequence[Any]", value)
         rest: Any = dict([*all_.items()][most:]) if isinstance(all_, Mapping) else list(all_[most:])
-        work.lose(option.word, steps(path), f"{work.target} takes at most {most}", rest, vital=option.vital)
+        work.lose(option.word, steps(path), f"{work.target} accepts at most {most}", rest, vital=option.vital)
         value = dict([*all_.items()][:most]) if isinstance(all_, Mapping) else list(all_[:most])
     if option.word == "stop" and work.target == "anthropic" and is_list(value):
         return _not_blank(option, work, path, value)
@@ -167,7 +169,7 @@ def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
     if option.kind == "integer":
         new = int(new)
     if new != value:
-        work.edit("option_bounds", steps(path), f"{option.word} {value} -> {new}", value)
+        work.edit("option_bounds", steps(path), f"changed {option.word} from {value} to {new}", value)
     return value if new == value and not _is_whole(value) else new
 
 
@@ -177,7 +179,7 @@ def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
     if len(kept) == len(value):
         return value
     blank = [text for text in value if not text.strip()]
-    work.lose(option.word, steps(path), "anthropic takes no stop sequences of white space", blank, vital=True)
+    work.lose(option.word, steps(path), "anthropic rejects stop sequences that are only white space", blank, vital=True)
     return kept or None
 
 
@@ -187,7 +189,7 @@ def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
     if len(kept) == len(value) or work.target == "mistral":
         return value
     rest = {name: other for name, other in value.items() if name not in kept}
-    work.lose(option.word, steps(path), f"{work.target} takes texts only", rest)
+    work.lose(option.word, steps(path), f"{work.target} accepts only string values", rest)
     return kept or None
 
 

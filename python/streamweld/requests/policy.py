@@ -30,4 +30,4 @@ class RequestPolicy:
 
     def __post_init__(self) -> None:
         if self.vital not in ("report", "raise"):
-            raise UsageError(f"vital={self.vital!r}: it must be report or raise")
+            raise UsageError(f"vital={self.vital!r}: it must be 'report' or 'raise'")

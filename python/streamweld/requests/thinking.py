@@ -135,25 +135,35 @@ def _word(found: Thinking, work: Work, words: Mapping[str, str]) -> str | None:
     if strength is None:
         return None
     if found.budget and found.effort is None:
-        work.edit("option_approximated", found.path, f"a budget of {found.budget} tokens -> {strength}", found.budget)
+        work.edit(
+            "option_approximated",
+            found.path,
+            f"replaced the budget of {found.budget} tokens with effort {strength}",
+            found.budget,
+        )
     elif found.budget:
-        work.lose("budget_tokens", found.path, f"{work.target} takes an effort, not a budget", found.budget)
+        work.lose("budget_tokens", found.path, f"{work.target} accepts an effort, not a token budget", found.budget)
     word = words.get(strength)
     if word is None:
-        work.lose("reasoning", found.path, f"{work.target} has no word for it", strength)
+        work.lose("reasoning", found.path, f"{work.target} does not have this effort", strength)
     elif word != strength:
-        work.edit("option_approximated", found.path, f"effort {strength} -> {word}", strength)
+        work.edit("option_approximated", found.path, f"changed the effort from {strength} to {word}", strength)
     return word
 
 
 def _default_on(found: Thinking, work: Work) -> None:
-    work.edit("option_implied", found.path, "left out: how much the model reasons is its default", dict(found.raw))
+    work.edit(
+        "option_implied",
+        found.path,
+        "dropped, because without an effort or budget the target uses its default",
+        dict(found.raw),
+    )
 
 
 def _hidden(found: Thinking, work: Work) -> None:
     """Record a request for the reasoning text as a loss, for targets without such an option."""
     if found.shown:
-        work.lose("summary", found.path, f"{work.target} cannot be asked for the text of its reasoning", True)
+        work.lose("summary", found.path, f"{work.target} has no option that requests the text of the reasoning", True)
 
 
 def _words(work: Work) -> Mapping[str, str]:
@@ -209,36 +219,36 @@ def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) ->
     kinds = facts["thinking"]
     if found.on is False:
         if facts.get("always_thinks"):
-            work.lose("thinking", found.path, "the model always thinks", dict(found.raw))
+            work.lose("thinking", found.path, "thinking cannot be disabled for this model", dict(found.raw))
             return None
         if facts["off"] is None:
-            work.edit(
-                "option_implied", found.path, "left out: the model does not think unless it is told", dict(found.raw)
-            )
+            work.edit("option_implied", found.path, "dropped, because thinking is disabled by default", dict(found.raw))
             return None
         return dict(facts["off"])
     wants_budget = found.budget is not None and found.effort is None
     if "adaptive" in kinds and not (wants_budget and "enabled" in kinds):
         if wants_budget:
-            work.lose("budget_tokens", found.path, "the model decides itself how much it thinks", found.budget)
+            work.lose("budget_tokens", found.path, "the model sets its own thinking budget", found.budget)
         return {"type": "adaptive"}
     budgets, smallest = spec("thinking")["budgets"], spec("thinking")["smallest"]
     budget = found.budget if found.budget is not None else budgets[found.effort or "medium"]
     room = most - 1 if isinstance(most, int) else budget
     if "enabled" not in kinds or room < smallest:
         why = (
-            "the model does not think"
+            "the model does not support thinking"
             if "enabled" not in kinds
-            else f"thinking takes {smallest} tokens, and max_tokens leaves fewer"
+            else f"thinking needs at least {smallest} tokens, and max_tokens leaves fewer"
         )
         work.lose("thinking", found.path, why, dict(found.raw))
         return None
     new = max(smallest, min(budget, room))
     if new != found.budget:
         said = (
-            f"a budget of {found.budget} tokens" if found.budget is not None else f"effort {found.effort or 'default'}"
+            f"a budget of {found.budget} tokens"
+            if found.budget is not None
+            else f"the effort {found.effort or 'default'}"
         )
-        work.edit("option_approximated", found.path, f"{said} -> a budget of {new} tokens", dict(found.raw))
+        work.edit("option_approximated", found.path, f"replaced {said} with a budget of {new} tokens", dict(found.raw))
     return {"type": "enabled", "budget_tokens": new}
 
 
@@ -246,7 +256,7 @@ def _to_gemini(found: Thinking, work: Work, made: dict[str, Any]) -> None:
     kinds = model_facts("gemini", made.get("model"))["thinking"]
     config: dict[str, Any] = {}
     if not kinds:
-        work.lose("reasoning", found.path, "the model does not reason", dict(found.raw))
+        work.lose("reasoning", found.path, "the model does not support reasoning", dict(found.raw))
         return
     if "budget" in kinds:
         strength = _strength(found)
@@ -254,7 +264,7 @@ def _to_gemini(found: Thinking, work: Work, made: dict[str, Any]) -> None:
             config["thinkingBudget"] = found.budget if found.on is not False else 0
         elif strength is not None:
             config["thinkingBudget"] = spec("thinking")["budgets"][strength]
-            said = f"effort {strength} -> a budget of {config['thinkingBudget']} tokens"
+            said = f"replaced the effort {strength} with a budget of {config['thinkingBudget']} tokens"
             work.edit("option_approximated", found.path, said, strength)
         elif found.on:
             config["thinkingBudget"] = -1
@@ -289,7 +299,7 @@ def _to_bedrock(found: Thinking, work: Work, made: dict[str, Any]) -> None:
         if word is not None:
             put(made, "additionalModelRequestFields.reasoning_effort", word)
             return
-    work.lose("reasoning", found.path, "how this model is told to reason is not known", dict(found.raw))
+    work.lose("reasoning", found.path, "streamweld does not know this model's reasoning options", dict(found.raw))
 
 
 def _to_mistral(found: Thinking, work: Work, made: dict[str, Any]) -> None:
@@ -302,7 +312,7 @@ def _to_mistral(found: Thinking, work: Work, made: dict[str, Any]) -> None:
 
 
 def _to_nobody(found: Thinking, work: Work, _made: dict[str, Any]) -> None:
-    work.lose("reasoning", found.path, f"{work.target} has no such option", dict(found.raw))
+    work.lose("reasoning", found.path, f"{work.target} does not have this option", dict(found.raw))
 
 
 def _to_gateway(found: Thinking, work: Work, how: Mapping[str, Any], made: dict[str, Any]) -> None:
@@ -323,7 +333,7 @@ def _to_gateway(found: Thinking, work: Work, how: Mapping[str, Any], made: dict[
     member = how.get("effort")
     if member is None:
         if found.effort is not None or found.budget is not None:
-            why = f"the gateway {work.profile.name} takes no effort and no budget"
+            why = f"the gateway {work.profile.name} accepts neither an effort nor a budget"
             work.lose("reasoning_effort", found.path, why, found.effort or found.budget)
         return
     word = _word(found, work, how["words"])

@@ -136,25 +136,29 @@ def translate(
     known = {tool.name: tool for tool in tools if tool.kind in ("function", "custom")}
     if not tools or work.target == "ai-sdk-ui":
         if choice.mode in ("auto", "none"):
-            work.edit("option_implied", path, "left out: there are no tools", choice.raw)
+            work.edit("option_implied", path, "dropped, because the request has no tools", choice.raw)
         else:
-            work.lose("tool_choice", path, "there are no tools to choose from", choice.raw, vital=True)
+            work.lose("tool_choice", path, "the request has no tools that the target accepts", choice.raw, vital=True)
         return None
     if choice.mode == "other" or any(name not in known for name in choice.names):
-        why = "the request has no such tool" if choice.names else f"{work.target} cannot express this choice"
+        why = (
+            "the request has no tool of this name that the target accepts"
+            if choice.names
+            else f"{work.target} does not support this tool choice"
+        )
         work.lose("tool_choice", path, why, choice.raw, vital=True)
         return None
     if choice.mode == "allowed" and work.target not in ("openai-chat", "responses", "gemini"):
-        why = f"{work.target} cannot choose among some of the tools"
+        why = f"{work.target} cannot restrict the choice to some of the tools"
         work.lose("tool_choice", path, why, choice.raw, vital=True)
         choice = Choice("required" if choice.must else "auto", choice.path, choice.raw)
     if choice.mode not in work.facts.get("choices", (choice.mode,)):
-        why = f"the gateway {work.profile.name} takes no such choice"
+        why = f"the gateway {work.profile.name} does not support this tool choice"
         work.lose("tool_choice", path, why, choice.raw, vital=True)
         return None
     value = _written(choice, known, work, names)
     if value is None:
-        work.lose("tool_choice", path, f"{work.target} cannot express this choice", choice.raw, vital=True)
+        work.lose("tool_choice", path, f"{work.target} does not support this tool choice", choice.raw, vital=True)
         return None
     put(made, _PLACES[work.target], value)
     return choice

@@ -104,7 +104,7 @@ def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
             continue
         if fit.kind in ("function", "custom"):
             if fit.name in names:
-                work.lose("tools", tool.path, "a second tool of the same name", tool.raw)
+                work.lose("tools", tool.path, "another tool has the same name", tool.raw)
                 continue
             names.add(fit.name)
         kept.append(fit)
@@ -171,7 +171,7 @@ def _listed(work: Work, member: str) -> list[tuple[int, Any]]:
     if value is None:
         return []
     if not is_list(value):
-        work.lose(member, (member,), "it is not a list", value)
+        work.lose(member, (member,), "the value is not a list", value)
         return []
     return list(enumerate(cast("Sequence[Any]", value)))
 
@@ -362,20 +362,23 @@ def _fit(tool: Tool, work: Work) -> Tool | None:
     target = work.target
     if tool.kind == "function":
         if target == "ai-sdk-ui":
-            return _lost(tool, work, "messages of a user interface carry no tools")
+            return _lost(tool, work, "UI messages cannot contain tool definitions")
         if tool.hosted == "client":
             work.lose(
-                "type", (*tool.path, "type"), "there it is a function like any other", object_of(tool.raw).get("type")
+                "type",
+                (*tool.path, "type"),
+                "the target has no built-in tool of this type; it is declared as a function",
+                object_of(tool.raw).get("type"),
             )
         if schemas.of_object(tool.schema) is None:
-            return _lost(tool, work, "its schema is not that of an object")
+            return _lost(tool, work, "its schema does not describe an object")
         return tool
     if tool.kind == "custom":
         if target in ("openai-chat", "responses") and (kinds is None or "custom" in kinds) and _free_form(work):
             return tool
         if target == "ai-sdk-ui":
-            return _lost(tool, work, "messages of a user interface carry no tools")
-        why = "there its text is the member `input` of a function"
+            return _lost(tool, work, "UI messages cannot contain tool definitions")
+        why = "the target has no free-form tools; the tool is declared as a function with the text in `input`"
         work.lose("custom", (*tool.path, "type"), why, "custom")
         if tool.format is not None:
             work.lose("format", (*tool.path, "format"), why, tool.format[1])
@@ -385,20 +388,20 @@ def _fit(tool: Tool, work: Work) -> Tool | None:
     if tool.kind == "hosted" and _hosted(tool, target) is not None and _runs_tools(work):
         return tool
     if tool.kind == "hosted":
-        return _lost(tool, work, f"{_whom(work)} runs no such tool")
-    return _lost(tool, work, f"{_whom(work)} has no tool of this type")
+        return _lost(tool, work, f"{_whom(work)} does not run this tool")
+    return _lost(tool, work, f"{_whom(work)} does not have this type of tool")
 
 
 def _fit_mcp(tool: Tool, work: Work) -> Tool | None:
     if work.target not in ("responses", "anthropic") or not _runs_tools(work):
-        return _lost(tool, work, f"{_whom(work)} asks no MCP servers")
+        return _lost(tool, work, f"{_whom(work)} cannot call MCP servers")
     if work.source != "responses":
         return tool
     raw = object_of(tool.raw)
     if raw.get("require_approval") != "never":
-        return _lost(tool, work, "it asks for approval, and there the tools of an MCP server run without")
+        return _lost(tool, work, "the tool requires approval, and the target runs MCP tools without approval")
     if not isinstance(raw.get("server_url"), str):
-        return _lost(tool, work, "a connector has no address that another provider could ask")
+        return _lost(tool, work, "a connector has no server URL that the target could call")
     return tool
 
 
@@ -432,7 +435,7 @@ def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[
     for name, value in tool.carried.items():
         place = places.get(name, {}).get(target)
         if place is None:
-            work.lose(name, (*tool.path, name), f"{target} has no such limit for this tool", value, vital=True)
+            work.lose(name, (*tool.path, name), f"{target} does not have this limit for the tool", value, vital=True)
         else:
             put(made, place, value)
     _lose_extra(tool, work)
@@ -442,7 +445,7 @@ def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[
 def _lose_extra(tool: Tool, work: Work, *kept: str) -> None:
     for name, value in tool.extra.items():
         if name not in kept:
-            work.lose(name, (*tool.path, name), f"{work.target} has no such member of a tool", value)
+            work.lose(name, (*tool.path, name), f"{work.target} does not have this member in a tool definition", value)
 
 
 # --- writing the definitions of each target
@@ -455,7 +458,7 @@ def _common(tool: Tool) -> dict[str, Any]:
 def _schema(tool: Tool, work: Work) -> Any:
     made = schemas.of_object(tool.schema)
     if made is not None and made is not tool.schema and tool.schema is not None:
-        work.edit("tool_schema", tool.path, "added type: object to the schema")
+        work.edit("tool_schema", tool.path, "added `type: object` to the schema")
     return _plain(made)
 
 
@@ -515,7 +518,7 @@ def _to_anthropic(tool: Tool, work: Work) -> dict[str, Any]:
 def _to_gemini(tool: Tool, work: Work) -> dict[str, Any]:
     _lose_extra(tool, work)
     if tool.strict:
-        work.lose("strict", (*tool.path, "strict"), "gemini has no strict functions", True)
+        work.lose("strict", (*tool.path, "strict"), "gemini does not have a strict mode for functions", True)
     made = _common(tool)
     schema = _schema(tool, work)
     if not schemas.is_empty(schema):

@@ -81,4 +81,4 @@ class Work:
             for name, member in inner.items():
                 self._unused((*path, name), member)
         else:
-            self.lose(path[-1], path, f"{self.target} has no such member", value)
+            self.lose(path[-1], path, f"{self.target} does not have this member", value)

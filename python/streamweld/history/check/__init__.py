@@ -87,7 +87,9 @@ def check(
         if isinstance(items, str) and member == "input":
             items = [{"type": "message", "role": "user", "content": items}]
     if not is_list(items):
-        raise UsageError(f"the history of {profile.target} is a list, or a mapping with {member!r}")
+        raise UsageError(
+            f"messages must be a list, or a mapping with a list in {member!r}, for target {profile.target!r}"
+        )
     report = Report(profile)
     view = read(cast("Sequence[Any]", items), base, payload, report)
     check_order(view, report)

@@ -45,7 +45,7 @@ def _messages(items: Sequence[Any], base: Path, report: Report) -> list[tuple[Js
     for n, raw in enumerate(items):
         told = as_json(raw)
         if told is None or not isinstance(told.get("role"), str):
-            report.add("shape", (*base, n), "a message is an object with a role")
+            report.add("shape", (*base, n), "a message must be an object with a role")
         else:
             found.append((told, (*base, n), str(told["role"])))
     return found
@@ -60,13 +60,13 @@ def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> 
     for at, (told, path, wire) in enumerate(rows):
         parts = told.get("parts")
         if not is_list(parts):
-            report.add("shape", path, "a message has a list of parts")
+            report.add("shape", path, "the `parts` of a message must be a list")
             parts = ()
         blocks: list[Block] = []
         for n, raw in enumerate(cast("Sequence[Any]", parts)):
             piece = as_json(raw)
             if piece is None:
-                report.add("shape", (*path, "parts", n), "a part is an object")
+                report.add("shape", (*path, "parts", n), "a part must be an object")
             else:
                 blocks += _ui_part(piece, (*path, "parts", n), at == len(rows) - 1, at < last_user, report)
         messages.append(Message(wire, wire, path, told, blocks))
@@ -81,7 +81,7 @@ def _ui_part(raw: Json, path: Path, last: bool, superseded: bool, report: Report
     kind = str(raw.get("type"))
     if kind in ("text", "reasoning"):
         if not isinstance(raw.get("text"), str):
-            report.add("shape", path, "a part of text has a text")
+            report.add("shape", path, "a text part must have a string in `text`")
         return [Block(cast("Kind", kind), path, raw, kind, str(raw.get("text") or ""))]
     if kind == "file":
         return [Block(_media(raw.get("mediaType")), path, raw, kind)]
@@ -100,7 +100,7 @@ def _ui_part(raw: Json, path: Path, last: bool, superseded: bool, report: Report
             open_request = state == "approval-requested" and bool(facts.get("supersedes_requests")) and superseded
             call.settled = last or open_request
         if state not in _STATES:
-            report.add("shape", path, f"a tool part has a state, not {state!r}")
+            report.add("shape", path, f"the `state` of a tool part is missing or unknown: {state!r}")
         elif not _fits(str(state), approval):
             report.add("approval_state", path, str(state))
         denied = state == "approval-responded" and approved is False
@@ -128,11 +128,11 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
         content = told.get("content")
         blocks, plain = blocks_of(content, (*path, "content"), report, part)
         if wire == "system" and not plain:
-            report.add("shape", path, "a system message is a text")
+            report.add("shape", path, "the content of a system message must be a string")
         if wire == "tool" and plain:
-            report.add("shape", path, "a tool message is a list of results")
+            report.add("shape", path, "the content of a tool message must be a list of results")
         if content is None:
-            report.add("shape", path, "a message has a content")
+            report.add("shape", path, "a message must have `content`: a string or a list")
         if wire != "tool":  # results outside tool messages belong to provider-executed calls
             for block in blocks:
                 block.kind = "other" if block.kind == "result" else block.kind
@@ -169,7 +169,7 @@ def _model_part(raw: Json, path: Path, report: Report) -> Block:
     kind = str(raw.get("type"))
     if kind in ("text", "reasoning"):
         if not isinstance(raw.get("text"), str):
-            report.add("shape", path, "a part of text has a text")
+            report.add("shape", path, "a text part must have a string in `text`")
         return Block(cast("Kind", kind), path, raw, kind, str(raw.get("text") or ""))
     if kind == "image":
         return Block("image", path, raw, kind)
@@ -183,7 +183,7 @@ def _model_part(raw: Json, path: Path, report: Report) -> Block:
         if kind == "tool-result":
             output = as_json(raw.get("output"))
             if output is None or not isinstance(output.get("type"), str):
-                report.add("shape", path, "a tool result has an output with a type")
+                report.add("shape", path, "the `output` of a tool result must be an object with a type")
         return block
     known = kind in ("tool-approval-request", "tool-approval-response", *_SHOWN_ONLY)
     return Block("other" if known else "unknown", path, raw, kind)

@@ -46,7 +46,7 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     for n, raw in enumerate(items):
         told = as_json(raw)
         if told is None or not isinstance(told.get("role"), str):
-            report.add("shape", (*base, n), "a message is an object with a role")
+            report.add("shape", (*base, n), "a message must be an object with a role")
             continue
         path, wire = (*base, n), str(told["role"])
 

@@ -28,12 +28,12 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     for n, raw in enumerate(items):
         told = as_json(raw)
         if told is None or not isinstance(told.get("role"), str):
-            report.add("shape", (*base, n), "a message is an object with a role")
+            report.add("shape", (*base, n), "a message must be an object with a role")
             continue
         path, wire = (*base, n), str(told["role"])
         content = told.get("content")
         if isinstance(content, str):
-            report.add("shape", (*path, "content"), "the content is a list of blocks")
+            report.add("shape", (*path, "content"), "the content of a message must be a list of blocks")
         blocks, _ = blocks_of(content, (*path, "content"), report, block)
         messages.append(Message(wire, wire, path, told, blocks))
     return View(messages, base, payload, payload.get("system"), ("system",)).join()

@@ -38,7 +38,7 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     for n, raw in enumerate(items):
         told = as_json(raw)
         if told is None or not isinstance(told.get("role"), str):
-            report.add("shape", (*base, n), "a message is an object with a role")
+            report.add("shape", (*base, n), "a message must be an object with a role")
             continue
         messages.append(_message(told, (*base, n), report))
     return View(messages, base, payload).join("tool")
@@ -74,7 +74,7 @@ def _calls(entries: Any, path: Path, report: Report) -> list[Block]:
     if entries is None:
         return []
     if not is_list(entries) or not entries:
-        report.add("shape", path, "tool_calls is a list that is not empty, or is left out")
+        report.add("shape", path, "tool_calls must be a list with at least one call, or be omitted")
         return []
     found: list[Block] = []
     for n, raw in enumerate(cast("Sequence[Any]", entries)):
@@ -82,7 +82,7 @@ def _calls(entries: Any, path: Path, report: Report) -> list[Block]:
         kind = "custom" if entry is not None and entry.get("custom") is not None else "function"
         function = None if entry is None else as_json(entry.get(kind))
         if entry is None or function is None:
-            report.add("shape", (*path, n), "a tool call is an object with a function")
+            report.add("shape", (*path, n), "a tool call must be an object with a function")
             continue
         arguments = function.get("input" if kind == "custom" else "arguments")
         if not isinstance(arguments, str):

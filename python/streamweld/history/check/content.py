@@ -67,7 +67,9 @@ def _kinds(message: Message, report: Report) -> None:
             or (allowed is not None and block.kind not in _NO_CONTENT and block.kind not in allowed)
             or (block.kind == "file" and block.type not in (report.fact("file_types") or (block.type,)))
         ):
-            report.add("content_kind", block.path, f"{block.type or block.kind} of {role}", "content")
+            report.add(
+                "content_kind", block.path, f"{block.type or block.kind} in a message with role {role}", "content"
+            )
         elif block.kind == "text" and block.type and types:
             wanted = types.get("user" if role == "tool" else role)
             also = report.facts("text_types_also").get(role, ())

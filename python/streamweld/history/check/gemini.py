@@ -23,18 +23,18 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     for n, raw in enumerate(items):
         told = as_json(raw)
         if told is None:
-            report.add("shape", (*base, n), "a content is an object")
+            report.add("shape", (*base, n), "an element of contents must be an object")
             continue
         path, wire = (*base, n), str(told.get("role") or "user")
         parts = told.get("parts")
         blocks: list[Block] = []
         if not is_list(parts):
-            report.add("shape", path, "a content has a list of parts")
+            report.add("shape", path, "the `parts` of a content must be a list")
             parts = ()
         for k, part in enumerate(cast("Sequence[Any]", parts)):
             piece = as_json(part)
             if piece is None:
-                report.add("shape", (*path, "parts", k), "a part is an object")
+                report.add("shape", (*path, "parts", k), "a part must be an object")
             else:
                 blocks.append(_block(piece, (*path, "parts", k)))
         role = "assistant" if wire == "model" else wire

@@ -47,7 +47,7 @@ def _call_id(block: Block, facts: Mapping[str, Any], report: Report) -> None:
     call_id = block.id
     if call_id is None:
         if not facts.get("optional") and facts.get("min"):
-            report.add("call_id_invalid", block.path, "there is none", "tool_id")
+            report.add("call_id_invalid", block.path, "the id is missing", "tool_id")
         return
     if any(mark in call_id for mark in facts.get("carriers", ())):
         return

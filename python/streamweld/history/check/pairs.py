@@ -100,7 +100,7 @@ def _call_places(view: View, report: Report) -> None:
                     report.add("call_not_last", block.path, block.type, "call_order")
                     break
         if after and (n == 0 or view.turns[n - 1][0].role not in after):
-            before = view.turns[n - 1][0].role if n else "nothing"
+            before = view.turns[n - 1][0].role if n else "no message"
             report.add("call_place", blocks[calls[0]].path, f"after {before}", "calls_after")
         if together:
             for block in blocks[calls[0] : calls[-1]]:

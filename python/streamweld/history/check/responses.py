@@ -39,7 +39,7 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     for n, raw in enumerate(items):
         item = as_json(raw)
         if item is None:
-            report.add("shape", (*base, n), "an item is an object")
+            report.add("shape", (*base, n), "an item must be an object")
             continue
         messages.append(_item(item, (*base, n), report))
     view = View(messages, base, payload, payload.get("instructions"), ("instructions",))
@@ -62,12 +62,12 @@ def _item(item: Json, path: Path, report: Report) -> Message:
         output = item.get("output")
         inner, _ = blocks_of(output, (*path, "output"), report, _block)
         if output is None:
-            report.add("shape", path, "an output item has an output")
+            report.add("shape", path, "an output item must have an `output`")
         result = Block("result", path, item, kind, id=_text(item, "call_id"), item_id=_text(item, "id"), inner=inner)
         return Message("tool", "", path, item, [result], item=kind)
     if kind == "reasoning":
         if not isinstance(item.get("summary"), list | tuple):
-            report.add("shape", path, "a reasoning item has a list of summaries")
+            report.add("shape", path, "the `summary` of a reasoning item must be a list")
         thought = Block("reasoning", path, item, kind, item_id=_text(item, "id"))
         thought.encrypted = _text(item, "encrypted_content") or None
         return Message("assistant", "", path, item, [thought], item=kind)
@@ -75,7 +75,7 @@ def _item(item: Json, path: Path, report: Report) -> Message:
         reference = Block("reference", path, item, kind, id=_text(item, "id"))
         return Message("other", "", path, item, [reference], item="item_reference")
     if not isinstance(item.get("type"), str) or not kind:
-        report.add("shape", path, "an item has a type, a message a role")
+        report.add("shape", path, "an item must have a type, and a message a role")
     role = "assistant" if kind.endswith("_call") or kind in _SERVER_ITEMS else "other"
     return Message(role, "", path, item, [Block("other", path, item, kind, item_id=_text(item, "id"))], item=kind)
 
@@ -84,7 +84,7 @@ def _message(item: Json, path: Path, report: Report) -> Message:
     wire = _text(item, "role") or ""
     blocks, plain = blocks_of(item.get("content"), (*path, "content"), report, _block)
     if item.get("content") is None:
-        report.add("shape", path, "a message has a content")
+        report.add("shape", path, "a message must have `content`")
     if report.fact("message_type") and "type" not in item:
         report.add("message_type_missing", path, wire, "message_type")
     return Message(wire, wire, path, item, blocks, plain)

@@ -112,13 +112,13 @@ def blocks_of(
     if isinstance(content, str):
         return [Block("text", path, content, "", content)], True
     if not is_list(content):
-        report.add("shape", path, "the content is neither text nor a list")
+        report.add("shape", path, "the content must be a string or a list")
         return [], False
     found: list[Block] = []
     for n, raw in enumerate(cast("Sequence[Any]", content)):
         told = as_json(raw)
         if told is None:
-            report.add("shape", (*path, n), "a block that is no object")
+            report.add("shape", (*path, n), "a block must be an object")
             continue
         block = read(told, (*path, n))
         if block is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_NO_APPROVALS: Final = "the target has no approvals of tool calls"
+_NO_APPROVALS: Final = "the target cannot represent approvals of tool calls"
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -43,11 +43,21 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                         context.lose("approval", part.path, _NO_APPROVALS, _removed(part))
                     continue
                 if isinstance(part, ApprovalResponse) and part.approval_id not in requests:
-                    context.edit("approval_unasked", part.path, "dropped an approval without its request", part.raw)
+                    context.edit(
+                        "approval_unasked",
+                        part.path,
+                        "dropped an approval response because its request is missing",
+                        part.raw,
+                    )
                     continue
                 if isinstance(part, ApprovalRequest):
                     if part.call_id not in calls:
-                        context.edit("approval_unasked", part.path, "dropped a request without its call", part.raw)
+                        context.edit(
+                            "approval_unasked",
+                            part.path,
+                            "dropped an approval request because its tool call is missing",
+                            part.raw,
+                        )
                         continue
                     requests.add(part.approval_id)
             kept.append(part)

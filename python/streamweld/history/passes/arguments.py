@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_FORMS: Final = {True: "text", False: "an object"}
+_FORMS: Final = {True: "a JSON string", False: "a JSON object"}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -36,14 +36,20 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             if isinstance(part, Result) and gone.get(part.call_id):
                 gone[part.call_id] -= 1
                 removed = removed_value(part)
-                context.edit("arguments_broken", part.path, "dropped the result of a dropped call", removed)
+                context.edit(
+                    "arguments_broken", part.path, "dropped the result because its tool call was dropped", removed
+                )
                 touched = True
                 continue
             if isinstance(part, Call) and part.custom and not free:
                 if part.origin is not None and part.origin.dialect == context.family:
-                    context.edit("call_free_form", part.path, f"made the text for {part.name!r} an argument")
+                    context.edit(
+                        "call_free_form",
+                        part.path,
+                        f"put the free-form text of the call of {part.name!r} into a JSON argument",
+                    )
                 else:
-                    context.lose("custom", part.path, "the target's tools take an object, no text of their own", True)
+                    context.lose("custom", part.path, "the target's tools take a JSON object, not free-form text", True)
                 part = changed(part, custom=False)
                 touched = True
             own = part.origin is not None and part.origin.dialect in text_of
@@ -53,7 +59,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             if arguments_object(part) is not None:
                 if part.arguments is not None and not part.arguments.strip():
                     if part.origin is not None and part.origin.dialect == context.family:
-                        context.edit("arguments_empty", part.path, f"empty arguments of {part.name!r} -> {{}}")
+                        context.edit(
+                            "arguments_empty", part.path, f"replaced the empty arguments of {part.name!r} with {{}}"
+                        )
                     part = changed(part, arguments=None, input={})  # an empty text means no arguments
                     touched = True
                 parts.append(part)
@@ -62,12 +70,26 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             said: Any = part.arguments if part.arguments is not None else part.input
             if context.policy.truncated_arguments == "drop":
                 gone[part.call_id] = gone.get(part.call_id, 0) + 1
-                context.edit("arguments_broken", part.path, f"dropped the call of {part.name!r}", part.raw)
+                context.edit(
+                    "arguments_broken",
+                    part.path,
+                    f"dropped the call of {part.name!r} because its arguments are not a JSON object",
+                    part.raw,
+                )
             elif context.policy.truncated_arguments == "empty":
-                context.edit("arguments_broken", part.path, f"emptied the arguments of {part.name!r}", said)
+                context.edit(
+                    "arguments_broken",
+                    part.path,
+                    f"replaced the arguments of {part.name!r} with {{}} because they are not a JSON object",
+                    said,
+                )
                 parts.append(changed(part, arguments=None, input={}))
             else:
-                context.edit("arguments_broken", part.path, f"wrapped the arguments of {part.name!r}")
+                context.edit(
+                    "arguments_broken",
+                    part.path,
+                    f"put the arguments of {part.name!r} into the member `_raw`, because they are not a JSON object",
+                )
                 parts.append(changed(part, arguments=None, input={"_raw": said}))
         if parts or not touched:
             out.append(with_parts(turn, parts) if touched else turn)

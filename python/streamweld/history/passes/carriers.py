@@ -51,7 +51,7 @@ def _restored(turn: Turn, context: Context) -> Turn:
             parts.append(part)
             continue
         found = True
-        context.edit("reasoning_carrier", part.path, "restored what the carrier holds")
+        context.edit("reasoning_carrier", part.path, "restored the data that streamweld stored in this reasoning part")
         held = _opened(carrier)
         call_id = held.get("call_id")
         if isinstance(call_id, str):

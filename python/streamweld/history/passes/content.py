@@ -57,13 +57,15 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
         if told is not None:
             parts.append(told)
     if context.fact("document_needs_text") and turn.role == "user" and _is_bare_document(parts):
-        context.edit("document_text", turn.path, "put a text beside the document")
+        context.edit("document_text", turn.path, "added a text, because the target rejects a document without one")
         parts.append(Text(text=_DOCUMENT, path=turn.path))
         altered = True
     silent = context.fact("empty_message") == "drop_silent" and turn.role == "assistant" and _is_silent(parts, context)
     if silent or (not parts and (turn.parts or context.fact("empty_message"))):
         if silent or not turn.parts:
-            context.edit("message_empty", turn.path, "dropped a message without content", _removed(turn, parts))
+            context.edit(
+                "message_empty", turn.path, "dropped a message because it has no content", _removed(turn, parts)
+            )
         return None
     return with_parts(turn, parts) if altered else turn
 
@@ -94,7 +96,7 @@ def _content(
         if part.dialect == context.family:
             return part
         gone = part.raw
-        context.lose(part.kind, part.path, "only the dialect it came from can say it", gone)
+        context.lose(part.kind, part.path, "only the source's own format can represent this part", gone)
         return None
     if isinstance(part, Text):
         if part.signature:  # an empty text may exist only to carry its signature
@@ -103,13 +105,13 @@ def _content(
             context.edit("text_empty", part.path, "dropped an empty text", part.text)
             return None
         if drop_blank and not part.text.strip():
-            context.edit("text_blank", part.path, "dropped a text of white space", part.text)
+            context.edit("text_blank", part.path, "dropped a text that is only white space", part.text)
             return None
         if part.refusal and kinds is not None and "refusal" not in kinds:
             if part.origin is not None and part.origin.dialect == context.family:
-                context.edit("content_kind", part.path, "made a refusal a text")
+                context.edit("content_kind", part.path, "changed a refusal to text")
             else:
-                context.lose("refusal", part.path, "the target has no word for a refusal; it stays as text", True)
+                context.lose("refusal", part.path, "the target has no refusals; the refusal is written as text", True)
             return changed(part, refusal=False)
         return part
     foreign = part.origin is None or part.origin.dialect != context.family
@@ -123,10 +125,10 @@ def _content(
             _lose_names(part, context)
         if not other:  # for changed parts, the writer generates a valid name
             return part if foreign or _is_named(part, context) else changed(part)
-        context.edit("file_type", part.path, "put the file into a block of the target's own")
+        context.edit("file_type", part.path, "moved the file to a block type that the target accepts")
         return changed(part)
     gone = part.raw if part.raw is not None else part.data or part.url or part.file_id
-    context.edit("content_kind", part.path, f"put a note in the place of a part of kind {part.kind}", gone)
+    context.edit("content_kind", part.path, f"replaced a part of kind {part.kind} with a note", gone)
     note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
     return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
 
@@ -134,9 +136,11 @@ def _content(
 def _lose_names(part: Media, context: Context) -> None:
     """Record the loss of a name and a detail that the target cannot represent."""
     if part.filename and part.kind not in (context.fact("named") or ()):
-        context.lose("filename", part.path, f"the target has no names for parts of kind {part.kind}", part.filename)
+        context.lose(
+            "filename", part.path, f"the target has no file names for parts of kind {part.kind}", part.filename
+        )
     if part.detail not in (None, "auto") and part.kind not in (context.fact("detailed") or ()):
-        context.lose("detail", part.path, "the target has no level of detail for images", part.detail)
+        context.lose("detail", part.path, "the target has no detail level for images", part.detail)
 
 
 def _is_named(part: Media, context: Context) -> bool:
@@ -170,7 +174,7 @@ def _of_result(result: Result, context: Context) -> Result:
     if context.fact("result_empty", "only") == "list" and members_of(result.raw).get("content") != []:
         fill = None
     if fill and not inner and (result.value is MISSING or result.value == ""):
-        context.edit("result_empty", result.path, "gave an empty result a text")
+        context.edit("result_empty", result.path, "added a text to an empty result")
         return changed(result, parts=(Text(text=fill),), value=MISSING)
     return changed(result, parts=tuple(inner)) if altered else result
 
@@ -184,7 +188,7 @@ def _without_last_space(turns: list[Turn], context: Context) -> list[Turn]:
     if not isinstance(part, Text) or part.text == part.text.rstrip():
         return turns
     text = part.text.rstrip()
-    context.edit("trailing_space", part.path, "took the white space off the end", part.text[len(text) :])
+    context.edit("trailing_space", part.path, "removed the white space at the end", part.text[len(text) :])
     if not text:
         return [*turns[:-1], with_parts(last, last.parts[:-1])] if len(last.parts) > 1 else turns[:-1]
     found, made = context.survey(turns), [*turns[:-1], with_parts(last, (*last.parts[:-1], changed(part, text=text)))]

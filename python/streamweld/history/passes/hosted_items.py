@@ -143,7 +143,7 @@ def _named(part: Opaque, raw: Mapping[str, Any], calls: Mapping[str, str], conte
     wanted = next((calls[name] for name in told if name in calls), told[0] if told else None)
     if wanted is None or (raw.get("id") == wanted and "call_id" not in raw):
         return part
-    context.edit("output_id", part.path, f"the id of the output is that of its call, {wanted!r}", raw.get("id"))
+    context.edit("output_id", part.path, f"set the id of the output to the id of its call, {wanted!r}", raw.get("id"))
     own = {name: value for name, value in raw.items() if name not in ("id", "call_id")}
     made = {"type": own.pop("type"), "id": wanted, **own}
     return copied(part, raw=made, touched=True, origin=None if part.origin is None else _origin_of(part.origin, made))
@@ -172,15 +172,17 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
     told = members_of(raw)
     client = part.kind in _CALLS and not (part.kind == "tool_search_call" and told.get("execution") == "server")
     if client:
-        context.edit("item_as_call", part.path, f"made a {part.kind} a function call", raw)
+        context.edit("item_as_call", part.path, f"converted a {part.kind} to a function call", raw)
         return "assistant", _call(part, told)
     if part.kind in _OUTPUTS and _call_id(part.kind, told):
-        context.edit("item_as_call", part.path, f"made a {part.kind} the output of a function call", raw)
+        context.edit("item_as_call", part.path, f"converted a {part.kind} to the output of a function call", raw)
         return "tool", _result(part, told)
     if context.family != _RESPONSES:  # `passes.content` records the loss
         return None, part
     if part.kind in _UNREADABLE or part.kind in _OUTPUTS:
-        context.lose(part.kind, part.path, "the target does not accept such items, and it holds nothing to read", raw)
+        context.lose(
+            part.kind, part.path, "the target does not accept such items, and this one has no readable text", raw
+        )
         return None
     context.edit("item_as_text", part.path, f"wrote a {part.kind} as text", raw)
     said = {name: value for name, value in told.items() if name not in _HEAD and value is not None}

@@ -61,7 +61,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                 latest[part.call_id] = new
                 context.ids.add(part.call_id, new)
                 if new != part.call_id:
-                    context.edit("tool_id", part.path, f"call id {part.call_id!r} -> {new!r}")
+                    context.edit("tool_id", part.path, f"changed the call id {part.call_id!r} to {new!r}")
             elif isinstance(part, Result):
                 new = open_calls.take(part.call_id, part.name)
                 if new is None:

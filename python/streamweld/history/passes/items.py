@@ -185,7 +185,12 @@ class _Cleaner:
             if refused:
                 told = {**members_of(origin.raw), **origin.extra}
                 gone = {name: told[name] for name in sorted(refused) if told.get(name)}
-                self.context.edit("member_refused", origin.path, f"left out {', '.join(sorted(refused))}", gone or None)
+                self.context.edit(
+                    "member_refused",
+                    origin.path,
+                    f"dropped members that the target rejects: {', '.join(sorted(refused))}",
+                    gone or None,
+                )
             self.origins[id(origin)] = origin.without(frozenset(refused)) if refused else origin
         bare = self.origins[id(origin)]
         return part if bare is origin else changed(part, origin=bare)
@@ -212,7 +217,9 @@ class _Cleaner:
         told = {**members_of(part.raw), **beneath, **part.extra}
         worth = {name: told.get(name) for name in refused}
         worth = {name: value for name, value in worth.items() if value not in (None, [], "completed")}
-        self.context.edit("member_refused", part.path, f"left out {', '.join(refused)}", worth or None)
+        self.context.edit(
+            "member_refused", part.path, f"dropped members that the target rejects: {', '.join(refused)}", worth or None
+        )
         gone = {*refused, *(f"function/{name}" for name in beneath)}
         return changed(part, extra={name: value for name, value in part.extra.items() if name not in gone})
 
@@ -262,7 +269,7 @@ class _Cleaner:
         if self.strings and turn.role == "assistant":
             content = members_of(part.origin.raw if part.origin is not None else None).get("content", "")
             if not isinstance(content, str) and not part.touched:
-                self.context.edit("assistant_string", part.path, "made the content of the message a string")
+                self.context.edit("assistant_string", part.path, "changed the content of the message to a string")
                 return changed(part)
             return part
         wanted = self.text_types.get("system" if turn.role == "developer" else turn.role)
@@ -270,6 +277,6 @@ class _Cleaner:
             return part
         told = cast("Mapping[str, Any]", raw).get("type")
         if told != wanted and not part.touched:
-            self.context.edit("text_type", part.path, f"type of the text {told} -> {wanted}")
+            self.context.edit("text_type", part.path, f"changed the type of the text from {told} to {wanted}")
             return changed(part)
         return part

@@ -37,7 +37,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if optional and part.name == name:  # the target pairs them by name, so the source object is kept
             new[id(part)] = copied(part, call_id=call_id)
         else:
-            context.edit("call_id_missing", part.path, f"gave it the id {call_id!r} of the other side of its pair")
+            context.edit("call_id_missing", part.path, f"added the id {call_id!r} of the matching call or result")
             new[id(part)] = changed(part, call_id=call_id)
     touched = [any(id(part) in new for part in turn.parts) for turn in turns]
     return [

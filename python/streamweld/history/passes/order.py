@@ -33,7 +33,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]
         if (last or together) and late:
             for part in late:
-                context.edit("call_order", part.path, "moved in front of the calls")
+                context.edit("call_order", part.path, "moved before the calls")
             rest = [part for part in turn.parts[at:end] if isinstance(part, stays)]
             turn = with_parts(turn, (*turn.parts[:at], *late, *rest, *turn.parts[end:]))
         if apart and any(isinstance(part, Text) and part.text for part in turn.parts):
@@ -46,5 +46,5 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 def _apart(turn: Turn, context: Context) -> list[Turn]:
     calls: list[Part] = [part for part in turn.parts if isinstance(part, Call)]
     rest: list[Part] = [part for part in turn.parts if not isinstance(part, Call)]
-    context.edit("content_or_calls", turn.path, "put the calls into a message of their own")
+    context.edit("content_or_calls", turn.path, "moved the calls to a separate message")
     return [with_parts(turn, rest), Turn("assistant", tuple(calls), turn.origin)]

@@ -82,7 +82,7 @@ def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
                 key = (part.call_id, part.name, arguments_text(part))
                 if key in seen:
                     context.edit(
-                        "call_repeated", part.path, f"dropped a second {part.name!r} with the same id", part.raw
+                        "call_repeated", part.path, f"dropped a second call of {part.name!r} with the same id", part.raw
                     )
                     continue
                 seen.add(key)
@@ -168,9 +168,18 @@ def _of_calls(
                 continue
             if context.policy.orphan_call == "drop":
                 dropped.add(id(one.call))
-                context.edit("call_unanswered", one.call.path, f"dropped the call of {one.call.name!r}", one.call.raw)
+                context.edit(
+                    "call_unanswered",
+                    one.call.path,
+                    f"dropped the call of {one.call.name!r} because it has no result",
+                    one.call.raw,
+                )
                 continue
-            context.edit("call_unanswered", one.call.path, f"gave the call of {one.call.name!r} a result that says so")
+            context.edit(
+                "call_unanswered",
+                one.call.path,
+                f"added an error result to the call of {one.call.name!r} because it had no result",
+            )
             text = Text(text=NO_RESULT)
             made = Result(
                 call_id=one.call.call_id, name=one.call.name, parts=(text,), is_error=True, path=one.call.path
@@ -183,7 +192,7 @@ def _of_calls(
         if at is None and one.result is not None and result is not one.result:
             at = there.get(id(one.result))
         if at is None:
-            context.edit("result_moved", result.path, f"moved the result of {one.call.name!r} behind its call")
+            context.edit("result_moved", result.path, f"moved the result of {one.call.name!r} after its call")
         placed.append((len(there) + order if at is None else at, _named(result, one.call, context)))
     out = [turn]
     if dropped:
@@ -192,7 +201,7 @@ def _of_calls(
     if not facts.get("same_order"):
         placed.sort(key=lambda pair: pair[0])
     elif [pair[0] for pair in placed] != sorted(pair[0] for pair in placed):
-        context.edit("result_order", placed[0][1].path, "put the results in the order of their calls")
+        context.edit("result_order", placed[0][1].path, "sorted the results by the order of their calls")
     results: list[Part] = [part for _, part in placed]
     if results:
         out.append(_as_it_was(after, results) if adjacent else Turn("tool", tuple(results)))
@@ -218,7 +227,7 @@ def _named(result: Result, call: Call, context: Context) -> Result:
     """Return the result. Without an id, it is paired by name, so it gets the tool name of its call."""
     if result.call_id or result.name == call.name:
         return result
-    context.edit("result_name", result.path, f"tool name {result.name!r} -> {call.name!r}")
+    context.edit("result_name", result.path, f"changed the tool name {result.name!r} to {call.name!r}")
     return changed(result, name=call.name)
 
 
@@ -236,7 +245,12 @@ def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
         for part in kept:
             if isinstance(part, Reasoning):
                 gone = removed_value(part)
-                context.edit("reasoning_of_dropped_call", part.path, "dropped the reasoning of a dropped call", gone)
+                context.edit(
+                    "reasoning_of_dropped_call",
+                    part.path,
+                    "dropped the reasoning because its tool call was dropped",
+                    gone,
+                )
         kept = [part for part in kept if not isinstance(part, Reasoning)]
     return kept
 
@@ -278,17 +292,28 @@ def _orphan(result: Result, context: Context) -> list[Turn]:
     """Return the turns that replace a result without a call; `policy.orphan_result` selects the repair."""
     gone = removed_value(result)
     if context.policy.orphan_result == "drop":
-        context.edit("result_unasked", result.path, f"dropped the result of {result.call_id!r}", gone)
+        context.edit(
+            "result_unasked",
+            result.path,
+            f"dropped the result of call {result.call_id!r} because that call is missing",
+            gone,
+        )
         return []
     if context.policy.orphan_result == "text":
-        context.edit("result_unasked", result.path, f"made the result of {result.call_id!r} a text of the user")
+        context.edit(
+            "result_unasked",
+            result.path,
+            f"moved the result of call {result.call_id!r} to a user message, because that call is missing",
+        )
         head = f"[Tool Result for {result.call_id}]: " if result.call_id else "[Tool Result]: "
         text = Text(text=head + result_text(result), path=result.path)
         media = tuple([part for part in result.parts if not isinstance(part, Text)])
         return [Turn("user", (text, *media))]
     name = result.name or (next(iter(context.tools)) if len(context.tools) == 1 else "unknown")
     context.edit(
-        "result_unasked", result.path, f"put in the call of {name!r} that the result of {result.call_id!r} needs"
+        "result_unasked",
+        result.path,
+        f"added a call of {name!r} for the result of call {result.call_id!r}, because that call is missing",
     )
     call = Call(call_id=result.call_id, name=name, arguments="{}", path=result.path)
     return [Turn("assistant", (call,)), Turn("tool", (result if result.name else changed(result, name=name),))]

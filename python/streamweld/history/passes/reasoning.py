@@ -64,7 +64,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
         if reasoned and not (everywhere or called):
             turn = keeper.plain(turn)
         elif not reasoned and fill is not None and (everywhere or called):
-            context.edit("reasoning_fill", turn.path, "added an empty member for reasoning")
+            context.edit("reasoning_fill", turn.path, "added an empty reasoning member, which the target requires")
             turn = with_parts(turn, (Reasoning(segments=(fill,), path=turn.path), *turn.parts))
         if turn.parts or not reasoned:
             out.append(turn)
@@ -91,13 +91,15 @@ class _Keeper:
             if not isinstance(part, Reasoning):
                 if broken and isinstance(part, Call) and part.item_id and self.fact.get("group"):
                     self.context.edit(
-                        "item_id_dropped", part.path, "dropped the item id of a call whose reasoning is gone"
+                        "item_id_dropped", part.path, "dropped the item id of a call because its reasoning was dropped"
                     )
                     part = changed(part, item_id=None)
                     altered = True
                 elif broken and self.fact.get("group") and part.origin is not None and self._names(part.origin):
                     self.context.edit(
-                        "item_id_dropped", part.path, "dropped the item id of a message whose reasoning is gone"
+                        "item_id_dropped",
+                        part.path,
+                        "dropped the item id of a message because its reasoning was dropped",
                     )
                     part = changed(part, origin=part.origin.without(_ID))
                     altered = True
@@ -116,9 +118,11 @@ class _Keeper:
         return with_parts(turn, parts) if altered else turn
 
     def plain(self, turn: Turn) -> Turn:
-        """Return the turn without its reasoning or, if the policy says so, with the reasoning as text."""
+        """Return the turn without its reasoning or, if the policy has reasoning='drop', with the reasoning as text."""
         parts: list[Part | None] = [
-            self._gone(part, "only turns with tool calls take it") if isinstance(part, Reasoning) else part
+            self._gone(part, "the target accepts it only in turns with tool calls")
+            if isinstance(part, Reasoning)
+            else part
             for part in turn.parts
         ]
         return with_parts(turn, [part for part in parts if part is not None])
@@ -131,9 +135,9 @@ class _Keeper:
         mode = self.context.policy.reasoning
         filling = not part.text and self.fact.get("fill") is not None
         if mode == "drop" and not filling:
-            return self._lost(part, "the policy says so")
+            return self._lost(part, "the policy has reasoning='drop'")
         if not self.accept:
-            return self._gone(part, "the target takes no reasoning")
+            return self._gone(part, "the target does not accept reasoning")
         if mode == "keep":
             return part
         if self.accept == "field":
@@ -152,9 +156,9 @@ class _Keeper:
         if part_.kind == "redacted" and not own and self.context.fact("bytes") and not decoded(part_.encrypted or ""):
             return self._gone(part_, "its content is not base64")
         if self.fact.get("needs_encrypted") and not part_.encrypted:
-            return self._gone(part_, "nothing is stored there, and it has no encrypted content")
+            return self._gone(part_, "the target does not store responses, and the item has no encrypted content")
         if self.fact.get("needs_id") and part_.encrypted and not part_.item_id:
-            return self._gone(part_, "its encrypted content is worth nothing without its id")
+            return self._gone(part_, "the target rejects encrypted content without an item id")
         named = self.accept == "items" and part_.item_id and self.fact.get("item_ids") is not False
         if not signed and not named:
             proven = self.fact.get("signed") == "required" or (self.accept == "items" and self.fact.get("issuers"))
@@ -164,7 +168,11 @@ class _Keeper:
             if way == "drop" or (not part_.text and self.accept != "parts"):
                 return self._gone(part_, "it is not signed")
         if part_.item_id and self.accept == "items" and self.fact.get("item_ids") is False:
-            self.context.edit("reasoning_item_id", part.path, f"left out the item id {part_.item_id!r}")
+            self.context.edit(
+                "reasoning_item_id",
+                part.path,
+                f"dropped the item id {part_.item_id!r} because the target does not accept ids of reasoning",
+            )
             part_ = changed(part_, item_id=None)
         return part_
 
@@ -176,7 +184,12 @@ class _Keeper:
         prefix: str = members_of(rule.get("prefixes")).get("reasoning", "")
         if part.item_id.startswith(prefix) and self.item_form.fits(part.item_id):
             return part
-        self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
+        self.context.edit(
+            "item_id_dropped",
+            part.path,
+            f"dropped the item id {part.item_id!r} because the target rejects its form",
+            part.item_id,
+        )
         return changed(part, item_id=None)
 
     def _renamed(self, part: Reasoning) -> Reasoning:
@@ -189,7 +202,7 @@ class _Keeper:
             wanted = DETAILS
         if part.member == wanted:
             return part
-        self.context.edit("reasoning_field", part.path, f"moved reasoning into {wanted or 'the content'}")
+        self.context.edit("reasoning_field", part.path, f"moved the reasoning to {wanted or 'the content'}")
         return changed(part)
 
     def _in_custody(self, part: Reasoning) -> Reasoning | None:
@@ -210,11 +223,11 @@ class _Keeper:
         if not foreign and not other:
             return part
         gone = {"signature": part.signature, "encrypted": part.encrypted, "item_id": part.item_id}
-        said = f"made by {part.issuer or 'nobody known'}" if foreign else f"made by the model {part.model}"
+        said = f"from {part.issuer or 'an unknown provider'}" if foreign else f"from the model {part.model}"
         self.context.edit(
             "reasoning_custody",
             part.path,
-            f"took signature, cipher and item id off reasoning that was {said}",
+            f"dropped the signature, encrypted content and item id of reasoning {said}",
             {name: value for name, value in gone.items() if value},
         )
         return changed(part, signature=None, encrypted=None, item_id=None)
@@ -227,7 +240,7 @@ class _Keeper:
     def _as_text(self, part: Reasoning, rule: str) -> Text | None:
         if not part.text.strip():
             return self._lost(part, "it has no text")
-        self.context.edit(rule, part.path, "made reasoning a text of the assistant")
+        self.context.edit(rule, part.path, "changed reasoning to assistant text")
         return Text(text=part.text, path=part.path, touched=True)
 
     def _lost(self, part: Reasoning, why: str) -> Text | None:

@@ -71,7 +71,11 @@ def _once(turns: list[Turn], context: Context) -> list[Turn]:
             if part is not home[2]:
                 new[id(part)] = None
                 said = [text for text in part.segments if text.strip()]
-                what = f"merged item {item_id!r} into its first" if said else f"dropped item {item_id!r}, said before"
+                what = (
+                    f"merged a repetition of item {item_id!r} into the kept one"
+                    if said
+                    else f"dropped a repetition of item {item_id!r}"
+                )
                 context.edit("reasoning_repeated", part.path, what, removed_value(part))
         if tuple(segments) != home[2].segments or cipher != home[2].encrypted:
             new[id(home[2])] = changed(home[2], segments=tuple(segments), encrypted=cipher)
@@ -89,7 +93,9 @@ def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
             content = members_of(part.raw).get("content") if own else None
             if isinstance(part, Reasoning) and content is not None:
                 what = (
-                    "made the content its summary" if part.kind == "raw" else "dropped the content beside its summary"
+                    "changed the content to the summary"
+                    if part.kind == "raw"
+                    else "dropped the content and kept the summary"
                 )
                 context.edit("reasoning_content", part.path, what, None if part.kind == "raw" else content)
                 new[id(part)] = changed(part, kind="summary")
@@ -128,7 +134,7 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
             new[id(part)] = None
             touched.add(n)
             removed = removed_value(part)
-            context.edit("reasoning_alone", part.path, "dropped reasoning without the item that it led to", removed)
+            context.edit("reasoning_alone", part.path, "dropped reasoning that no message or call follows", removed)
     return _replaced(turns, touched, new) if touched else turns
 
 
@@ -157,13 +163,15 @@ def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
                 context.edit(
                     "reasoning_dropped",
                     part.path,
-                    f"dropped reasoning: the target accepts {most} such items",
+                    f"dropped reasoning: the target accepts at most {most} reasoning items",
                     removed_value(part),
                 )
                 continue
             broken = broken and not isinstance(part, Reasoning)
             if broken and isinstance(part, Call) and part.item_id:
-                context.edit("item_id_dropped", part.path, "dropped the item id of a call whose reasoning is gone")
+                context.edit(
+                    "item_id_dropped", part.path, "dropped the item id of a call because its reasoning was dropped"
+                )
                 part = changed(part, item_id=None)
             parts.append(part)
         if parts:

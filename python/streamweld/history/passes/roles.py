@@ -51,7 +51,7 @@ def _without_prefill(turns: list[Turn], context: Context) -> list[Turn]:
     version = claude_version(context.model)
     if version is None or version < tuple(limit) or not isinstance(last.parts[-1], Text | Media):
         return turns
-    context.edit("prefill_refused", last.path, "added a message of the user at the end")
+    context.edit("prefill_refused", last.path, "added a user message at the end")
     return [*turns, Turn("user", (Text(text=_LAST, path=last.path),))]
 
 
@@ -62,7 +62,7 @@ def _first(turns: list[Turn], context: Context) -> list[Turn]:
     asks = bool(context.fact("calls_after")) and any(isinstance(part, Call) for part in turns[at].parts)
     if context.fact("first_role") != "user" and not asks:
         return turns
-    context.edit("first_role", turns[at].path, "put a message of the user in front")
+    context.edit("first_role", turns[at].path, "added a user message at the start")
     return [*turns[:at], Turn("user", (Text(text=_FIRST, path=turns[at].path),)), *turns[at:]]
 
 
@@ -78,7 +78,7 @@ def _merged(turns: list[Turn], context: Context, *, assistant_only: bool) -> lis
         joins = not assistant_only or turn.role == "assistant"
         if joins and last is not None and turn.role == last.role and turn.role in _SIDES and run:
             if turn.parts:
-                context.edit("roles_merged", turn.path, f"merged with the {turn.role} message before")
+                context.edit("roles_merged", turn.path, f"merged into the preceding {turn.role} message")
                 run += turn.parts
             continue
         if last is not None and run:
@@ -103,7 +103,9 @@ def _between(turns: list[Turn], role: Role, kinds: frozenset[str] | None, contex
     for turn in turns:
         apart = kinds is None or any(isinstance(part, Media) and part.kind in kinds for part in turn.parts)
         if apart and out and out[-1].role == "tool" and turn.role == "user":
-            context.edit("after_tool", turn.path, f"put a message of the {role} between a result and the user")
+            context.edit(
+                "after_tool", turn.path, f"added a message with role {role} between a tool result and the user message"
+            )
             out.append(Turn(role, (Text(text=_BETWEEN, path=turn.path),)))
         out.append(turn)
     return out
@@ -115,5 +117,5 @@ def _prefix(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     if last.origin is not None and last.origin.extra.get("prefix"):
         return turns
-    context.edit("last_assistant", last.path, "marked the last message as a prefix of the answer")
+    context.edit("last_assistant", last.path, "marked the last message as a prefix of the answer (`prefix: true`)")
     return [*turns[:-1], with_parts(last, last.parts, marks={"prefix": True})]

@@ -29,7 +29,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                 seen.add(raw["id"])
             elif part.kind.endswith("_tool_result") and str(raw.get("tool_use_id")) not in seen:
                 gone.add(id(part))
-                context.edit("server_result_unasked", part.path, f"dropped a {part.kind} without its call", part.raw)
+                context.edit(
+                    "server_result_unasked", part.path, f"dropped a {part.kind} because its call is missing", part.raw
+                )
         if not gone:
             out.append(turn)
         elif len(gone) < len(turn.parts):

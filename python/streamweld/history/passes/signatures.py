@@ -39,7 +39,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if call is None or call.signature or call.extra.get("thoughtSignature"):
             out.append(turn)
             continue
-        context.edit("signature_dummy", call.path, f"put the agreed dummy signature on the call of {call.name!r}")
+        context.edit(
+            "signature_dummy", call.path, f"added the documented placeholder signature to the call of {call.name!r}"
+        )
         signed = new[id(call)] = changed(call, signature=dummy)
         out.append(with_parts(turn, (*turn.parts[:at], signed, *turn.parts[at + 1 :])))
     found.adopt(out, [new.get(id(call), call) for call in found.calls])
@@ -59,7 +61,7 @@ def _unsigned(turn: Turn, context: Context) -> Turn:
     parts: list[Part] = []
     for part in turn.parts:
         if isinstance(part, Text) and part.signature:
-            why = "the target has no place for the signature of a text"
+            why = "the target has no member for the signature of a text"
             context.lose("signature", part.path, why, part.signature)
             parts.append(changed(part, signature=None))
         else:

@@ -39,7 +39,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             if fields:
                 name = next(iter(fields))
                 removed = part.raw if name == "parts" else getattr(part, name)
-                context.edit("text_surrogate", part.path, "replaced half of a character", removed)
+                context.edit("text_surrogate", part.path, "replaced a lone surrogate (half of a UTF-16 pair)", removed)
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, **fields)
         altered = altered or parts is not None

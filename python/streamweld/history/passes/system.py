@@ -60,7 +60,7 @@ def _role(turn: Turn, context: Context) -> Turn:
     if role == turn.role:
         return turn
     if _own(turn, context):
-        context.edit("system_role", turn.path, f"role {turn.role} -> {role}")
+        context.edit("system_role", turn.path, f"changed the role {turn.role} to {role}")
     return _renamed(turn, role)
 
 
@@ -77,9 +77,11 @@ def _to_top(head: list[Turn], context: Context) -> list[Turn]:
         return moving + staying
     for turn in moving:
         if not turn.top and _own(turn, context):
-            context.edit("system_place", turn.path, "took the instructions out of the messages")
+            context.edit("system_place", turn.path, "moved the instructions out of the messages")
     for turn in moving[1:]:
-        context.lose("message", turn.path, "there is one place for instructions; these are a part of it", turn.role)
+        context.lose(
+            "message", turn.path, "the target has one system prompt; this message was merged into it", turn.role
+        )
     parts: list[Part] = [changed(part) for turn in moving for part in turn.parts]
     return ([Turn("system", tuple(parts), moving[0].origin, top=True)] if moving else []) + staying
 
@@ -93,9 +95,9 @@ def _to_messages(head: list[Turn], context: Context) -> list[Turn]:
             continue
         role: Role = context.facts("system").get("lead") or "system"
         if _own(turn, context):
-            context.edit("system_place", turn.path, "put the instructions into the first message")
+            context.edit("system_place", turn.path, "moved the instructions to the first message")
         if turn.origin is not None:
-            context.lose_members(turn.origin.extra, turn.path, "the target has no such member")
+            context.lose_members(turn.origin.extra, turn.path, "the target does not have this member")
         parts = [changed(part, origin=None) for part in turn.parts]
         out.append(Turn(role, tuple(parts), None))
     return out
@@ -105,7 +107,7 @@ def _one(head: list[Turn], context: Context) -> list[Turn]:
     if len(head) < 2:
         return head
     for turn in head[1:]:
-        context.edit("system_single", turn.path, "joined to the first system message")
+        context.edit("system_single", turn.path, "merged into the first system message")
     texts = [part for turn in head for part in turn.parts if isinstance(part, Text)]
     parts: list[Part] = [part for turn in head for part in turn.parts if not isinstance(part, Text)]
     if texts:
@@ -114,10 +116,12 @@ def _one(head: list[Turn], context: Context) -> list[Turn]:
 
 
 def _to_developer(turn: Turn, context: Context) -> Turn:
-    context.edit("system_role", turn.path, "role system -> developer")
+    context.edit("system_role", turn.path, "changed the role system to developer")
     return _renamed(turn, "developer")
 
 
 def _to_user(turn: Turn, context: Context) -> Turn:
-    context.edit("system_middle", turn.path, f"made a {turn.role} message amid the turns one of the user")
+    context.edit(
+        "system_middle", turn.path, f"changed a {turn.role} message in the middle of the history to a user message"
+    )
     return _renamed(turn, "user")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_TEXT_ONLY: Final = "there is room for the text only"
+_TEXT_ONLY: Final = "only the text of this part can be written"
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:

@@ -150,13 +150,17 @@ def _inner(part: Text | Media | Opaque, writer: Writer) -> Any:
     if (own is not None and not old) or isinstance(part, Opaque):
         return part.raw
     if old:
-        writer.context.edit("file_type", part.path, "wrote the block `media` of AI SDK 5 as a block of its successors")
+        writer.context.edit(
+            "file_type", part.path, "converted the `media` block of AI SDK 5 to its form in later versions"
+        )
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **writer.extra_members(part)}
     writer.extra_members(part)
     image = part.kind == "image"
     if part.filename and (image or part.url):
-        writer.context.lose("filename", part.path, "only inline files of a tool result have a name", part.filename)
+        writer.context.lose(
+            "filename", part.path, "in a tool result, the target has file names only for inline files", part.filename
+        )
     if part.url:
         return {"type": "image-url" if image else "file-url", "url": part.url}
     name = {"filename": part.filename} if part.filename and not image else {}

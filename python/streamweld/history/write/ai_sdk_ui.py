@@ -159,7 +159,9 @@ def _tool(
     for inner in () if result is None else result.parts:
         writer.lose_extra_members(inner)
         if not isinstance(inner, Text):
-            writer.context.lose("media", inner.path, "the output of a tool is a value, no content", inner.raw)
+            writer.context.lose(
+                "media", inner.path, "the target's tool output is a JSON value and cannot contain media", inner.raw
+            )
     head |= _state(request, response, result, writer)
     issuer = "google" if call.signature else "openai" if call.item_id else None
     return {**head, **_metadata(call, "callProviderMetadata", None, issuer), **beyond}
@@ -187,7 +189,12 @@ def _state(
     if request is not None and response is not None and response.approved:
         head["approval"] = _approval(request, response)
     elif request is not None:
-        writer.context.lose("approval", request.path, "a call with an output has no open approval", request.approval_id)
+        writer.context.lose(
+            "approval",
+            request.path,
+            "the target cannot represent an open approval of a call that has an output",
+            request.approval_id,
+        )
     return head
 
 

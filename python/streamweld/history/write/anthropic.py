@@ -68,7 +68,7 @@ def _made(part: Part, writer: Writer) -> Any:
     if isinstance(part, Call):
         if part.signature and not writer.own(part):
             writer.context.lose(
-                "signature", part.path, "the target has no place for the signature of a call", part.signature
+                "signature", part.path, "the target has no member for the signature of a call", part.signature
             )
         value = arguments_object(part)
         return {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {} if value is None else value}

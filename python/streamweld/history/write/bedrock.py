@@ -67,7 +67,7 @@ def _made(part: Part, writer: Writer) -> Any:
     if isinstance(part, Call):
         if part.signature and not writer.own(part):
             writer.context.lose(
-                "signature", part.path, "the target has no place for the signature of a call", part.signature
+                "signature", part.path, "the target has no member for the signature of a call", part.signature
             )
         return {"toolUse": {"toolUseId": part.call_id, "name": part.name, "input": arguments_object(part) or {}}}
     if isinstance(part, Result):
@@ -126,5 +126,5 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
         name = re.sub(f"[^{fact['chars']}]", "-", name)
     name = re.sub(r"\s+", " ", name).strip()[: fact.get("max")] or "document"
     if name != part.filename and (part.filename or writer.own(part)):
-        writer.context.edit("document_name", part.path, f"document name {part.filename!r} -> {name!r}")
+        writer.context.edit("document_name", part.path, f"changed the document name {part.filename!r} to {name!r}")
     return {"document": {"format": told["format"], "name": name, "source": told["source"]}}

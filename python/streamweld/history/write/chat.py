@@ -67,7 +67,7 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
         _plain_reasoning(thoughts, message, writer, chunks=chunks)
     origin = turn.origin
     if origin is not None and origin.dialect == writer.dialect and members_of(origin.raw).get("tool_calls") == []:
-        writer.context.edit("calls_empty", origin.path, "left out an empty list of calls")
+        writer.context.edit("calls_empty", origin.path, "dropped an empty tool_calls list")
     if calls:
         message["tool_calls"] = [_call(part, writer, detailed=bool(details)) for part in calls]
     if members := writer.message_members(turn, turn.parts):
@@ -80,7 +80,7 @@ def _plain_reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], wri
     for part in thoughts:
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
             if value:
-                writer.context.lose(name, part.path, "the target keeps the text of reasoning only", value)
+                writer.context.lose(name, part.path, "the target accepts only the text of reasoning", value)
     if thoughts and not chunks:
         field = writer.context.facts("reasoning").get("field", "reasoning_content")
         message[field] = "\n\n".join([part.text for part in thoughts])
@@ -147,7 +147,7 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
     placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
     # For calls of this dialect, `passes.items` records the removal of members that the target lacks.
     if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):
-        why = "the target has no place for the signature of a call"
+        why = "the target has no member for the signature of a call"
         writer.context.lose("signature", part.path, why, part.signature)
     if own is not None:
         return own

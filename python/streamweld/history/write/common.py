@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Writer", "result_content"]
 
-_NO_MEMBER: Final = "the target has no such member"
+_NO_MEMBER: Final = "the target does not have this member"
 
 
 class Writer:
@@ -93,14 +93,18 @@ class Writer:
         own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, Inner)}
         if id(part) not in self._lost:
             self._lost.add(id(part))
-            why = "the block was written anew" if self.own(part) else _NO_MEMBER
+            why = (
+                "streamweld rewrote the block, and the new block cannot contain this member"
+                if self.own(part)
+                else _NO_MEMBER
+            )
             left = {name: value for name, value in part.extra.items() if name not in own}
             self.context.lose_members(left, part.path, why)
         return own
 
     def lose_extra_members(self, part: Part) -> None:
         """Record the extra members of a block as losses, because only its text can be written."""
-        self.context.lose_members(part.extra, part.path, "there is room for the text only")
+        self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
         """Return the members of the turn's messages that the model does not represent, once per message.
@@ -113,7 +117,7 @@ class Writer:
         origins = _origins(turn, parts)
         for origin in origins[1:]:
             if origin.dialect == self.dialect and pointer(origin.path) not in self._merged():
-                self.context.edit("roles_merged", origin.path, "merged with the message before")
+                self.context.edit("roles_merged", origin.path, "merged into the preceding message")
         for origin in origins:
             if id(origin) in self._told:
                 continue
@@ -121,7 +125,11 @@ class Writer:
             own = origin.dialect == self.dialect
             kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, Inner)}
             left = {name: value for name, value in origin.extra.items() if name not in kept or name in out}
-            self.context.lose_members(left, origin.path, "the message was written anew" if own else _NO_MEMBER)
+            self.context.lose_members(
+                left,
+                origin.path,
+                "streamweld rewrote the message, and the new message cannot contain this member" if own else _NO_MEMBER,
+            )
             out = {**kept, **out}
         return {**out, **turn.marks}
 
@@ -134,11 +142,13 @@ class Writer:
     def lose_error_flag(self, result: Result) -> None:
         """Record that the dialect cannot mark a result as an error."""
         if result.origin is not None:
-            self.context.lose("is_error", result.path, "the target has no word for a failed call", True)
+            self.context.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
 
     def lose_part(self, part: Part) -> None:
         """Record the loss of a part that the target does not allow in this message."""
-        self.context.lose(type(part).__name__.lower(), part.path, "it cannot stand in this message", part.raw)
+        self.context.lose(
+            type(part).__name__.lower(), part.path, "the target does not allow this part in this message", part.raw
+        )
 
 
 def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:

@@ -70,7 +70,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
         elif not turn.parts:
             whole = writer.reusable_message((), turn.origin)
             if members_of(whole).get("content", "") is None:
-                writer.context.edit("message_empty", turn.path, "wrote the content null as an empty text")
+                writer.context.edit("message_empty", turn.path, "replaced the content null with an empty string")
                 whole = {**whole, "content": ""}
             told = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
             items.append(_typed(told, turn.path, writer))
@@ -174,7 +174,7 @@ def _typed(whole: Any, path: Path, writer: Writer) -> Any:
     """Return the message, with the member `type` if the target requires it."""
     if not writer.context.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
         return whole
-    writer.context.edit("message_type", path, "added the type of the message item")
+    writer.context.edit("message_type", path, "added the `type` of the message item")
     return {"type": "message", **whole}
 
 
@@ -229,7 +229,7 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
     ):
         if not (isinstance(part, Result) and _is_misformed(part)):
             return whole
-        writer.context.edit("result_form", part.path, "wrote the output of a call as text")
+        writer.context.edit("result_form", part.path, "converted the output of a call to text")
     if type(part) is Call:
         item = _call(part, writer)
     elif type(part) is Result:
@@ -264,7 +264,7 @@ def _outlived(part: Part, whole: Any, writer: Writer, custom: set[str]) -> bool:
 def _call(part: Call, writer: Writer) -> dict[str, Any]:
     if part.signature and not writer.own(part):
         writer.context.lose(
-            "signature", part.path, "the target has no place for the signature of a call", part.signature
+            "signature", part.path, "the target has no member for the signature of a call", part.signature
         )
     if part.custom:
         return {"type": "custom_tool_call", "call_id": part.call_id, "name": part.name, "input": custom_input(part)}
@@ -290,7 +290,7 @@ def _reasoning(part: Reasoning, writer: Writer) -> dict[str, Any]:
     if raw:
         item["content"] = [{"type": "reasoning_text", "text": text} for text in part.segments]
     if part.signature:
-        why = "a reasoning item has no place for a signature"
+        why = "the target's reasoning items have no member for a signature"
         writer.context.lose("signature", part.path, why, part.signature)
     if part.encrypted:
         item["encrypted_content"] = part.encrypted

@@ -523,8 +523,8 @@ class Repairer:
             return False
         job, first = self._job, self._parser.out.sequence
         job.passed.unopened = True
-        # A number before the first one of the source, where there is one: no two events have the same.
-        job.passed.sequence = first - 1 if first else None
+        # One less than the first number of the source, which can be -1: each number is one more than the one before it.
+        job.passed.sequence = None if first is None else first - 1
         started = isinstance(event, ResponseStarted)
         encoder.event(event if isinstance(event, ResponseStarted) else ResponseStarted())
         job.passed.sequence = first or 0

@@ -277,8 +277,8 @@ impl RepairSink {
         }
         let (job, first) = (&mut self.job, self.said.number());
         job.passed.unopened = true;
-        // A number before the first one of the source, where there is one: no two events have the same.
-        job.passed.sequence = first.filter(|first| *first != 0).map(|first| first - 1);
+        // One less than the first number of the source, which can be -1: each number is one more than the one before it.
+        job.passed.sequence = first.map(|first| first - 1);
         let started = event.filter(|event| matches!(event, Event::ResponseStarted { .. }));
         encoder.event(
             job,

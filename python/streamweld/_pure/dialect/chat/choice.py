@@ -109,8 +109,8 @@ class ChoiceReader:
         message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
         notes.tell()
-        if chunk.value.get("object") == "chat.completion.chunk":
-            self.readers.begin(self._tools.out, self.index, delta)
+        is_typed = chunk.value.get("object") == "chat.completion.chunk"
+        self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
         legacy = is_legacy(item)
         carry = Carry(chunk.news, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))
         if legacy:

@@ -65,11 +65,14 @@ class Readers:
         self._bare: set[int] = set()  # of them, those without a text of arguments
         self._lists: set[str] = set()  # members that were a list
 
-    def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None) -> None:
-        """Check whether the first delta of the choice has a role: openai-node raises at a choice without any."""
+    def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None, *, is_typed: bool) -> None:
+        """Check whether the first delta of the choice has a role. openai-node raises if a choice has none.
+
+        `is_typed`: the chunk declares itself one. Others are not changed for the sake of the role alone.
+        """
         if delta is not None and not self._begun:
             self._begun = True
-            if not delta.get("role"):
+            if is_typed and not delta.get("role"):
                 out.roleless.append(choice)
 
     def end(self, out: Output) -> None:

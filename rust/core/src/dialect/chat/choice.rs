@@ -120,9 +120,9 @@ impl ChoiceState {
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
         notes.tell(wire)?;
-        if reading.typed {
+        if let Some((delta, _)) = delta {
             self.readers
-                .begin(wire.out, self.index, delta.map(|(delta, _)| delta));
+                .begin(wire.out, self.index, delta, reading.typed);
         }
         let mut carry = Carry {
             chunk: fresh,

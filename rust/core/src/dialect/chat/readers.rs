@@ -104,12 +104,19 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Checks whether the first delta of the choice has a role: openai-node raises at a choice without any.
+    /// Checks whether the first delta of the choice has a role. openai-node raises if a choice has none. `typed`: the
+    /// chunk declares itself one; others are not changed for the sake of the role alone.
     #[inline]
-    pub(crate) fn begin(&mut self, out: &mut Output<'_>, choice: i32, delta: Option<&Delta<'_>>) {
-        if let Some(delta) = delta.filter(|_| !self.begun) {
+    pub(crate) fn begin(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        delta: &Delta<'_>,
+        typed: bool,
+    ) {
+        if !self.begun {
             self.begun = true;
-            if !is_filled(delta.role) {
+            if typed && !is_filled(delta.role) {
                 out.sign(WireFact::Roleless(choice));
             }
         }

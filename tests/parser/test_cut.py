@@ -80,12 +80,17 @@ def whole_of(response: Response) -> Whole:
     return Whole({choice.index: choice for choice in response.choices}, identities(response))
 
 
-def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, kept: str) -> str | None:
-    """Describe the broken guarantee, or return None."""
+def is_inside_event(rest: bytes) -> bool:
+    """Return True if the bytes after the last whole payload begin an event. Comments and blank lines do not."""
+    return any(line and not line.startswith(b":") for line in rest.splitlines())
+
+
+def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, rest: bytes, kept: str) -> str | None:
+    """Describe the broken guarantee, or return None. `rest`: the input after the last whole payload."""
     response, error = outcome.response, outcome.error
     if step is not None and step.done:
         wanted = {"complete"}
-    elif step is not None and step.closed:
+    elif step is not None and step.closed and not is_inside_event(rest):
         wanted = {"assumed"}
     else:
         wanted = {"truncated"}
@@ -143,7 +148,8 @@ def try_cuts(backend: str, body: bytes, places: list[int]) -> str | None:
         before = [s for s in steps if s.end <= place]
         step = next((s for s in before if s.done), before[-1] if before else None)
         kept = [text for at, text in texts if at <= place][-1]
-        found = wrong_with_cut(read(backend, [body[:place]]), whole, step, kept)
+        rest = body[step.end : place] if step else b""
+        found = wrong_with_cut(read(backend, [body[:place]]), whole, step, rest, kept)
         if found:
             return f"cut at byte {place} of {len(body)}: {found}"
     return None

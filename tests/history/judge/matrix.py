@@ -220,7 +220,7 @@ def node_faults(node: Any, found: list[Verdict]) -> None:
     """Add the faults that the AI SDK finds, queried for all histories of a target at once."""
     for target, op in (("ai-sdk-ui", "ui.models"), ("ai-sdk-model", "prompt.requests")):
         of_target = [one for one in found if one.target == target and one.payload is not None]
-        of_target = [one for one in of_target if not _waits(one)]
+        of_target = [one for one in of_target if not _waits(one) and not _is_unsupported(one)]
         lists = [one.payload["messages"] for one in of_target]
         more: dict[str, Any] = {} if op == "ui.models" else {"provider": "anthropic", "options": {}}
         for one, answer in zip(of_target, node.ask(op, histories=lists, **more), strict=True):
@@ -234,6 +234,11 @@ def _waits(one: Verdict) -> bool:
     return one.history.name in WAITING
 
 
+def _is_unsupported(one: Verdict) -> bool:
+    """Return True if the AI SDK's provider for Anthropic, with which the requests are made, rejects the media type."""
+    return one.target == "ai-sdk-model" and one.history.name == "langgraph/odd-audio"
+
+
 WAITING: Final = {
     *(
         "use-chat/requested",
@@ -243,6 +248,11 @@ WAITING: Final = {
         "use-chat/denied",
     ),
     *("opencode/approved", "opencode/denied"),
+    *(
+        f"use-chat/approval-{state}-{kind}"
+        for state in ("requested", "yes", "no")
+        for kind in ("tool-pay", "dynamic-tool")
+    ),
 }
 
 

@@ -21,6 +21,7 @@ from streamweld.history.model import (
     Result,
     Text,
     changed,
+    copied,
     members_of,
     with_parts,
 )
@@ -193,7 +194,10 @@ class _Cleaner:
                 )
             self.origins[id(origin)] = origin.without(frozenset(refused)) if refused else origin
         bare = self.origins[id(origin)]
-        return part if bare is origin else changed(part, origin=bare)
+        if bare is origin:
+            return part
+        # The members of reasoning stay as they are; calls and results are written anew, without the rejected members.
+        return copied(part, origin=bare) if isinstance(part, Reasoning) else changed(part, origin=bare)
 
     def _content(self, part: Text | Media) -> Text | Media:
         return self._stripped(part, part.kind if isinstance(part, Media) else "text")

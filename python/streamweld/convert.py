@@ -381,7 +381,7 @@ def _seconds(now: Now) -> int:
     Raises:
         UsageError: if it is not a number from 0 to 2**53.
     """
-    value: object = now() if callable(now) else now
+    value = cast("object", now() if callable(now) else now)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LAST_SECOND:
         return int(value)
     raise UsageError(f"now must be seconds since 1970, or a function that returns them, not {value!r}")

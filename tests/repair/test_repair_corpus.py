@@ -176,9 +176,21 @@ def test_where_names_alone_are_missing_nothing_else_is_changed(backend: str) -> 
         assert [d.detail for d in converter.diagnostics if d.code in ("rewritten", "not_carried")] == ["event_name"]
 
 
-@pytest.mark.parametrize(
-    "vector", [pytest.param(v, id=label(v)) for v in (streams() if FULL else one_of(SHARE, streams(), label))]
-)
+# Open issues: what repair makes of these is changed by a second repair. A fixed entry fails the test.
+UNFINISHED = {
+    "responses-index_labels-a-message-at-the-index-of-a-call": "the message is written at the index of the call again",
+    "responses-parts_by_label-an-index-that-comes-to-mean-another-message": "two messages share an index",
+}
+
+
+def param(vector: dict[str, Any]) -> Any:
+    why = UNFINISHED.get(label(vector))
+    return pytest.param(
+        vector, id=label(vector), marks=[pytest.mark.xfail(reason=why, strict=True)] if why is not None else []
+    )
+
+
+@pytest.mark.parametrize("vector", [param(v) for v in (streams() if FULL else one_of(SHARE, streams(), label))])
 def test_vectors(backend: str, vector: dict[str, Any]) -> None:
     options = dict(vector["options"])
     dialect = options.pop("dialect")

@@ -249,7 +249,7 @@ class _Cleaner:
             return set()
         told = members_of(raw)
         found = {name for name in told if name not in known}
-        skipped = {"index"} | ({"reasoning"} if told.get("reasoning_content") is not None else set())
+        skipped = {"index"} if told.get("reasoning_content") is None else {"index", "reasoning"}
         return {name for name in found if name in extra or name in skipped or not told[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:

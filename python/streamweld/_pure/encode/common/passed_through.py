@@ -40,8 +40,8 @@ class PassedThrough:
     counted: bool = False  # the latest token counts have, at the end
     sequence: int | None = 0  # the number of the next event; None where the source numbers none
     behind: int = 0  # the index behind those of all items whose opening or close has
-    added: Mapping[int, AddedItem] = field(default_factory=dict)  # items that the wire has opened, by index
-    items: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # those whose close has, as it has them, by index
+    added: Mapping[int, AddedItem] = field(default_factory=dict[int, Any])  # items that the wire has opened, by index
+    items: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Any])  # closed items by index, as sent
     created: tuple[str | None] | None = None  # the id of the response, where the event that opens it has
     unopened: bool = False  # the source has no opening: one that is written stands before what it sent
     payload: bytes = b""  # what is at hand

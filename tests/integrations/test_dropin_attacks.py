@@ -74,7 +74,7 @@ def test_the_transport_of_the_other_kind_is_refused(family: Any) -> None:
     with pytest.raises(sw.UsageError, match="take RepairTransport"):
         AsyncRepairTransport(family.HTTPTransport())
     for make in (RepairTransport, AsyncRepairTransport):
-        with pytest.raises(sw.UsageError, match="is no transport"):
+        with pytest.raises(sw.UsageError, match="is not a transport"):
             make(family.Client)
 
 

@@ -365,6 +365,7 @@ def test_what_is_missing_is_named() -> None:
 
 def test_an_error_in_the_stream_passes_as_it_was_sent() -> None:
     error = event({"error": {"message": "overloaded", "code": 529}})
-    with between(Upstream(sse(chunk({"content": "Hi"}, **HEAD), error)), to=None) as url:
+    said = chunk({"role": "assistant", "content": "Hi"}, **HEAD)
+    with between(Upstream(sse(said, error)), to=None) as url:
         answer = chatted(url)
-    assert answer.content == chunk({"content": "Hi"}, **HEAD) + error
+    assert answer.content == said + error

@@ -1,7 +1,7 @@
-"""Histories: the cost per message does not grow with their number, and other converters are no faster.
+"""History conversion: the cost per message stays constant as histories grow, and is compared with other converters.
 
 20,000 messages take at most 2.2 times as long as 10,000. `make bench-history` installs the rivals of
-`rivals_history.py` in their own environment, because litellm requires an older openai than the extra `bench`; without
+`rivals_history.py` in their own environment, because litellm requires an older openai than the dependency group `bench`; without
 them, only streamweld runs.
 """
 
@@ -87,8 +87,7 @@ def test_one_turn_more(target: str, benchmark: BenchmarkFixture) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_beside_rivals(target: str, benchmark: BenchmarkFixture) -> None:
-    """For the messages of one request, streamweld's result is right, and it is no slower than litellm's method for the
-    target.
+    """Check that streamweld converts the messages of one request correctly and at least as fast as litellm.
 
     A rival's result is compared with the content of the messages, and checked against the target's rules; if either
     differs, it is marked `wrong`.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TOOLS = {"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
-PROSE = "I look it up: `a < b` and [a link](x) are no calls.\n\n- one\n- two\n\n" * 30
+PROSE = "I look it up: `a < b` and [a link](x) are not calls.\n\n- one\n- two\n\n" * 30
 TARGET, MOST = 1.03, 1.25
 
 SHAPES = {

@@ -59,7 +59,7 @@ class Lifecycle:
             self.report.say("framing.too_much")
 
     def forget(self, *words: str | None) -> None:
-        """Subtract the size of an entry that is no longer stored."""
+        """Stop counting the size of an entry that was removed."""
         self._kept -= _size(words)
 
 

@@ -1,4 +1,4 @@
-"""The stream of `streamweld demo`: written for this purpose, in the format of DeepSeek behind a router.
+"""The stream of `streamweld demo`, written for it in the format that DeepSeek has when a router forwards it.
 
 Its anomalies were observed in real streams: the call's id is in every chunk, its name is in the first chunk and `""` in
 the others, the last of these chunks repeats the whole arguments, there are keep-alive comments between chunks, and the

@@ -106,7 +106,7 @@ impl Parser {
         ))
     }
 
-    /// Returns the argument text of a wire call as far as deltas showed it, or `None` if there is no such call.
+    /// Returns the argument text of a wire call that deltas have shown so far, or `None` if there is no such call.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,

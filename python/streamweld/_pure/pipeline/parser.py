@@ -194,7 +194,7 @@ class Parser:
             self._lock.release()
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the argument text of a wire call as far as deltas showed it; None if there is no such call."""
+        """Return the argument text of a wire call that deltas have shown so far; None if there is no such call."""
         self._enter()
         try:
             return self._assembler.shown_arguments(part)

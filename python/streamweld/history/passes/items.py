@@ -46,7 +46,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     found = context.survey(turns)
     if context.family not in found.dialects and not found.reasoned and not _have_ids(found.calls, found.results):
-        return turns  # there are no members except those that the model represents
+        return turns  # the model represents every member, so there is nothing to remove
     cleaner = _Cleaner(context)
     only_members = not any(context.fact(name) for name in names if name != "members")
     if only_members and found.bare and cleaner.knows_all(turns):

@@ -271,7 +271,7 @@ impl Assembler {
         }
     }
 
-    /// Returns the argument text of a call as far as deltas showed it, or `None` if no call with that part was shown.
+    /// Returns the argument text of a call that deltas have shown so far, or `None` if no call with that part was shown.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         let calls = self.choices.iter().flat_map(|choice| &choice.calls);
         let call = calls

@@ -377,7 +377,7 @@ impl Parser {
         self.stage.assembler.assumed_ends(sink);
     }
 
-    /// Returns the argument text of a wire call as far as deltas showed it, or `None` if there is no such call.
+    /// Returns the argument text of a wire call that deltas have shown so far, or `None` if there is no such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         self.stage.assembler.shown_arguments(part)
     }

@@ -92,7 +92,7 @@ class ArgumentText:
         self.shadow = 0  # length of the beginning of the text that was received again and is held back (A6)
         self.shadow_has_header = False  # the repetition began with a fragment that carried the call's name
         self.shown = 0  # number of bytes of the text that were emitted
-        self.taken_back = False  # the emitted text is no longer a prefix of the text, so a reset event is due
+        self.taken_back = False  # the text no longer begins with what was emitted: a reset event must follow
         self._count = 0  # number of fragments received
         self._first = 0  # length of the first fragment
         self._last = 0  # byte offset at which the last fragment begins

@@ -288,9 +288,10 @@ def unwrap(choice: Choice, call: Call) -> None:
 
 
 def _set_aside(choice: Choice, call: Call) -> None:
-    """Ignore a placeholder if there is no finish reason, because the arguments may have been cut off after it.
+    """Discard a placeholder as the arguments of a call if the stream sent no finish reason.
 
-    Token counts show that the response was complete, so then the placeholder is kept.
+    Without a reason, the real arguments may have been cut off. Token counts after the call show that the response was
+    complete; the placeholder is then kept.
     """
     if _means_the_end(choice) or choice.shared.is_counted:
         return

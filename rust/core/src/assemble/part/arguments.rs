@@ -60,7 +60,7 @@ pub struct ArgumentText {
     pub shadow_has_header: bool,
     /// Number of bytes of the text that were emitted.
     pub shown: usize,
-    /// The emitted text is no longer a prefix of the text, so a reset event is due.
+    /// The text no longer begins with what was emitted: a reset event must follow.
     pub taken_back: bool,
     /// Number of fragments received.
     pub(crate) count: usize,

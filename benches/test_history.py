@@ -1,8 +1,8 @@
 """History conversion: the cost per message stays constant as histories grow, and is compared with other converters.
 
 20,000 messages take at most 2.2 times as long as 10,000. `make bench-history` installs the rivals of
-`rivals_history.py` in their own environment, because litellm requires an older openai than the dependency group `bench`; without
-them, only streamweld runs.
+`rivals_history.py` in their own environment, because litellm requires an older openai than the dependency group
+`bench`; without them, only streamweld runs.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ docs: $(STAMPS)/docs ## build the documentation into build/site; warnings and de
 docs-serve: $(STAMPS)/docs ## the documentation on http://127.0.0.1:8000, rebuilt on every change
 	$(MKDOCS) serve --config-file docs/site/mkdocs.yml
 
-docs-generate: $(STAMPS)/docs ## write docs/rules.md anew, after a change to _spec or the vectors
+docs-generate: $(STAMPS)/docs ## write the generated pages anew, after a change to _spec or the vectors
 	$(PY) docs/generate.py
 
 docs-test: docs build ## run every code block of the documentation, and open every page in Chromium

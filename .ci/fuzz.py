@@ -174,7 +174,9 @@ def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[st
             str(programs / target), str(found), str(given), *extent, f"-max_len={LONGEST}",
             "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1", f"-artifact_prefix={artifacts}/",
         ],
-        capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "RUST_BACKTRACE": "0"},
+        capture_output=True, text=True, errors="replace", check=False,
+        # AddressSanitizer keeps freed memory to find late uses: by default 256 MB, half of the limit above.
+        env={**os.environ, "RUST_BACKTRACE": "0", "ASAN_OPTIONS": "quarantine_size_mb=64"},
     )  # fmt: skip
     executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
     return target, int(executed[1]) if executed else 0, done.returncode, done.stderr

@@ -141,6 +141,9 @@ def main() -> int:
             import streamweld.check
             import streamweld.sse  # noqa: F401
 
+            # The backends are imported when they are first used, which can take longer than one input may.
+            one_input(b"\0data: {}\n\n")
+
         atheris.Setup(sys.argv, one_input)
         atheris.Fuzz()
     parser = argparse.ArgumentParser(prog="fuzz_python.py", description=__doc__.splitlines()[0] if __doc__ else None)

@@ -47,7 +47,7 @@ def sources() -> str:
 def tested(batch: list[str], *, baseline: bool) -> dict[str, str]:
     """Return the outcome of each mutant of a batch."""
     with tempfile.TemporaryDirectory() as out:
-        # A mutant is selected by its name, in which the line and column may be any.
+        # A mutant is selected by its name; the line and column in the name are ignored.
         names = [re.escape(name).replace(r":\ ", r":\d+:\d+:\ ", 1) for name in batch]
         filters = [word for name in names for word in ("--re", f"^{name}$")]
         command = [*CARGO, *filters, "--output", out, "--baseline", "run" if baseline else "skip"]

@@ -187,7 +187,7 @@ def found_figure(step: Step, output: str) -> str:
 
 
 def read_records() -> dict[str, dict[str, Any]]:
-    """Return the newest record of each step: from this checkout, else from the committed summary."""
+    """Return the newest record of each step, from this checkout or, if it has none, from the committed summary."""
     rows: list[dict[str, Any]] = []
     if SUMMARY.is_file():
         rows += json.loads(SUMMARY.read_text(encoding="utf-8"))["records"]

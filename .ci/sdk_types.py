@@ -1,10 +1,11 @@
-"""Compares the types of the installed openai, anthropic and google-genai packages with `python/streamweld/_spec`.
+"""Compares the types of the installed openai, anthropic and google-genai packages with what the decoders read.
 
 usage: python .ci/sdk_types.py
 
-Prints each event, item, content block, delta, finish reason and field that an SDK defines and `_spec` does not name,
-and exits with 1 if `.ci/sdk_types.toml` does not list it. That file states why a type is not in `_spec`; an entry for a
-type that is now known, or that the SDK no longer has, is an error too.
+Prints each event, item, content block, delta, finish reason and field that an SDK defines and that no table of
+`_spec/dialects.json` turns into a typed event, and exits with 1 if `.ci/sdk_types.toml` does not list it. That file
+states why a type stays `Unknown` or metadata; an entry for a type that is now read, or that the SDK no longer has, is
+an error too.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def words(*enums: type[enum.Enum]) -> set[str]:
 def defined() -> dict[str, set[str]]:
     """Return the definitions of the SDKs, by kind."""
     from anthropic.types import ContentBlock, RawContentBlockDelta, RawMessageStreamEvent, StopReason
+    from anthropic.types.beta import BetaContentBlock, BetaRawContentBlockDelta, BetaStopReason
     from google.genai import types as gemini
     from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
 
@@ -64,9 +66,14 @@ def defined() -> dict[str, set[str]]:
         "openai: event": types_of(ResponseStreamEvent),
         "openai: item": types_of(ResponseOutputItem),
         "anthropic: event": types_of(RawMessageStreamEvent),
-        "anthropic: block": types_of(ContentBlock),
-        "anthropic: delta": types_of(RawContentBlockDelta),
-        "anthropic: stop reason": {word for word in typing.get_args(StopReason) if isinstance(word, str)},
+        "anthropic: block": types_of(ContentBlock) | types_of(BetaContentBlock),
+        "anthropic: delta": types_of(RawContentBlockDelta) | types_of(BetaRawContentBlockDelta),
+        "anthropic: stop reason": {
+            word
+            for reasons in (StopReason, BetaStopReason)
+            for word in typing.get_args(reasons)
+            if isinstance(word, str)
+        },
         "google-genai: finish reason": words(gemini.FinishReason),
         "google-genai: part field": aliases(gemini.Part),
         "google-genai: candidate field": aliases(gemini.Candidate),
@@ -77,11 +84,10 @@ def defined() -> dict[str, set[str]]:
 def known() -> dict[str, list[str]]:
     """Return the names in `_spec`, by kind. `*` at the start of a name matches any words."""
     dialects = json.loads((SPEC / "dialects.json").read_text("utf-8"))
-    facts = json.loads((SPEC / "rules.json").read_text("utf-8"))["facts"]
     openai, anthropic, gemini = (dialects[name] for name in ("responses", "anthropic", "gemini"))
     return {
         "openai: event": [*events_of(openai)],
-        "openai: item": facts["responses"]["item_types"],
+        "openai: item": ["message", "reasoning", *openai["call_types"], *openai["result_types"]],
         "anthropic: event": [*anthropic["events"]],
         "anthropic: block": [*anthropic["blocks"]],
         "anthropic: delta": [*anthropic["deltas"]],
@@ -93,13 +99,19 @@ def known() -> dict[str, list[str]]:
     }
 
 
+# The decoder names these events itself, because each has a form of its own.
+_OWN_FORM = [
+    *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
+    *("response.content_part.added", "response.content_part.done"),
+    *("response.reasoning_summary_part.added", "response.reasoning_summary_part.done"),
+]
+
+
 def events_of(openai: dict[str, Any]) -> list[str]:
-    """Return the Responses events in `_spec`: those that the decoder reads, and those that `check` accepts."""
-    facts = json.loads((SPEC / "rules.json").read_text("utf-8"))["facts"]["responses"]
-    tables = ("opening_events", "terminal_events", "error_events", "keepalive_events")
-    tables += ("text_deltas", "text_values", "argument_deltas", "argument_values")
-    read = [name for table in tables for name in openai[table]]
-    return [*read, *facts["required"], *(f"response.{family}.*" for family in facts["families"])]
+    """Return the Responses events that the decoder reads."""
+    tables = ("opening_events", "terminal_events", "error_events", "keepalive_events", "progress_events")
+    tables += ("text_deltas", "text_values", "argument_deltas", "argument_values", "audio_deltas", "audio_ends")
+    return [*_OWN_FORM, *(name for table in tables for name in openai[table])]
 
 
 def is_known(name: str, names: list[str]) -> bool:

@@ -66,9 +66,9 @@ def main(wheel: Path, backend: str, *, suites: bool) -> None:
         if home not in Path(place).parents:
             fail(f"streamweld was imported from {place}")
         bare = run(command, "demo")
-        said = bare.stdout + bare.stderr
-        if bare.returncode == 0 or "streamweld[cli]" not in said or "Traceback" in said:
-            fail(f"without its extra the command line does not say what to install: {bare.returncode}\n{said}")
+        output_text = bare.stdout + bare.stderr
+        if bare.returncode == 0 or "streamweld[cli]" not in output_text or "Traceback" in output_text:
+            fail(f"without its extra the command line does not say what to install: {bare.returncode}\n{output_text}")
         must(*pip, "install", f"streamweld[cli] @ {wheel.as_uri()}")
         shown = must(command, "demo")
         print(shown)

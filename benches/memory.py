@@ -96,7 +96,7 @@ def _take(events: list[Event], text: list[str], calls: list[tuple[str, str, str]
             calls.append((event.call_id, event.name, event.arguments))
 
 
-class _Halfway:
+class _StopHalfway:
     """A barrier for all streams, so that all of them are open at once; the last one measures."""
 
     def __init__(self, streams: int) -> None:
@@ -112,7 +112,7 @@ class _Halfway:
         await self._open.wait()
 
 
-async def _reads(shape: Shape, halfway: _Halfway) -> AsyncIterator[bytes]:
+async def _reads(shape: Shape, halfway: _StopHalfway) -> AsyncIterator[bytes]:
     """Yield one event per read, and let another stream run after each."""
     middle = len(shape.events) // 2
     for at, event in enumerate(shape.events):
@@ -122,7 +122,7 @@ async def _reads(shape: Shape, halfway: _Halfway) -> AsyncIterator[bytes]:
         yield event
 
 
-async def _batches(shape: Shape, halfway: _Halfway) -> bool:
+async def _batches(shape: Shape, halfway: _StopHalfway) -> bool:
     text: list[str] = []
     calls: list[tuple[str, str, str]] = []
     async for events in aiter_batches(_reads(shape, halfway), dialect=shape.dialect):  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ async def _batches(shape: Shape, halfway: _Halfway) -> bool:
     return ("".join(text), calls) == (shape.text, shape.calls)
 
 
-async def _feeds(shape: Shape, halfway: _Halfway, times: list[int]) -> bool:
+async def _feeds(shape: Shape, halfway: _StopHalfway, times: list[int]) -> bool:
     text: list[str] = []
     calls: list[tuple[str, str, str]] = []
     parser = StreamParser(dialect=shape.dialect)  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ async def _feeds(shape: Shape, halfway: _Halfway, times: list[int]) -> bool:
     return ("".join(text), calls) == (shape.text, shape.calls)
 
 
-async def _without(shape: Shape, halfway: _Halfway) -> bool:
+async def _without(shape: Shape, halfway: _StopHalfway) -> bool:
     """Run the same loop without streamweld, to measure the tasks and their sources."""
     async for _read in _reads(shape, halfway):
         pass
@@ -157,8 +157,8 @@ def loop(dialect: str) -> dict[str, object]:
     times: list[int] = []
     found: dict[str, object] = {"dialect": dialect, "streams": STREAMS}
 
-    async def run(name: str, work: Callable[[Shape, _Halfway], object]) -> None:
-        halfway = _Halfway(STREAMS)
+    async def run(name: str, work: Callable[[Shape, _StopHalfway], object]) -> None:
+        halfway = _StopHalfway(STREAMS)
         before = resident()
         right = await asyncio.gather(*(work(shape, halfway) for shape in shapes))  # type: ignore[call-overload]
         found[name] = {"bytes": (halfway.resident - before) / STREAMS, "wrong": right.count(False)}

@@ -93,7 +93,7 @@ def _linguafranca(given: list[dict[str, Any]], target: str) -> dict[str, Callabl
 TOOLS = [{"toolSpec": {"name": "search", "inputSchema": {"json": {"type": "object"}}}}]
 
 
-def told(payload: Any, target: str) -> list[Any]:
+def content_of(payload: Any, target: str) -> list[Any]:
     """Return the content of a request in order: texts with their role, calls and results with their ids (Gemini:
     without)."""
     found: list[Any] = []

@@ -3,19 +3,31 @@
 20,000 messages take at most 2.2 times as long as 10,000. `make bench-history` installs the rivals of
 `rivals_history.py` in their own environment, because litellm requires an older openai than the dependency group
 `bench`; without them, only streamweld runs.
+
+    PYTHONPATH=python:. python -m benches.test_history --against DIR [SOURCE-TARGET ...]
+
+compares this tree with another version: `DIR` contains its `streamweld` package (an unpacked wheel, or the `python/`
+folder of another checkout). See `compare`.
 """
 
 from __future__ import annotations
 
 import copy
 import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
 import time
+from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from streamweld.history import check, convert
 
-from benches.rivals_history import parts, rivals, told
+from benches.rivals_history import content_of, parts, rivals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
 TARGETS = ("openai-chat", "responses", "anthropic", "gemini", "bedrock-converse")
+SOURCES = (*TARGETS, "ai-sdk-ui", "ai-sdk-model")
 
 
 def history(messages: int) -> list[dict[str, Any]]:
@@ -40,7 +53,7 @@ def history(messages: int) -> list[dict[str, Any]]:
 
 
 def seconds(work: Callable[[], object], rounds: int) -> float:
-    """Return the best of some rounds, in processor time; as in `timeit`, garbage collection is off, because its share
+    """Return the shortest CPU time of several rounds. As in `timeit`, garbage collection is disabled, because its share
     grows with the number of live objects."""
     best = float("inf")
     gc.collect()
@@ -93,13 +106,13 @@ def test_beside_rivals(target: str, benchmark: BenchmarkFixture) -> None:
     differs, it is marked `wrong`.
     """
     given = history(200)
-    truth = told({"messages": given}, "openai-chat")
+    wanted = content_of({"messages": given}, "openai-chat")
     if target == "gemini":
-        truth = [(one[0], "", *one[2:]) if one[0] in ("call", "result") else one for one in truth]
+        wanted = [(one[0], "", *one[2:]) if one[0] in ("call", "result") else one for one in wanted]
     whole: dict[str, Callable[[], Any]] = {"convert": lambda: convert(given, target=target).payload}
     whole |= rivals(given, target)
     before = copy.deepcopy(given)
-    wrong = {name for name, run in whole.items() if not _right(run(), truth, target)}
+    wrong = {name for name, run in whole.items() if not _right(run(), wanted, target)}
     assert given == before, "somebody changed the messages: time it with a copy"
     assert "convert" not in wrong
     everything = {**whole, **parts(given, target)}
@@ -117,11 +130,97 @@ def test_beside_rivals(target: str, benchmark: BenchmarkFixture) -> None:
         assert ours <= best["litellm"]
 
 
-def _right(payload: Any, truth: list[Any], target: str) -> bool:
-    return told(payload, target) == truth and not check(_told_of(payload, target), target=target)
+def _right(payload: Any, wanted: list[Any], target: str) -> bool:
+    return content_of(payload, target) == wanted and not check(_as_history(payload, target), target=target)
 
 
-def _told_of(payload: Any, target: str) -> dict[str, Any]:
+def _as_history(payload: Any, target: str) -> dict[str, Any]:
     """Return the members of a request that contain its history."""
     names = {"responses": ("instructions", "input"), "gemini": ("systemInstruction", "contents")}
     return {name: payload[name] for name in names.get(target, ("system", "messages")) if name in payload}
+
+
+# --- this version against another one
+
+
+class Version:
+    """One version of the package in a process of its own, which times what it is asked to."""
+
+    def __init__(self, folder: Path) -> None:
+        path = os.pathsep.join([str(folder), str(Path(__file__).parents[1])])
+        command = [sys.executable, "-m", "benches.test_history", "--serve"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+        )
+
+    def ask(self, *request: Any) -> float:
+        """Send one request to `serve`, and return its answer in seconds."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the process has no pipes")
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit("a version ended early; its error is above")
+        return float(json.loads(answer))
+
+    def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+
+
+def serve() -> None:
+    """Answer requests from standard input: keep a history, or time `convert` or `check` of a kept one."""
+    kept: dict[str, Any] = {}
+    for line in sys.stdin:
+        word, name, *rest = json.loads(line)
+        if word == "keep":
+            kept[name] = rest[0]
+            print(0.0, flush=True)
+            continue
+        target, rounds = rest
+        given: Any = kept[name]
+        if word == "check":
+            print(seconds(lambda given=given, target=target: check(given, target=target), rounds), flush=True)
+        else:
+            run = lambda given=given, name=name, target=target: convert(given, source=name, target=target)  # noqa: E731
+            print(seconds(run, rounds), flush=True)
+
+
+def compare(folder: Path, chosen: list[str], turns: int = 9, rounds: int = 6) -> float:
+    """Print the time of this version divided by that of the version in `folder`, and return the median of all rows.
+
+    200 messages, from every source to every target, and `check` of every dialect. The versions alternate; each ratio
+    is of the best processor times, which a busy machine spoils least. Both get the same input.
+    """
+    versions = [Version(Path(__file__).parents[1] / "python"), Version(folder)]
+    reported: dict[str, Any] = {"openai-chat": {"messages": history(200)}}
+    reported |= {source: dict(convert(reported["openai-chat"], target=source).payload) for source in SOURCES[1:]}
+    for source, version in product(SOURCES, versions):
+        version.ask("keep", source, reported[source])
+    rows = [("convert", *pair) for pair in product(SOURCES, SOURCES)] + [("check", one, one) for one in SOURCES]
+    rows = [row for row in rows if not chosen or f"{row[1]}-{row[2]}" in chosen or row[0] in chosen]
+    best = {row: [float("inf"), float("inf")] for row in rows}
+    for _, row, (at, version) in product(range(turns), rows, enumerate(versions)):
+        best[row][at] = min(best[row][at], version.ask(*row, rounds))
+    for version in versions:
+        version.close()
+    ratios = {row: ours / other for row, (ours, other) in best.items()}
+    for (word, source, target), ratio in ratios.items():
+        name = f"check {source}" if word == "check" else f"{source} -> {target}"
+        print(f"{name:36} {best[word, source, target][0] * 1e3:7.2f} ms {ratio:6.2f} x")
+    for word in ("convert", "check"):
+        some = [ratio for row, ratio in ratios.items() if row[0] == word]
+        if some:
+            print(f"{word}: median {statistics.median(some):.3f}, worst {max(some):.2f}, of {len(some)}")
+    return statistics.median(ratios.values())
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--serve"]:
+        serve()
+    elif len(sys.argv) > 2 and sys.argv[1] == "--against":
+        raise SystemExit(int(compare(Path(sys.argv[2]), sys.argv[3:]) > 1.0))
+    else:
+        raise SystemExit("usage: python -m benches.test_history --against DIR [check | SOURCE-TARGET ...]")

@@ -72,7 +72,7 @@ def test_cpu_an_event(kind: str) -> None:
                 asyncio.run(streamed(url, path, body))
                 if number:  # the first round warms up
                     costs[name].append((cpu_seconds(process.pid) - before) / (STREAMS * len(shape.events)))
-    medians = {name: statistics.median(told) for name, told in costs.items()}
+    medians = {name: statistics.median(reported) for name, reported in costs.items()}
     ratio = medians["repaired"] / medians["passed"]
     print(f"\n{kind}, {STREAMS} streams, {len(shape.events)} events each, one every {EVERY_SECONDS * 1000:.0f} ms")
     for name, median in medians.items():

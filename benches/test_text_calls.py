@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 TOOLS = {"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 PROSE = "I look it up: `a < b` and [a link](x) are not calls.\n\n- one\n- two\n\n" * 30
+MARKED = "| `a` | [b](c) |\n\n```html\n<td>if a < b and x[i] > 0</td>\n```\n\n- see [this](d)\n\n" * 30
 TARGET, MOST = 1.03, 1.25
 
 SHAPES = {
     "text without a marker": short_text_deltas(),
+    "HTML, links and tables without a marker": text_shape(MARKED),
     "prose, code and lists, then a call": text_shape(PROSE + CALL),
 }
 PROMOTED = {
     "text without a marker": (SHAPES["text without a marker"].text, []),
+    "HTML, links and tables without a marker": (MARKED, []),
     "prose, code and lists, then a call": (PROSE, [("get_weather", '{"city": "Paris"}')]),
 }
 

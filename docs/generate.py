@@ -1,7 +1,7 @@
 """Generate the documentation pages that restate data: rules, events, the command line, gateways, the changelog.
 
-    python docs/generate.py            write docs/rules.md, the only generated page that is checked in
-    python docs/generate.py --check    exit with 1 if docs/rules.md is out of date
+    python docs/generate.py            write the generated pages that are checked in
+    python docs/generate.py --check    exit with 1 if one of them is out of date
 
 Sources are `python/streamweld/_spec/*.json`, the vectors in `tests/vectors/`, and the definitions of the events and of
 the command line. The bytes before and after a repair come from running streamweld on a vector. The hooks of the site
@@ -11,6 +11,7 @@ the command line. The bytes before and after a repair come from running streamwe
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import re
 import sys
@@ -20,6 +21,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT / "docs") not in sys.path:
+    sys.path.insert(0, str(ROOT / "docs"))
+
+import api_summary  # noqa: E402 (found through the path above)
+
 VECTORS = ROOT / "tests" / "vectors"
 SPEC = ROOT / "python" / "streamweld" / "_spec"
 REPOSITORY = "https://github.com/streamweld/streamweld"
@@ -28,6 +34,9 @@ BASE_POLICIES = ("strict", "standard", "salvage")
 LONGEST_EXAMPLE = 60  # lines
 WIDEST_EXAMPLE = 600  # characters of a line
 MOST_LINKS = 12
+MOST_CHANGED = 3  # lines of each side in a short diff
+NARROW = 240  # characters of a line in a short diff
+MOST_COMPARED = 60  # lines
 TEXT_CALLS = "text_calls/wire"  # a folder of vectors: Chat Completions streams
 
 # The documents that `_spec/rules.json` names.
@@ -87,9 +96,6 @@ STANDARDS = {
     "sequence_replayed": "openresponses",
     "sequence_untrusted": "openresponses",
 }
-
-# Written by hand: the rules that both backends cite by number.
-NUMBERED = ROOT / "docs" / "site" / "numbered-rules.md"
 
 
 @cache
@@ -305,12 +311,17 @@ def standard(code: str) -> list[str]:
 
 
 def effect(code: dict[str, Any]) -> str:
-    """What a repair in flight does about a code."""
+    """Describe what repair does about a code."""
     return {
-        "payload": "A repair in flight leaves out the payload that shows it.",
-        "stream": "A repair in flight writes the stream anew from that event on.",
-        None: "A repair in flight passes it through: readers of the dialect are not misled.",
+        "payload": "Repair omits the payload that shows it.",
+        "stream": "Repair rewrites the stream from that event on.",
+        None: "Repair passes it through, because clients of the dialect are not misled.",
     }[code.get("mends")]
+
+
+def advice(code: dict[str, Any]) -> str:
+    """What the reader can do about a code."""
+    return str(spec("diagnostics")["advice"][code["advice"]])
 
 
 def action(code: dict[str, Any], base: str) -> str:
@@ -336,13 +347,13 @@ def code_page(name: str, code: dict[str, Any]) -> str:
         lines.append(f"| `detail` | {sentence(escaped(code['detail']))} |")
     lines += [
         f"| Repair in flight | {effect(code)} |",
+        f"| What to do | {advice(code)} |",
         "",
         f'Change the action with `Policy(actions={{"{name}": "raise"}})`; see [Policies](../concepts/policies.md).',
         "",
     ]
     if "details" in code:
-        rows = [f"| `{value}` | {escaped(meaning)} |" for value, meaning in code["details"].items()]
-        lines += ["## Values of `detail`", "", "| value | meaning |", "|---|---|", *rows, ""]
+        lines += ["## Values of `detail`", "", *detail_values(code)]
     if found.vectors:
         example = found.example
         lines += ["## Why", "", sentence(linked(example.why)), "", "## Example", "", f"Vector: {example.place}.", ""]
@@ -351,6 +362,49 @@ def code_page(name: str, code: dict[str, Any]) -> str:
     if links:
         lines += ["", "## Evidence", "", *links]
     return "\n".join([*lines, ""])
+
+
+def detail_values(code: dict[str, Any]) -> list[str]:
+    """The values that `detail` may have, as a table, if there is a fixed set."""
+    rows = [f"| `{value}` | {escaped(meaning)} |" for value, meaning in code.get("details", {}).items()]
+    return ["| `detail` | meaning |", "|---|---|", *rows, ""] if rows else []
+
+
+def changed_lines(name: str, vector: Vector) -> list[str]:
+    """The lines that a repair or conversion changes, as a short diff; the line of the diagnostic if it changes none."""
+    out, converter = converted(vector)
+    before, after = text_lines(vector.body), text_lines(out)
+    target = vector.test.get("target", "same")
+    options = {key: value for key, value in (vector.test.get("options") or {}).items() if key != "seed"}
+    under = f", with the options `{json.dumps(options)}`" if options else ""
+    if before == after:
+        places = [note.byte_offset for note in converter.diagnostics if note.code == name]
+        at = vector.body.count(b"\n", 0, places[0]) if places else 0
+        kept = [line for line in before[at:] if line][:1] or before[:1]
+        return [f"Sent{under}, and passed through unchanged:", "", "````text", *map(narrow, kept), "````", ""]
+    how = "repair" if target == "same" else f"conversion to `{target}`"
+    removed: list[str] = []
+    added: list[str] = []
+    for line in difflib.ndiff(before, after) if max(len(before), len(after)) < MOST_COMPARED else ():
+        if line[2:].strip():
+            {"-": removed, "+": added}.get(line[0], []).append(line)
+    if not (removed or added):
+        removed, added = ["- " + line for line in before if line], ["+ " + line for line in after if line]
+    rows = [*short_list(removed, "-"), *short_list(added, "+")]
+    return [f"Lines before (`-`) and after (`+`) the {how}{under}:", "", "````diff", *rows, "````", ""]
+
+
+def short_list(lines: list[str], sign: str) -> list[str]:
+    more = len(lines) - MOST_CHANGED
+    return [*map(narrow, lines[:MOST_CHANGED]), *([f"{sign} … ({more} more)"] if more > 0 else [])]
+
+
+def narrow(line: str) -> str:
+    return line if len(line) <= NARROW else line[:NARROW] + " …"
+
+
+def text_lines(body: bytes) -> list[str]:
+    return shown(body).split("\n")[1:-1] if body else []
 
 
 def before_and_after(vector: Vector) -> list[str]:
@@ -523,10 +577,10 @@ def request_page(name: str, rule: dict[str, str]) -> str:
 
 # ---- the overview ---------------------------------------------------------------------------------------------------
 
-INTRODUCTION = """# Codes and rules
+GENERATED = "<!-- Generated by docs/generate.py from python/streamweld and tests/vectors. Do not edit. -->\n"
+INTRODUCTION = f"""# Codes and rules
 
-<!-- Generated by docs/generate.py from python/streamweld/_spec and tests/vectors. Do not edit. -->
-
+{GENERATED}
 Every code that streamweld reports, with its cause and its evidence.
 
 - [Diagnostics](#diagnostics): repairs and anomalies of a stream, in `Response.diagnostics` and `streamweld inspect`.
@@ -556,17 +610,19 @@ def overview(*, site: bool) -> str:
             + (f"; raised as `{code['raises']}`." if "raises" in code else ".")
         )
         if code.get("detail"):
-            lines.append(f"- `detail`: {escaped(code['detail'].split(': ')[0])}.")
-        lines.append(f"- {effect(code)}")
+            lines.append(f"- `detail`: {escaped(code['detail'])}.")
+        lines += [f"- {effect(code)}", f"- What to do: {advice(code)}"]
         links = [*standard(name), *[link for link in found.links() if link not in standard(name)]]
         if links:
             lines.append(f"- Evidence: {', '.join(links[:3])}.")
         if found.vectors:
             lines.append(f"- Vector: {found.example.place}.")
         if site:
-            lines.append(f"- [Bytes before and after](rules/{name}.md)")
-        lines.append("")
-    lines.append(NUMBERED.read_text("utf-8"))
+            lines.append(f"- [The whole stream before and after](rules/{name}.md)")
+        lines += ["", *detail_values(code)]
+        if found.vectors:
+            lines += changed_lines(name, found.example)
+    lines += numbered_rules()
     lines += ["## Rules of `streamweld check`", "", "Each rule names the document that it comes from.", ""]
     for family in spec("rules")["rules"]:
         lines += [f"### Rules of {family}", "", "| rule | severity | text | source |", "|---|---|---|---|"]
@@ -591,6 +647,25 @@ def overview(*, site: bool) -> str:
         ]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def numbered_rules() -> list[str]:
+    """The ambiguities, identity rules and argument rules, as sections of the overview."""
+
+    def rows(rules: dict[str, list[str]]) -> list[str]:
+        return [f'| <a id="{name.lower()}"></a>{name} | {" | ".join(row)} |' for name, row in rules.items()]
+
+    table = spec("numbered_rules")
+    ambiguities, identity, arguments = table["ambiguities"], table["identity"], table["arguments"]
+    lines = ["## Ambiguities", "", ambiguities["intro"], ""]
+    for name, text in ambiguities["rules"].items():
+        lines += [f"### {name}", "", text, ""]
+    lines += ["## Identity rules", "", identity["intro"], ""]
+    for name, group in identity["groups"].items():
+        lines += [f"### {name}", "", group["text"], "", "| rule | condition | result |", "|---|---|---|"]
+        lines += [*rows(group["rules"]), ""]
+    lines += ["## Argument rules", "", arguments["intro"], "", "| rule | condition | action |", "|---|---|---|"]
+    return [*lines, *rows(arguments["rules"]), ""]
 
 
 # ---- events, command line, gateways, losses -------------------------------------------------------------------------
@@ -649,7 +724,7 @@ def cli_page() -> str:
     ]
 
     def describe(command: click.Command, path: str, level: int) -> None:
-        context = click.Context(command, info_name=path)
+        context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
         lines.extend([f"{'#' * level} {path}", ""])
         lines.extend(["````text", command.get_usage(context), "````", ""])
         body = (command.help or "").replace("\b\n", "").strip()
@@ -672,12 +747,13 @@ def cli_page() -> str:
     return "\n".join(lines)
 
 
-def losses_page() -> str:
+def losses_page(*, site: bool) -> str:
+    diagnostic = "../rules/not_carried.md" if site else "../rules.md#not_carried"
     lines = [
         "# Conversion losses",
         "",
         "A conversion reports what its target cannot express, once per kind, as the diagnostic",
-        "[`not_carried`](../rules/not_carried.md). Its `detail` is an id of this table.",
+        f"[`not_carried`]({diagnostic}). Its `detail` is an id of this table.",
         "",
         "| id | feature | targets | reason |",
         "|---|---|---|---|",
@@ -772,7 +848,7 @@ def pages() -> dict[str, str]:
         "changelog.md": changelog_page(),
         "reference/events.md": events_page(),
         "reference/cli.md": cli_page(),
-        "reference/losses.md": losses_page(),
+        "reference/losses.md": losses_page(site=True),
         "reference/gateways.md": gateways_page(),
     }
     for name, code in spec("diagnostics")["codes"].items():
@@ -788,19 +864,34 @@ def pages() -> dict[str, str]:
     return out
 
 
+def checked_in() -> dict[str, str]:
+    """Path below `docs/` -> text, of the generated pages that can also be read in the repository."""
+    same = ("reference/events.md", "reference/cli.md", "reference/gateways.md")
+    kept = {"rules.md": overview(site=False), "reference/losses.md": losses_page(site=False)}
+    out = kept | {path: pages()[path] for path in same}
+    marked = {path: text if GENERATED in text else mark(text) for path, text in out.items()}
+    return marked | api_summary.pages()
+
+
+def mark(text: str) -> str:
+    title, _, rest = text.partition("\n")
+    return f"{title}\n\n{GENERATED}{rest}"
+
+
 def main() -> int:
-    arguments = argparse.ArgumentParser(description="Write docs/rules.md.")
-    arguments.add_argument("--check", action="store_true", help="only report whether docs/rules.md is up to date")
+    arguments = argparse.ArgumentParser(description="Write the generated pages that are checked in.")
+    arguments.add_argument("--check", action="store_true", help="only report whether the pages are up to date")
     check = arguments.parse_args().check
-    path = ROOT / "docs" / "rules.md"
-    text = overview(site=False)
-    if not check:
-        path.write_text(text, "utf-8")
-        return 0
-    if path.exists() and path.read_text("utf-8") == text:
-        return 0
-    sys.stderr.write("docs/rules.md is out of date: run `make docs-generate`\n")
-    return 1
+    stale: list[str] = []
+    for name, text in checked_in().items():
+        path = ROOT / "docs" / name
+        if not check:
+            path.write_text(text, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != text:
+            stale.append(f"docs/{name}")
+    if stale:
+        sys.stderr.write(f"{', '.join(stale)}: out of date; run `make docs-generate`\n")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """MkDocs hooks: add the generated pages to the site, and write `llms.txt` beside them.
 
-`docs/generate.py` makes the pages. They exist only in the build, except `docs/rules.md`, which is checked in so that
-it can be read in the repository.
+`docs/generate.py` makes the pages. They exist only in the build, except those of `generate.checked_in()`, which can be
+read in the repository too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # MkDocs restores sys.path once this file is loaded, so everything that is needed later is imported here.
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "python")]
 
+import api_summary  # noqa: E402 (found through the path above)
 import generate  # noqa: E402 (found through the path above)
 import streamweld.cli  # noqa: E402, F401
 
@@ -57,6 +58,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             page.inclusion = InclusionLevel.NOT_IN_NAV
         files.append(page)
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Leave out the summaries for readers of the repository: mkdocstrings writes the reference itself."""
+    return api_summary.without_summary(markdown)
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from streamweld.errors import StreamError
     from streamweld.events import Diagnostic, Event
+    from streamweld.response import Choice, Fold
 
 __all__ = [
     "VARIABLE",
@@ -49,6 +50,9 @@ class Parser(Protocol):
     def close(self, broken: bool = False) -> list[Event]: ...
     def close_silent(self, broken: bool = False) -> None: ...
     def snapshot(self) -> tuple[list[Event], str, int]: ...
+    def fold(self, choice: type[Choice], /) -> Fold | None:
+        """Return the value behind a response, or None if `response` folds the snapshot."""
+
     def shown_arguments(self, part: int, /) -> str | None: ...
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from streamweld._spec import CODES
+from streamweld._spec import CODES, load_conversions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,16 @@ def code_sentence(code: str, detail: str) -> str:
         detail: the part that depends on the stream; may be empty.
     """
     text = CODES[code].text if code in CODES else code
-    return f"{text.rstrip('.')}: {detail}" if detail else text
+    return f"{text.rstrip('.')}: {detail}{_meaning(code, detail)}" if detail else text
+
+
+def _meaning(code: str, detail: str) -> str:
+    """Return what a detail of a fixed set means, in parentheses; an empty string for other details."""
+    if code == "not_carried":
+        found = [loss for loss in load_conversions()["losses"] if loss["id"] == detail]
+        return f" ({found[0]['feature']}; {found[0]['reason']})" if found else ""
+    meaning = CODES[code].details.get(detail) if code in CODES else None
+    return f" ({meaning.rstrip('.')})" if meaning else ""
 
 
 def help_url(code: str) -> str:
@@ -144,11 +153,27 @@ def _is_binary(head: bytes) -> bool:
 
 
 def reject_text(data: object) -> None:
-    """Raise a TypeError with a remedy if the input is text instead of bytes."""
+    """Raise a TypeError with a remedy if the input is text, a path, a file or a list of chunks instead of bytes."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        return
     if isinstance(data, str):
         raise TypeError(
             "a stream is read from bytes, not from str: pass iter_bytes() instead of iter_text() or iter_lines(), open "
             "files with mode 'rb', or encode the text as UTF-8"
+        )
+    try:
+        memoryview(cast("bytes", data)).release()
+    except (TypeError, ValueError):
+        pass
+    else:
+        return  # another buffer, such as mmap, which has read() too
+    given = type(data).__name__
+    for method, opened in (("read_bytes", ""), ("read", ", opened with 'rb'")):
+        if hasattr(data, method):
+            raise TypeError(f"a stream is read from bytes, not from {given}: pass .{method}() of it{opened}")
+    if isinstance(data, list | tuple) or hasattr(data, "__next__"):
+        raise TypeError(
+            f"a stream is read from bytes, not from {given}: iter_events() reads a source of several chunks"
         )
 
 
@@ -171,7 +196,8 @@ _CALLED: Final = {
 def choice_message(name: str, value: object, choices: Sequence[str]) -> str:
     """Return the message about an invalid option value, with the value that was probably meant."""
     wanted = str(value).lower().replace("_", "-").replace(" ", "-")
-    called = _CALLED.get(wanted, ())
+    family = wanted.partition("-")[0]  # of a model: `claude-opus-4`
+    called = _CALLED.get(wanted) or _CALLED.get(family) or (family,)
     if "chat" not in choices:  # histories and requests
         called = tuple("openai-chat" if one == "chat" else one for one in called)
     meant = [one for one in called if one in choices] or difflib.get_close_matches(wanted, choices, 1)

@@ -26,7 +26,9 @@ from streamweld._events import ToolResult as ToolResult
 from streamweld._events import Unknown as Unknown
 from streamweld._events import UpstreamErrorEvent as UpstreamErrorEvent
 from streamweld._events import Usage as Usage
+from streamweld._words import Completeness
 from streamweld.errors import StreamError
+from streamweld.response import Choice
 
 __all__ = [
     "BUILD_INFO",
@@ -38,6 +40,7 @@ __all__ = [
     "Diagnostic",
     "File",
     "Finished",
+    "Fold",
     "Framer",
     "Parser",
     "ReasoningDelta",
@@ -63,6 +66,7 @@ __all__ = [
     "Usage",
     "complete_object",
     "describe_arrow",
+    "fold_snapshot",
     "read_arrow",
 ]
 
@@ -80,7 +84,33 @@ class Parser:
     def close(self, broken: bool = False) -> list[_Event]: ...
     def close_silent(self, broken: bool = False) -> None: ...
     def snapshot(self) -> tuple[list[_Event], str, int]: ...
+    def fold(self, choice: type[Choice], /) -> Fold: ...
     def shown_arguments(self, part: int, /) -> str | None: ...
+
+@final
+class Fold:
+    @property
+    def events(self) -> tuple[_Event, ...]: ...
+    @property
+    def started(self) -> ResponseStarted | None: ...
+    @property
+    def usage(self) -> Usage | None: ...
+    @property
+    def error(self) -> UpstreamErrorEvent | None: ...
+    @property
+    def choices(self) -> tuple[Choice, ...]: ...
+    @property
+    def first(self) -> Choice: ...
+    @property
+    def completeness(self) -> Completeness: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+    @property
+    def diagnostics_dropped(self) -> int: ...
+    @property
+    def ordered(self) -> bool: ...
+    @property
+    def dialect(self) -> str | None: ...
 
 @final
 class Converter:
@@ -153,6 +183,18 @@ class ArrowSchema:
     def __arrow_c_schema__(self) -> Any: ...
 
 def complete_object(text: str, /) -> str | None: ...
+def fold_snapshot(
+    events: tuple[_Event, ...],
+) -> (
+    tuple[
+        tuple[_Event, ...],
+        ResponseStarted | None,
+        Usage | None,
+        UpstreamErrorEvent | None,
+        list[tuple[int, tuple[_Event, ...], Finished | None, dict[int, str] | None]],
+    ]
+    | None
+): ...
 def describe_arrow(columns: list[str] | None, /) -> ArrowSchema: ...
 def read_arrow(
     data: Any,

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
+from streamweld._chunk_loop import ChunkProcessor, arun, patience_of, run
 from streamweld._items import AsyncItems, Items, Progress
 from streamweld._messages import choice_message, reject_text
 from streamweld._pure.pipeline.array_body import ArrayBody
@@ -20,7 +21,6 @@ from streamweld._pure.sse.block_splitter import Splitter
 from streamweld._pure.sse.frame import as_bytes
 from streamweld._source import Source
 from streamweld._spec import LIMITS
-from streamweld._step import Step, arun, patience_of, run
 from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from streamweld._backend import DetectingConverter
-    from streamweld._pure.sse.block_splitter import Place
+    from streamweld._pure.sse.block_splitter import PiecePosition
     from streamweld._words import Completeness
     from streamweld.errors import StreamError
     from streamweld.events import Diagnostic
@@ -227,12 +227,12 @@ class StreamConverter:
     def _feed_undecided(self, data: bytes) -> bytes:
         made: list[bytes] = []
         at = 0
-        for piece, place in self._splitter.split(data):
+        for piece, position in self._splitter.split(data):
             at += len(piece)
             self._keep(piece)
             if self._room is not None:
                 self._room -= len(piece)
-            if self._is_whole(piece, place):
+            if self._is_whole(piece, position):
                 made.append(self._read())
                 if self._kept is None:
                     made.append(self._converter.feed(data[at:]))
@@ -256,12 +256,12 @@ class StreamConverter:
         unread, self._unread, self._kept = self._unread, [], None
         return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer buffers nothing here
 
-    def _is_whole(self, piece: bytes, place: Place) -> bool:
+    def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece, so that the converter would buffer nothing of the unread
         input.
         """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
-        return ends if self._array.is_one else place != "inside"
+        return ends if self._array.is_one else position != "inside"
 
     def _read(self) -> bytes:
         """Feed the unread input to the converter."""
@@ -387,7 +387,7 @@ def _seconds(now: Now) -> int:
     raise UsageError(f"now must be seconds since 1970, or a function that returns them, not {value!r}")
 
 
-class _Writer(Step[bytes]):
+class _Writer(ChunkProcessor[bytes]):
     """Step that returns a converter's bytes. The source is not read after an ending."""
 
     __slots__ = ("_raises", "converter")

@@ -23,8 +23,8 @@
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
 All messages are built here, from `_spec/diagnostics.json`, the table below, the detail and the place. A message is one
-line without payload; text from the wire (a detail, a gateway's error message) is shortened, and its control characters
-are escaped. This module uses no stream and no backend.
+line; text from the wire (a detail, a gateway's error message, the beginning of a body that is not recognized) is
+shortened, and its control characters are escaped. This module uses no stream and no backend.
 """
 
 # ruff: noqa: SIM905 (a list of words is easier to read as words)
@@ -69,6 +69,7 @@ __all__ = [
 
 RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
+_BEGINNING_CHARS: Final = 40
 
 # Rules without a diagnostic code. The message of a rule in neither table is its name.
 _SENTENCES: Final = {
@@ -109,7 +110,7 @@ _PASSING: Final = frozenset(
 _E = TypeVar("_E", bound="StreamError")
 
 
-class _Place(TypedDict, total=False):
+class _CommonFields(TypedDict, total=False):
     """The keywords that every StreamError accepts in addition to its own."""
 
     rule: str
@@ -151,21 +152,21 @@ class StreamError(StreamweldError):
     _retryable: bool | None = None
     _own: tuple[str, ...] = ()  # additional fields of a subclass, for to_dict() and repr()
 
-    def __init__(self, **place: Unpack[_Place]) -> None:
-        self.rule: str = place.get("rule") or self._rule
-        self.detail: str = place.get("detail", "")
-        self.byte_offset: int | None = place.get("byte_offset")
-        self.event_ordinal: int | None = place.get("event_ordinal")
-        self.event_type: str | None = place.get("event_type")
-        self.path: str | None = place.get("path")
-        self.raw: bytes = bytes(place.get("raw", b"")[:RAW_BYTES])
-        retryable = place.get("retryable")
+    def __init__(self, **common: Unpack[_CommonFields]) -> None:
+        self.rule: str = common.get("rule") or self._rule
+        self.detail: str = common.get("detail", "")
+        self.byte_offset: int | None = common.get("byte_offset")
+        self.event_ordinal: int | None = common.get("event_ordinal")
+        self.event_type: str | None = common.get("event_type")
+        self.path: str | None = common.get("path")
+        self.raw: bytes = bytes(common.get("raw", b"")[:RAW_BYTES])
+        retryable = common.get("retryable")
         self.retryable: bool | None = self._retryable if retryable is None else retryable
-        self.policy: str | None = place.get("policy")
-        self.partial: Response | None = place.get("partial")
-        self.events: list[Event] = list(place.get("events", ()))
+        self.policy: str | None = common.get("policy")
+        self.partial: Response | None = common.get("partial")
+        self.events: list[Event] = list(common.get("events", ()))
         self.hint: str = ""
-        unknown = place.keys() - _Place.__annotations__.keys()
+        unknown = common.keys() - _CommonFields.__annotations__.keys()
         if unknown:
             raise TypeError(f"{type(self).__name__}() got unexpected keyword arguments: {', '.join(sorted(unknown))}")
         super().__init__(self._sentence())
@@ -174,17 +175,17 @@ class StreamError(StreamweldError):
         code = CODES.get(self.rule)
         return code.text.rstrip(".") if code is not None else _SENTENCES.get(self.rule, self.rule)
 
-    def _said(self) -> str:
+    def _message_detail(self) -> str:
         """Return the part of the message after the text of the rule."""
         return self.detail
 
     def _sentence(self) -> str:
-        said = printable(self._said(), _DETAIL_CHARS)
+        message = printable(self._message_detail(), _DETAIL_CHARS)
         where = "" if self.byte_offset is None else f" at byte {self.byte_offset}"
         if self.event_ordinal is not None:
             where += f", event {self.event_ordinal}"
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{self._text()}{': ' if said else ''}{said} [{self.rule}{where}]{hint}"
+        return f"{self._text()}{': ' if message else ''}{message} [{self.rule}{where}]{hint}"
 
     def advise(self, hint: str) -> None:
         """Set `hint` and rebuild the message with it."""
@@ -228,6 +229,12 @@ class StreamError(StreamweldError):
         return out
 
 
+def _beginning(head: bytes) -> str:
+    """Quote the first characters of a body."""
+    text = head.decode("utf-8", "replace")
+    return f"it begins with {text[:_BEGINNING_CHARS]!r}{'…' if len(text) > _BEGINNING_CHARS else ''}" if text else ""
+
+
 def _restored(cls: type[_E], sentence: str, state: dict[str, Any]) -> _E:
     error = cls.__new__(cls, sentence)
     error.__dict__.update(state)
@@ -246,14 +253,18 @@ class NotAnEventStream(FramingError):
     _rule = "not_an_event_stream"
     _own = ("content_type", "body_head")
 
-    def __init__(self, *, body_head: bytes = b"", content_type: str | None = None, **place: Unpack[_Place]) -> None:
+    def __init__(
+        self, *, body_head: bytes = b"", content_type: str | None = None, **common: Unpack[_CommonFields]
+    ) -> None:
         self.body_head = body_head
         self.content_type = content_type
-        super().__init__(**place)
+        super().__init__(**common)
         self.advise(input_hint(body_head))
 
-    def _said(self) -> str:
-        return f"content type {self.content_type}" if self.content_type else self.detail
+    def _message_detail(self) -> str:
+        message = f"content type {self.content_type}" if self.content_type else self.detail
+        begins = "" if input_hint(self.body_head) else _beginning(self.body_head)
+        return ", ".join([part for part in (message, begins) if part])
 
 
 class ChunkDecodeError(StreamError, ValueError):
@@ -262,9 +273,9 @@ class ChunkDecodeError(StreamError, ValueError):
     _rule = "malformed_json"
     _own = ("pos",)
 
-    def __init__(self, *, pos: int | None = None, **place: Unpack[_Place]) -> None:
+    def __init__(self, *, pos: int | None = None, **common: Unpack[_CommonFields]) -> None:
         self.pos = pos
-        super().__init__(**place)
+        super().__init__(**common)
 
     def _text(self) -> str:
         return super()._text() + ("" if self.pos is None else f" (position {self.pos})")
@@ -277,17 +288,19 @@ class LimitExceeded(StreamError):
     _retryable = False
     _own = ("limit_name", "limit", "observed")
 
-    def __init__(self, *, limit_name: str = "", limit: int = 0, observed: int = 0, **place: Unpack[_Place]) -> None:
+    def __init__(
+        self, *, limit_name: str = "", limit: int = 0, observed: int = 0, **common: Unpack[_CommonFields]
+    ) -> None:
         self.limit_name = limit_name
         self.limit = limit
         self.observed = observed
-        place.setdefault("rule", f"limit_{limit_name}")
-        super().__init__(**place)
+        common.setdefault("rule", f"limit_{limit_name}")
+        super().__init__(**common)
 
     def _text(self) -> str:
         return f"the stream has more than {self.limit_name} allows"
 
-    def _said(self) -> str:
+    def _message_detail(self) -> str:
         return str(self.limit)
 
 
@@ -333,17 +346,17 @@ class ArgumentsError(StreamError, ValueError):
         part: int | None = None,
         call_id: str | None = None,
         pos: int | None = None,
-        **place: Unpack[_Place],
+        **common: Unpack[_CommonFields],
     ) -> None:
         self.state = state
         self.reason = reason
         self.part = part
         self.call_id = call_id
         self.pos = pos
-        place.setdefault("rule", f"arguments_{state}")
-        super().__init__(**place)
+        common.setdefault("rule", f"arguments_{state}")
+        super().__init__(**common)
 
-    def _said(self) -> str:
+    def _message_detail(self) -> str:
         return self.detail or self.reason or ""
 
 
@@ -358,17 +371,17 @@ class UpstreamError(StreamError):
     _own = ("code", "kind", "message")
 
     def __init__(
-        self, *, code: str | None = None, kind: str | None = None, message: str = "", **place: Unpack[_Place]
+        self, *, code: str | None = None, kind: str | None = None, message: str = "", **common: Unpack[_CommonFields]
     ) -> None:
         self.code = code
         self.kind = kind
         self.message = message
-        if place.get("retryable") is None:
+        if common.get("retryable") is None:
             words = {word.lower() for word in (code, kind) if word}
-            place["retryable"] = False if words & _FINAL else True if words & _PASSING else None
-        super().__init__(**place)
+            common["retryable"] = False if words & _FINAL else True if words & _PASSING else None
+        super().__init__(**common)
 
-    def _said(self) -> str:
+    def _message_detail(self) -> str:
         return ": ".join([word for word in (self.kind, self.code, self.message or self.detail) if word])
 
 
@@ -385,16 +398,16 @@ class TruncatedStream(StreamError, EOFError):
     _own = ("where", "open_items")
 
     def __init__(
-        self, *, where: str = "between_events", open_items: Iterable[int] = (), **place: Unpack[_Place]
+        self, *, where: str = "between_events", open_items: Iterable[int] = (), **common: Unpack[_CommonFields]
     ) -> None:
         self.where = where
         self.open_items: tuple[int, ...] = tuple(open_items)
-        super().__init__(**place)
+        super().__init__(**common)
 
     def _text(self) -> str:
         return _SENTENCES.get(f"truncated_{self.where}") or super()._text()
 
-    def _said(self) -> str:
+    def _message_detail(self) -> str:
         parts = len(self.open_items)
         return self.where if not parts else f"{self.where}, {parts} open part{'' if parts == 1 else 's'}"
 
@@ -406,13 +419,18 @@ class UnknownDialect(StreamError):
     _retryable = False
     _own = ("seen",)
 
-    def __init__(self, *, seen: Iterable[str] = (), **place: Unpack[_Place]) -> None:
+    def __init__(self, *, seen: Iterable[str] = (), **common: Unpack[_CommonFields]) -> None:
         self.seen: tuple[str, ...] = tuple(seen)
-        super().__init__(**place)
+        super().__init__(**common)
+        if self.detail in DIALECTS:
+            self.advise(f"read it with the dialect {self.detail}, or with auto")
 
-    def _said(self) -> str:
+    def _message_detail(self) -> str:
         seen = [f"saw {', '.join(self.seen)}"] if self.seen else []
-        return ": ".join([self.detail, *seen] if self.detail else seen)
+        if self.detail:
+            return ": ".join([self.detail, *seen])
+        begins = _beginning(self.raw)
+        return ", ".join([*seen, begins] if begins else seen)
 
 
 class SpliceError(StreamError):
@@ -431,9 +449,9 @@ class LifecycleError(StreamError):
     _rule = "lifecycle"
     _own = ("violations",)
 
-    def __init__(self, *, violations: Iterable[Any] = (), **place: Unpack[_Place]) -> None:
+    def __init__(self, *, violations: Iterable[Any] = (), **common: Unpack[_CommonFields]) -> None:
         self.violations: tuple[Any, ...] = tuple(violations)
-        super().__init__(**place)
+        super().__init__(**common)
 
 
 class InternalError(StreamError):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from streamweld._chunk_loop import ChunkProcessor, arun, patience_of, run
 from streamweld._items import AsyncItems, Items, Progress
 from streamweld._source import Source
-from streamweld._step import Step, arun, patience_of, run
 from streamweld.errors import StreamError
 from streamweld.events import Event
 from streamweld.stream import StreamParser
@@ -26,7 +26,7 @@ __all__ = ["AsyncEventIterator", "EventIterator", "aiter_batches", "aiter_events
 _T = TypeVar("_T")
 
 
-class _Reader(Step[list[Event]]):
+class _Reader(ChunkProcessor[list[Event]]):
     """Step that returns a parser's events."""
 
     __slots__ = ("parser",)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -29,13 +29,14 @@ __all__ = [
     "Policy",
     "TextCalls",
     "Tools",
+    "defined_tools",
     "to_config",
     "with_text_calls",
 ]
 
 Dialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 TextCalls: TypeAlias = Literal["off", "report", "promote"]
-Tools: TypeAlias = Iterable[str] | Mapping[str, Mapping[str, Any] | None]
+Tools: TypeAlias = Iterable[str | Mapping[str, Any]] | Mapping[str, Mapping[str, Any] | None]
 
 DIALECTS: Final[tuple[str, ...]] = get_args(Dialect)
 _LARGEST: Final = 2**63 - 1
@@ -134,8 +135,9 @@ class Policy(_Checked):
             `"report"`: the diagnostic `text_call_seen` names each one, and nothing changes. `"promote"`: a complete,
             well-formed call of one of the request's `tools` becomes a tool call. Read docs/guides/text-calls.md first:
             such a call is untrusted.
-        text_call_families: the forms to recognize: names from `_spec/text_calls.json`, or mappings that describe a
-            family. `None`: every form that has a marker. If you know the model, name only its families.
+        text_call_families: the forms to recognize: names from docs/guides/text-calls.md, or mappings that describe a
+            family. A single one needs no tuple. `None`: every form that has a marker. If you know the model, name only
+            its families.
         text_call_markerless: `True` also recognizes forms without a marker (a bare JSON call), and only if the call is
             the whole answer.
         text_call_reasoning: `True` also recognizes calls in reasoning.
@@ -197,8 +199,10 @@ class Policy(_Checked):
         object.__setattr__(self, "actions", MappingProxyType(actions))
         if self.text_call_families is not None:
             named = cast("object", self.text_call_families)
-            if isinstance(named, str | Mapping) or not isinstance(named, Iterable):
-                raise UsageError(f"text_call_families={named!r}: it must be several families")
+            if isinstance(named, str | Mapping):  # one family
+                named = (cast("str | Mapping[str, Any]", named),)
+            if not isinstance(named, Iterable):
+                raise UsageError(f"text_call_families={named!r}: it must be families, such as ('hermes', 'glm')")
             object.__setattr__(self, "text_call_families", tuple(cast("Iterable[str]", named)))
             resolve_families(self.text_call_families, markerless=self.text_call_markerless)
         object.__setattr__(self, "_config", None)
@@ -261,7 +265,7 @@ class Limits(_Checked):
             counted by themselves, each as 32 values: a decoded entry takes up to 1.5 KB.
         max_choices: choices of one response. 128, the largest `n` that OpenAI accepts.
         max_parts: parts of one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
-            them. 16,384: each takes up to 1 KB, however short it is, and up to 1.5 KB more in a converter.
+            them. 16,384: each takes up to 2.5 KB in a converter, however short it is; `max_text_bytes` counts that.
         max_tool_calls: tool calls of one response. 1,024.
         max_tool_index: the largest index a tool-call delta may carry; a larger one counts as missing. 4,096.
         max_arguments_bytes: UTF-8 bytes of the arguments of one call. 8 MiB: tools that write files need several MB.
@@ -270,7 +274,8 @@ class Limits(_Checked):
         max_id_bytes: bytes of a call id. 512; ids seen so far stay below 100, unless they carry a thought signature.
         max_text_bytes: UTF-8 bytes of all text, reasoning and refusals, and of the annotations and provider metadata
             that are kept. After the first 512, each annotation and each member of merged metadata counts 640 bytes
-            more: that is what a short one takes. 64 MiB.
+            more: that is what a short one takes. After the first 256, each part counts 2,560 bytes more, and each item
+            (Responses items, Anthropic and AI SDK blocks) 1,024: room for 16,384 blocks. 64 MiB.
         max_events: events of the stream. Off.
         max_stream_bytes: bytes of the decoded body. Off.
         max_inflate_ratio: how many bytes one byte of a compressed body may become on average, counted from 16 MiB of
@@ -347,6 +352,10 @@ def _named(base: Base) -> Policy:
 
 
 DEFAULT_LIMITS: Final = Limits()
+_SCHEMA_KEYS: Final = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "inputSchema")
+_WRAPPERS: Final = ("function", "toolSpec")
+_LIST_KEYS: Final = ("functionDeclarations", "function_declarations")
+_TOOLS_HINT: Final = "give the request's tools, their names, or name -> JSON schema of the parameters"
 _RESOLVED: Final = 64  # number of distinct pairs of policy and limits that are kept
 
 
@@ -364,19 +373,25 @@ def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
     }
 
 
-@cache
-def _usual(base: Base) -> dict[str, Any]:
-    """Return the config for the name of a base without further options."""
-    return _resolved(_named(base), DEFAULT_LIMITS)
+USUAL: Final[dict[object, dict[str, Any]]] = {}
+"""The config for the name of a base without further options, after `to_config` returned it once."""
 
 
-def with_text_calls(policy: object, text_calls: TextCalls) -> Policy:
+def with_text_calls(policy: object, text_calls: TextCalls, families: tuple[str, ...] | None = None) -> Policy:
     """Return the policy, which may be given as the name of a base, with another `text_calls`.
 
+    Args:
+        policy: to change.
+        text_calls: the new value.
+        families: replaces `text_call_families`; None keeps it.
+
     Raises:
-        UsageError: if the policy is invalid, or if the value does not exist.
+        UsageError: if the policy is invalid, or if the value or a family does not exist.
     """
-    return replace(_policy(policy), text_calls=text_calls)
+    given = _policy(policy)
+    return replace(
+        given, text_calls=text_calls, text_call_families=given.text_call_families if families is None else families
+    )
 
 
 def _policy(given: object) -> Policy:
@@ -404,7 +419,10 @@ def to_config(
     """
     alone = tools is None and content_type is None and seed is None and known_call_ids == ()
     if alone and limits is DEFAULT_LIMITS and isinstance(policy, str) and policy in _CHOICES["base"]:
-        return _usual(cast("Base", policy))
+        usual = USUAL.get(policy)
+        if usual is None:
+            usual = USUAL[policy] = _resolved(_named(cast("Base", policy)), DEFAULT_LIMITS)
+        return usual
     policy = _policy(policy)
     if limits is None:
         limits = DEFAULT_LIMITS
@@ -420,10 +438,11 @@ def to_config(
     _check_text("content_type", content_type or "")
     if seed is not None and not (isinstance(seed, str) and _SEED.fullmatch(seed)):
         raise UsageError(f"seed={seed!r}: it must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+    named = None if tools is None else _named_tools(tools)
     return {
         **resolved,
-        "text_call_tools": None if policy.text_calls == "off" or tools is None else _schemas(tools),
-        "tools": None if tools is None else _tools(tools),
+        "text_call_tools": None if policy.text_calls == "off" or named is None else _schemas(named),
+        "tools": None if named is None else _required(named),
         "known_call_ids": _words("known_call_ids", known_call_ids),
         "content_type": content_type,
         "seed": seed,
@@ -440,23 +459,77 @@ def _check_text(name: str, text: str) -> None:
 
 def _words(name: str, values: object) -> list[str]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise UsageError(f"{name}={values!r}: it must be several strings")
+        raise UsageError(f"{name}={values!r}: it must be a list of strings")
     words = list(cast("Iterable[object]", values))
     for word in words:
         if not isinstance(word, str):
-            hint = "; give names, or name -> JSON schema of the parameters" if name == "tools" else ""
+            hint = f"; {_TOOLS_HINT}" if name == "tools" else ""
             raise UsageError(f"{name} holds {word!r}, which is no string{hint}")
         _check_text(name, word)
     return cast("list[str]", words)
 
 
-def _schemas(tools: object) -> dict[str, str | None]:
+def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    """Yield name and schema of each function of one entry of a request's tools.
+
+    Entries of Chat Completions and Bedrock wrap the function, and those of Gemini list several. Nothing is yielded for
+    an entry without a name. The schema is None if the entry has none, as those of free-form and hosted tools.
+    """
+    lists = [entry[key] for key in _LIST_KEYS if isinstance(entry.get(key), list)]
+    several = [one for found in lists for one in cast("list[object]", found)]
+    wrapped = [entry[key] for key in _WRAPPERS if isinstance(entry.get(key), dict)]
+    for function in several or wrapped or [entry]:
+        found = _name_and_schema(function)
+        if found is not None:
+            yield found
+
+
+def _name_and_schema(function: object) -> tuple[str, Mapping[str, Any] | None] | None:
+    """Return name and schema of a function's definition, or None if it has no name."""
+    if not isinstance(function, dict):
+        return None
+    members = cast("dict[str, Any]", function)
+    name = members.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    schema: Any = next((members[key] for key in _SCHEMA_KEYS if isinstance(members.get(key), dict)), None)
+    if schema is not None and isinstance(schema.get("json"), dict):  # Bedrock
+        schema = schema["json"]
+    return name, schema
+
+
+def _named_tools(tools: object) -> dict[str, object]:
+    """Return the tools as name -> schema of the parameters, or None. Hosted tools without a name are left out.
+
+    Raises:
+        UsageError: if a function has no name, or if two definitions of one name differ.
+    """
+    if isinstance(tools, Mapping):
+        schemas = cast("Mapping[str, object]", tools)
+        return {name: schemas[name] for name in _words("tools", schemas)}
+    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
+        raise UsageError(f"tools={tools!r}: it must be a list of names or definitions, or a mapping of name to schema")
+    found: dict[str, object] = {}
+    for one in cast("Iterable[object]", tools):
+        if not isinstance(one, Mapping):
+            found.setdefault(_words("tools", [one])[0], None)
+            continue
+        tool = cast("Mapping[str, object]", one)
+        defined = list(defined_tools(tool))
+        if not defined and tool.get("type") == "function":  # hosted tools need no name
+            raise UsageError(f"tools holds {tool!r}, which has no name; {_TOOLS_HINT}")
+        for name, schema in defined:
+            _check_text("tools", name)
+            if found.get(name, schema) != schema:
+                raise UsageError(f"tools defines {name!r} twice, with different parameters")
+            found[name] = schema
+    return found
+
+
+def _schemas(tools: dict[str, object]) -> dict[str, str | None]:
     """Return the parameter schema of each tool as JSON text, or None if it has no schema."""
-    names = _words("tools", tools)
-    schemas: Mapping[str, object] = cast("Mapping[str, object]", tools) if isinstance(tools, Mapping) else {}
     made: dict[str, str | None] = {}
-    for name in names:
-        schema = schemas.get(name)
+    for name, schema in tools.items():
         try:
             made[name] = None if schema is None else json.dumps(schema, ensure_ascii=False, default=dict)
         except (TypeError, ValueError) as error:
@@ -464,19 +537,15 @@ def _schemas(tools: object) -> dict[str, str | None]:
     return made
 
 
-def _tools(tools: object) -> dict[str, list[str] | None]:
+def _required(tools: dict[str, object]) -> dict[str, list[str] | None]:
     """Return the required parameters of each tool, or None if it has no schema."""
-    names = _words("tools", tools)
-    if not isinstance(tools, Mapping):
-        return dict.fromkeys(names)
     required: dict[str, list[str] | None] = {}
-    for name in names:
-        schema = cast("Mapping[str, object]", tools)[name]
+    for name, schema in tools.items():
         if schema is None:
             required[name] = None
         elif isinstance(schema, Mapping):
             wanted = cast("Mapping[str, object]", schema).get("required", ())
             required[name] = _words(f"tools[{name!r}]['required']", wanted)
         else:
-            raise UsageError(f"tools[{name!r}] is no JSON schema")
+            raise UsageError(f"tools[{name!r}] is no JSON schema; {_TOOLS_HINT}")
     return required

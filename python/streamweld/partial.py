@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streamweld._backend import Parser
     from streamweld._words import ToolCallState
     from streamweld.events import Diagnostic, Event
+    from streamweld.response import Choice, Fold
 
 __all__ = ["ArgumentsChange", "OpenString", "PartialArguments", "PartialState", "Path"]
 
@@ -186,6 +187,9 @@ class Following:
 
     def snapshot(self) -> tuple[list[Event], str, int]:
         return self._parser.snapshot()
+
+    def fold(self, choice: type[Choice], /) -> Fold | None:
+        return self._parser.fold(choice)
 
     def shown_arguments(self, part: int, /) -> str | None:
         return self._parser.shown_arguments(part)

@@ -5,8 +5,9 @@ Both backends share it. Depends only on events, not on a parser or dialect, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, cast
 
+from streamweld._extension import extension
 from streamweld.events import (
     File,
     Finished,
@@ -162,6 +163,9 @@ class Choice:
 
 
 _NO_CHOICE = Choice()
+_native = extension()
+_fold_snapshot = None if _native is None else _native.fold_snapshot
+"""Does the work of `_Fold._fold` for the events of a snapshot; returns None for events of the pure backend."""
 
 
 def _shown(choice: Choice) -> str:
@@ -173,19 +177,80 @@ def _shown(choice: Choice) -> str:
     return ", ".join(shown)
 
 
+class Fold(Protocol):
+    """What a response consists of: a `_Fold`, or the value that the extension builds at the first read."""
+
+    @property
+    def events(self) -> tuple[Event, ...]: ...
+    @property
+    def started(self) -> ResponseStarted | None: ...
+    @property
+    def usage(self) -> Usage | None: ...
+    @property
+    def error(self) -> UpstreamErrorEvent | None: ...
+    @property
+    def choices(self) -> tuple[Choice, ...]: ...
+    @property
+    def first(self) -> Choice: ...
+    @property
+    def completeness(self) -> Completeness: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+    @property
+    def diagnostics_dropped(self) -> int: ...
+    @property
+    def ordered(self) -> bool: ...
+    @property
+    def dialect(self) -> str | None: ...
+
+
+_Given: TypeAlias = "tuple[tuple[Event, ...], Completeness, tuple[Diagnostic, ...], int, bool, str | None]"
+
+
+_NOTHING: Final[_Given] = ((), "open", (), 0, False, None)
+
+
 class _Fold:
     """The result of folding events into choices, usage and error."""
 
-    __slots__ = ("choices", "error", "events", "first", "started", "usage")
+    __slots__ = (
+        "choices",
+        "completeness",
+        "diagnostics",
+        "diagnostics_dropped",
+        "dialect",
+        "error",
+        "events",
+        "first",
+        "ordered",
+        "started",
+        "usage",
+    )
+    choices: tuple[Choice, ...]
+    error: UpstreamErrorEvent | None
+    events: tuple[Event, ...]
+    first: Choice
+    started: ResponseStarted | None
+    usage: Usage | None
 
-    def __init__(self, events: Iterable[Event], *, ordered: bool) -> None:
+    def __init__(self, given: _Given) -> None:
+        events, self.completeness, self.diagnostics, self.diagnostics_dropped, self.ordered, self.dialect = given
+        found = _fold_snapshot(events) if self.ordered and _fold_snapshot is not None else None
+        if found is None:
+            self._fold(events)
+        else:
+            self.events, self.started, self.usage, self.error, choices = found
+            self.choices = tuple([Choice(*fields) for fields in choices])
+        self.first = self.choices[0] if self.choices else _NO_CHOICE
+
+    def _fold(self, events: Iterable[Event]) -> None:
         items: dict[int, list[Item]] = {}  # every choice has an entry
         item_ids: dict[int, dict[int, str]] = {}
         finished: dict[int, Finished] = {}
         folded: list[Event] = []
-        self.started: ResponseStarted | None = None
-        self.usage: Usage | None = None
-        self.error: UpstreamErrorEvent | None = None
+        self.started = None
+        self.usage = None
+        self.error = None
         for event in events:
             # The classes have no subclasses, and one set lookup is cheaper than `isinstance` with each of them.
             if type(event) in _ITEMS:
@@ -205,7 +270,7 @@ class _Fold:
                     continue
                 item_ids.setdefault(event.choice, {})[event.part] = event.item_id
             elif type(event) is Unknown:
-                if not ordered:
+                if not self.ordered:
                     continue
                 items.setdefault(0, []).append(event)
             elif type(event) is UpstreamErrorEvent:
@@ -213,7 +278,7 @@ class _Fold:
             else:
                 continue
             folded.append(event)
-        if not ordered:
+        if not self.ordered:
             for of_choice in items.values():
                 _order(of_choice)
         self.events = tuple(folded)
@@ -223,7 +288,6 @@ class _Fold:
                 for index, of_choice in (items.items() if len(items) < 2 else sorted(items.items()))
             ]
         )
-        self.first = self.choices[0] if self.choices else _NO_CHOICE
 
 
 class Response:
@@ -234,15 +298,7 @@ class Response:
     choices.
     """
 
-    __slots__ = (
-        "_completeness",
-        "_diagnostics",
-        "_diagnostics_dropped",
-        "_dialect",
-        "_events",
-        "_fold",
-        "_ordered",
-    )
+    __slots__ = ("_fold", "_given")
 
     def __init__(
         self,
@@ -256,20 +312,23 @@ class Response:
         """Create a response. `ordered`: the events are a parser's snapshot, with parts in order and `Unknown` as a
         part.
         """
-        self._events = tuple(events)
-        self._ordered = ordered
-        self._completeness: Completeness = completeness
-        self._diagnostics = tuple(diagnostics)
-        self._diagnostics_dropped = diagnostics_dropped
-        self._dialect = dialect
-        self._fold: _Fold | None = None
+        self._fold: Fold | None = None
+        self._given: _Given = (
+            tuple(events),
+            completeness,
+            tuple(diagnostics),
+            diagnostics_dropped,
+            ordered,
+            dialect,
+        )
 
-    def _folded(self) -> _Fold:
+    def _folded(self) -> Fold:
         """Return the folded events, computed at first use."""
+        given = self._given  # read before the fold: another thread stores the fold first
         fold = self._fold
         if fold is None:
-            fold = self._fold = _Fold(self._events, ordered=self._ordered)
-            self._events = fold.events
+            fold = self._fold = _Fold(given)
+            self._given = _NOTHING
         return fold
 
     @property
@@ -293,7 +352,7 @@ class Response:
     @property
     def dialect(self) -> str | None:
         """The wire format: the one specified or detected; None if it was not detected."""
-        return self._dialect
+        return self._folded().dialect
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
@@ -322,12 +381,12 @@ class Response:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All repairs and anomalies, in order; at most `Limits.max_diagnostics`."""
-        return self._diagnostics
+        return self._folded().diagnostics
 
     @property
     def diagnostics_dropped(self) -> int:
         """Number of further diagnostics, which were not kept."""
-        return self._diagnostics_dropped
+        return self._folded().diagnostics_dropped
 
     @property
     def error(self) -> UpstreamErrorEvent | None:
@@ -338,11 +397,11 @@ class Response:
     def completeness(self) -> Completeness:
         """Whether the response is complete.
 
-        `complete`: the terminal marker was read. `assumed`: it was not, but every choice sent its finish reason (or,
-        with `Policy(missing_terminal="assume")`, everything that was open had been closed). `truncated`: the stream was
-        cut off. `open`: it has not ended yet.
+        `complete`: the terminal marker was read, even if the input has not ended. `assumed`: it was not, but every
+        choice sent its finish reason (or, with `Policy(missing_terminal="assume")`, everything that was open had been
+        closed). `truncated`: the stream was cut off. `open`: neither the marker nor the end of the input was read.
         """
-        return self._completeness
+        return self._folded().completeness
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
@@ -353,9 +412,10 @@ class Response:
         complete and may have been run, by the client or by the provider. All choices count. None if the response is
         `complete` or `assumed`; while it is `open`, the verdict as if it ended now.
         """
-        if self._completeness in ("complete", "assumed"):
+        fold = self._folded()
+        if fold.completeness in ("complete", "assumed"):
             return None
-        items = [item for choice in self._folded().choices for item in choice.items]
+        items = [item for choice in fold.choices for item in choice.items]
         calls = [item for item in items if isinstance(item, ToolCall | ToolResult)]
         if not calls:
             return "text_only" if items else "nothing_emitted"
@@ -411,10 +471,10 @@ class Response:
         fold = self._folded()
         return (
             fold.choices,
-            self._completeness,
-            self._diagnostics,
-            self._diagnostics_dropped,
-            self._dialect,
+            fold.completeness,
+            fold.diagnostics,
+            fold.diagnostics_dropped,
+            fold.dialect,
             fold.error,
             fold.started,
             fold.usage,
@@ -428,13 +488,14 @@ class Response:
     __hash__: ClassVar[None]  # type: ignore[assignment]  # equal by value, and may hold dicts
 
     def __reduce__(self) -> tuple[Any, ...]:
+        fold = self._folded()
         return Response, (
-            self._folded().events,
-            self._completeness,
-            self._diagnostics,
-            self._diagnostics_dropped,
-            self._ordered,
-            self._dialect,
+            fold.events,
+            fold.completeness,
+            fold.diagnostics,
+            fold.diagnostics_dropped,
+            fold.ordered,
+            fold.dialect,
         )
 
     def __repr__(self) -> str:
@@ -442,13 +503,13 @@ class Response:
             f"id={self.id!r}",
             f"model={self.model!r}",
             _shown(self._folded().first),
-            f"completeness={self._completeness!r}",
+            f"completeness={self.completeness!r}",
         ]
         if len(self.choices) > 1:
             shown.append(f"choices={len(self.choices)}")
         if self.error is not None:
             shown.append(f"error={_short(self.error.message)}")
-        shown.append(f"diagnostics={len(self._diagnostics) + self._diagnostics_dropped}")
+        shown.append(f"diagnostics={len(self.diagnostics) + self.diagnostics_dropped}")
         return f"Response({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -458,15 +519,23 @@ class Response:
             "id": self.id,
             "model": self.model,
             "created": self.created,
-            "dialect": self._dialect,
-            "completeness": self._completeness,
+            "dialect": fold.dialect,
+            "completeness": fold.completeness,
             "choices": [choice.to_dict() for choice in fold.choices],
             "usage": None if fold.usage is None else fold.usage.to_dict(),
             "error": None if fold.error is None else fold.error.to_dict(),
-            "diagnostics": [diagnostic.to_dict() for diagnostic in self._diagnostics],
-            "diagnostics_dropped": self._diagnostics_dropped,
+            "diagnostics": [diagnostic.to_dict() for diagnostic in fold.diagnostics],
+            "diagnostics_dropped": fold.diagnostics_dropped,
             "provider_metadata": self.provider_metadata,
         }
+
+
+def folded(fold: Fold) -> Response:
+    """Return the response that a parser has folded, or folds when its first member is read."""
+    response = Response.__new__(Response)
+    response._fold = fold  # noqa: SLF001
+    response._given = _NOTHING  # noqa: SLF001
+    return response
 
 
 def _order(items: list[Item]) -> None:

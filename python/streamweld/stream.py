@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from streamweld._backend import Parser, backend, load
 from streamweld._messages import HEAD_BYTES, choice_message, input_hint, reject_text
 from streamweld.errors import NotAnEventStream, StreamError, UsageError
-from streamweld.options import DEFAULT_LIMITS, DIALECTS, to_config
-from streamweld.response import Response
+from streamweld.options import DEFAULT_LIMITS, DIALECTS, USUAL, to_config
+from streamweld.response import Choice, Response, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,8 +50,8 @@ class StreamParser:
         policy: a `Policy`, or the name of a base (`"strict"`, `"standard"`, `"salvage"`): which faults raise, which are
             repaired, and how ambiguous bytes are read.
         limits: how much to accept before `LimitExceeded`; see `Limits`.
-        tools: the tools of the request: their names, or a mapping of name to the JSON schema of the parameters. They
-            are used to resolve names that arrive in fragments, and calls without arguments.
+        tools: the tools of the request: their definitions in any dialect, their names, or a mapping of name to the JSON
+            schema of the parameters. They resolve names that arrive in fragments, and calls without arguments.
         known_call_ids: call ids of earlier turns; a call that reuses one of them gets a new id.
         content_type: the Content-Type header of the response; used only in the message of `NotAnEventStream`.
         seed: part of generated call ids (`call_<seed>_<part>`): 1 to 64 characters of A-Z a-z 0-9 _ -. Random if None.
@@ -85,9 +85,20 @@ class StreamParser:
     ) -> None:
         if dialect not in DIALECTS:
             raise UsageError(choice_message("dialect", dialect, DIALECTS))
-        config = to_config(
-            policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
-        )
+        if (
+            isinstance(policy, str)
+            and policy in USUAL
+            and limits is DEFAULT_LIMITS
+            and tools is None
+            and known_call_ids == ()
+            and content_type is None
+            and seed is None
+        ):
+            config = USUAL[policy]
+        else:
+            config = to_config(
+                policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
+            )
         self._base: str = config["base"]
         self._parser: Parser | Following = load(backend)(dialect, config)
         self._head = b""
@@ -158,6 +169,9 @@ class StreamParser:
     @property
     def response(self) -> Response:
         """Everything read so far, as a new immutable value. Available at any time, even after an exception."""
+        fold = self._parser.fold(Choice)
+        if fold is not None:
+            return folded(fold)
         events, completeness, dropped = self._parser.snapshot()
         return Response(
             events,

@@ -117,8 +117,33 @@ def _compare(body: bytes, row: dict[str, Any], policy: Any) -> None:
     elif response.error is not None:
         assert row["error"]["type"] == "UpstreamError"
         assert (row["error"]["code"], row["error"]["kind"]) == (response.error.code, response.error.kind)
+    elif response.completeness == "truncated":
+        (cut,) = [found for found in response.diagnostics if found.code == "truncated"]
+        error = row["error"]
+        assert (error["type"], error["rule"], error["detail"]) == ("TruncatedStream", "truncated", cut.detail)
+        assert (error["byte_offset"], error["event_ordinal"]) == (cut.byte_offset, cut.event_ordinal)
     else:
         assert row["error"] is None
+
+
+def test_a_truncated_row_has_the_error_that_standard_raises() -> None:
+    body = cut_chat()
+    for end in (0, 20, body.index(b"\n\n") + 2, len(body)):
+        (row,) = streamweld.arrow.parse(table([body[:end]]), policy="salvage").to_pylist()
+        with pytest.raises(streamweld.TruncatedStream) as caught:
+            streamweld.parse(body[:end], dialect="chat")
+        expected = caught.value
+        assert row["error"]["type"] == "TruncatedStream"
+        assert (row["error"]["rule"], row["error"]["detail"]) == ("truncated", expected.where)
+        assert (row["error"]["byte_offset"], row["error"]["retryable"]) == (expected.byte_offset, True) == (end, True)
+
+
+def test_a_truncated_row_without_room_for_its_diagnostic_has_the_error() -> None:
+    limits = streamweld.Limits(max_diagnostics=1)
+    damaged = b"data: {broken}\n\n" + cut_chat()
+    (row,) = streamweld.arrow.parse(table([damaged]), dialect="chat", limits=limits).to_pylist()
+    assert [found["code"] for found in row["diagnostics"]] == ["malformed_json"]
+    assert (row["completeness"], row["error"]["rule"]) == ("truncated", "truncated")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

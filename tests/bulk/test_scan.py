@@ -85,8 +85,28 @@ def test_findings_only_and_exit_codes(folder: Path, tmp_path: Path) -> None:
     assert "14 streams, 12 without a finding" in done.output
 
 
+def test_a_truncated_body_is_a_row_with_its_error(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "calls.jsonl"
+    assert run(folder / "deep", "-o", out).exit_code == 1
+    (row,) = rows(out)
+    assert row["error"] == {
+        "type": "TruncatedStream",
+        "rule": "truncated",
+        "message": "The stream ended before the answer was complete: mid_event "
+        f"[truncated at byte {len(cut_chat())}, event 4]",
+        "detail": "mid_event",
+        "code": None,
+        "kind": None,
+        "retryable": True,
+        "byte_offset": len(cut_chat()),
+        "event_ordinal": 4,
+    }
+    assert " 1  truncated" in run(folder / "deep").output  # counted once: the diagnostic and the error are one finding
+
+
+@pytest.mark.parametrize("policy", ["salvage", "standard"])
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".jsonl"])
-def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path, suffix: str) -> None:
+def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path, suffix: str, policy: str) -> None:
     """All formats give the same rows as `streamweld.arrow.parse`, whose rows come from Rust."""
     import streamweld.arrow
 
@@ -94,7 +114,7 @@ def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path, suffix: st
     (folder / "bad.sse").write_bytes(BAD)
     (folder / "empty.sse").write_bytes(b"")
     out = tmp_path / f"calls{suffix}"
-    assert run(folder, "--recursive", "-o", out, "--policy", "standard").exit_code == 1
+    assert run(folder, "--recursive", "-o", out, "--policy", policy).exit_code == 3  # BAD is in no known dialect
     if suffix == ".jsonl":
         found = rows(out)
     else:
@@ -103,7 +123,7 @@ def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path, suffix: st
         found = read.to_pylist()
     names = [row["path"] for row in found]
     data = pa.table({"path": names, "body": [Path(name).read_bytes() for name in names]})
-    expected = streamweld.arrow.parse(data, keep=["path"], policy="standard").to_pylist()
+    expected = streamweld.arrow.parse(data, keep=["path"], policy=policy).to_pylist()  # type: ignore[arg-type]
     for mine, theirs in zip(found, expected, strict=True):
         for row in (mine, theirs):
             if row["usage"] is not None:
@@ -388,7 +408,7 @@ def test_an_interrupted_scan_goes_on(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="belongs to a scan of other files or with other options"):
         _raise(run(source, "-o", out, "--resume", "--policy", "standard"))
     done = run(source, "-o", out, "--resume")
-    assert done.exit_code == 1, done.output
+    assert done.exit_code == 3, done.output  # every 1,000th body is in no known dialect
     found = rows(out)
     assert [row["row"] for row in found] == list(range(count))
     assert sum(row["error"] is not None for row in found) == count // 1000
@@ -399,3 +419,29 @@ def test_an_interrupted_scan_goes_on(tmp_path: Path) -> None:
 def _raise(done: Result) -> None:
     assert done.exception is not None
     raise done.exception
+
+
+def test_a_body_of_no_known_dialect_cannot_be_read(tmp_path: Path) -> None:
+    good, bad = tmp_path / "a.sse", tmp_path / "b.sse"
+    good.write_bytes(chat(0))
+    bad.write_bytes(b"upstream timed out")
+    done = run(good, bad)
+    assert done.exit_code == 3
+    assert f"streamweld: {bad}, row 0: " in done.stderr
+    assert "1 stream, 1 without a finding" in run(good).stdout
+
+
+def test_folders_in_a_folder_need_recursive(tmp_path: Path) -> None:
+    (tmp_path / "rec" / "gateway").mkdir(parents=True)
+    (tmp_path / "rec" / "gateway" / "a.sse").write_bytes(chat(0))
+    done = run(tmp_path / "rec")
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == f"{tmp_path / 'rec'}: there are only folders in it; pass --recursive to read them"
+    assert run(tmp_path / "rec", "--recursive").exit_code == 0
+
+
+def test_long_file_names_stay_on_one_line(tmp_path: Path) -> None:
+    file = tmp_path / ("n" * 120) / ("m" * 120 + ".sse")
+    file.parent.mkdir()
+    file.write_bytes(cut_chat())
+    assert str(file) in [cell for line in run(file).stdout.splitlines() for cell in line.split()]

@@ -121,13 +121,13 @@ def test_code_and_table_name_the_same_rules(dialect: str) -> None:
     code = "".join(path.read_text("utf-8") for name in names for path in CHECK.glob(name))
     wanted = {name.partition(".")[2] for name in rules() if name.startswith(f"{dialect}.")}
     if dialect == "framing":
-        said = set(re.findall(r'"framing\.(\w+)"', code))
+        shown = set(re.findall(r'"framing\.(\w+)"', code))
     else:
-        said = {word for word in wanted if re.search(rf'"(?:{dialect}\.)?{word}"', code)}
-        said |= {f"{member}_changes" for member in ("id", "model", "created", "responseId", "modelVersion")} & wanted
+        shown = {word for word in wanted if re.search(rf'"(?:{dialect}\.)?{word}"', code)}
+        shown |= {f"{member}_changes" for member in ("id", "model", "created", "responseId", "modelVersion")} & wanted
         literal = set(re.findall(r'(?:say|once)\(\s*"([a-zA-Z_]+)"', code))
         assert literal <= wanted
-    assert said == wanted
+    assert shown == wanted
 
 
 def test_the_facts_are_words() -> None:

@@ -51,7 +51,7 @@ def test_the_bundled_stream_is_what_it_claims_to_be() -> None:
 def test_demo(backend: str) -> None:
     done = streamweld(backend, "demo")
     assert done.returncode == 0
-    for said in (
+    for reply_text in (
         "231 tool calls, 230 of them without a name",
         "1 tool call, 1 to run",
         f"{NAME}  id {CALL_ID}  complete",
@@ -62,7 +62,7 @@ def test_demo(backend: str) -> None:
         f"backend     {backend}, ",
         "events per second",
     ):
-        assert said in done.stdout, said
+        assert reply_text in done.stdout, reply_text
     assert "\x1b" not in done.stdout
 
 
@@ -237,31 +237,31 @@ def test_inspect_tells_the_error_that_a_policy_reads_on_behind(files: dict[str, 
     files["clean"].write_bytes(b'data: {"error":{"message":"boom","type":"overloaded","code":500}}\n\n')
     ask = ("inspect", "--dialect", "chat", "--policy", "salvage", files["clean"])
     (line,) = in_lines(streamweld("auto", *ask, "--json").stdout)
-    told = {"type": "upstream_error_event", "code": "500", "kind": "overloaded", "message": "boom"}
-    assert (line["error"], line["findings"]) == (told, ["upstream_error"])
+    reported = {"type": "upstream_error_event", "code": "500", "kind": "overloaded", "message": "boom"}
+    assert (line["error"], line["findings"]) == (reported, ["upstream_error"])
     assert "500 overloaded boom" in streamweld("auto", *ask).stdout
 
 
 def test_inspect_for_people(backend: str, files: dict[str, Path]) -> None:
     done = streamweld(backend, "inspect", files["clean"])
-    for said in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "no repair was needed"):
-        assert said in done.stdout
+    for reply_text in (str(files["clean"]), "dialect", "chat", "Hello", "complete", "no repair was needed"):
+        assert reply_text in done.stdout
     cut = streamweld(backend, "inspect", files["cut"]).stdout
-    for said in ("truncated", "call_1", "incomplete", '{"a":', "ended before the answer was complete"):
-        assert said in cut
+    for reply_text in ("truncated", "call_1", "incomplete", '{"a":', "ended before the answer was complete"):
+        assert reply_text in cut
     assert "clean" not in cut
     many = streamweld(backend, "inspect", files["clean"], files["finding"], files["cut"]).stdout
-    for said in ("3 streams, 1 without a finding", "truncated", "completeness"):
-        assert said in many
+    for reply_text in ("3 streams, 1 without a finding", "truncated", "completeness"):
+        assert reply_text in many
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-    told = streamweld(backend, "inspect", "-", stdin=text("a") + chunk({}, "eos", usage=usage) + DONE).stdout
-    assert "input 3, output 4, total 7" in told
-    assert "stop (sent: eos)" in told
-    unsaid = streamweld(backend, "inspect", "-", stdin=text("a") + DONE).stdout
-    assert "stop (none sent)" in unsaid
+    reported = streamweld(backend, "inspect", "-", stdin=text("a") + chunk({}, "eos", usage=usage) + DONE).stdout
+    assert "input 3, output 4, total 7" in reported
+    assert "stop (sent: eos)" in reported
+    unreported = streamweld(backend, "inspect", "-", stdin=text("a") + DONE).stdout
+    assert "stop (none sent)" in unreported
     page = streamweld(backend, "inspect", "-", stdin=b"<html>\n502 Bad Gateway\n</html>").stdout
-    for said in ("the body is no event stream", "<html>", "502 Bad Gateway"):
-        assert said in page
+    for reply_text in ("the body is no event stream", "<html>", "502 Bad Gateway"):
+        assert reply_text in page
 
 
 def test_a_call_that_has_its_result_is_not_to_be_run(backend: str) -> None:
@@ -388,8 +388,8 @@ def test_bench_times_nothing_that_is_wrong() -> None:
 
 def test_help_and_version(backend: str) -> None:
     shown = streamweld(backend, "--help").stdout
-    for said in ("demo", "inspect", "check", "bench", "Exit codes"):
-        assert said in shown
+    for reply_text in ("demo", "inspect", "check", "bench", "Exit codes"):
+        assert reply_text in shown
     for command in ("demo", "inspect", "check", "bench"):
         done = streamweld(backend, command, "-h")
         assert done.returncode == 0

@@ -79,13 +79,20 @@ def test_exit_codes_of_check(checked: dict[str, Path], names: list[str], code: i
 
 def test_check_for_people(checked: dict[str, Path], tmp_path: Path) -> None:
     shown = streamweld("pure", "check", checked["finding"]).stdout
-    for said in (str(checked["finding"]), "ai-sdk-ui", "error", "output_unknown", "call_1", "process-ui-message"):
-        assert said in shown, said
+    for output_text in (
+        str(checked["finding"]),
+        "ai-sdk-ui",
+        "error",
+        "output_unknown",
+        "call_1",
+        "process-ui-message",
+    ):
+        assert output_text in shown, output_text
     assert "clean: no finding" in streamweld("pure", "check", checked["info"]).stdout
     assert "contentBlockStart" in streamweld("pure", "check", checked["unknown"]).stdout
     many = streamweld("pure", "check", *[checked[name] for name in ("clean", "finding", "info", "unknown")]).stdout
-    for said in ("4 streams, 2 without a finding", "unknown_dialect", "ai-sdk-ui.event_line", "warning"):
-        assert said in many, said
+    for output_text in ("4 streams, 2 without a finding", "unknown_dialect", "ai-sdk-ui.event_line", "warning"):
+        assert output_text in many, output_text
     assert "clean.sse" not in many
     often = tmp_path / "often.sse"
     often.write_bytes(UI[0] + UI[1] * 120 + UI[2] + DONE)

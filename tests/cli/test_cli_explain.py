@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
+import pytest
 from streamweld._spec import CODES
 from streamweld.check.violation import rules
 from streamweld.cli.findings import ERRORS
 
+from tests.docs.pages import DOCS
 from tests.support.servers.command import in_lines, streamweld
 
 
@@ -29,8 +32,10 @@ def test_a_rule_of_the_checker() -> None:
 
 def test_everything_is_listed() -> None:
     lines = in_lines(streamweld("pure", "explain", "--json").stdout)
-    assert [line["code"] for line in lines] == [*CODES, *rules(), *ERRORS]
+    codes = [line["code"] for line in lines]
+    assert [code for code in codes if code in {*CODES, *rules(), *ERRORS}] == [*CODES, *rules(), *ERRORS]
     assert all(line["message"] for line in lines)
+    assert all(line["advice"] for line in lines if line["kind"] == "diagnostic")
     (row,) = [line for line in lines if line["code"] == "chat.call_index"]
     assert row["breaks_client"][0].keys() == {"client", "version", "effect"}
 
@@ -40,3 +45,42 @@ def test_an_unknown_code_is_named_with_what_is_near() -> None:
     assert done.returncode == 2
     assert "unknown code 'args_restar'; did you mean args_restart" in done.stderr
     assert json.loads(done.stdout)["code"] == "truncated"
+
+
+def test_every_code_of_the_page_of_rules_is_explained() -> None:
+    """The page states that it lists every code; `explain` explains each one and links its place."""
+    page = (DOCS / "rules.md").read_text("utf-8")
+    anchors = {*re.findall(r'<a id="([^"]+)"></a>', page), *re.findall(r"^### (\w+)$", page, re.MULTILINE)}
+    explained = {line["code"]: line["help_url"] for line in in_lines(streamweld("pure", "explain", "--json").stdout)}
+    assert {anchor.lower() for anchor in anchors} <= {code.lower() for code in explained}
+    linked = {url.partition("#")[2] for url in explained.values() if "rules.md#" in url}
+    assert linked <= anchors | {anchor.lower() for anchor in anchors}
+
+
+@pytest.mark.parametrize(
+    ("name", "codes", "text"),
+    [
+        ("tool_id", ["history.tool_id"], "does not accept this form of tool call id"),
+        ("call_unanswered", ["history.call_unanswered", "history_check.call_unanswered"], "Every tool call needs"),
+        ("requests.option_bounds", ["requests.option_bounds"], "outside the range"),
+        ("R1", ["R1"], "R1a: The call is not complete: the fragment belongs to that call"),
+        ("r1b", ["R1b"], "The id was seen before. The header names another tool"),
+        ("AM4", ["AM4"], "Policy(dup_id_empty_header=…)"),
+        ("a8", ["A8"], "overflow: the identity rules decide"),
+    ],
+)
+def test_rules_of_histories_and_numbered_rules(name: str, codes: list[str], text: str) -> None:
+    done = streamweld("pure", "explain", name, "--json")
+    rows = in_lines(done.stdout)
+    assert (done.returncode, [row["code"] for row in rows]) == (0, codes)
+    assert text in rows[0]["message"]
+    shown = streamweld("pure", "explain", name)
+    assert text in shown.stdout
+    assert rows[0]["help_url"] in shown.stdout
+
+
+def test_each_value_of_detail_and_what_to_do() -> None:
+    done = streamweld("pure", "explain", "rewritten", "args_replay_dropped", "null_payload")
+    assert "  told_again: " in done.stdout
+    assert "what to do: Your program needs no change; the result is correct. Report it to the gateway" in done.stdout
+    assert "raises None" not in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
@@ -65,8 +66,8 @@ def test_line_numbers_of_every_line_end(size: int) -> None:
 
 def test_inspect_has_diagnostics_and_rules_with_place_and_link(backend: str, recording: Path) -> None:
     (line,) = in_lines(streamweld(backend, "inspect", "--json", recording).stdout)
-    told = [(d["code"], d["byte_offset"], d["event_ordinal"], d["line"]) for d in line["diagnostics"]]
-    assert told == DIAGNOSTICS
+    reported = [(d["code"], d["byte_offset"], d["event_ordinal"], d["line"]) for d in line["diagnostics"]]
+    assert reported == DIAGNOSTICS
     broken = [(v["rule"], v["byte_offset"], v["event_ordinal"], v["line"]) for v in line["violations"]]
     assert broken == RULES
     assert line["violations"][0]["help_url"].endswith("/docs/rules.md#chat.role_repeated")
@@ -135,7 +136,7 @@ def test_output_goes_to_a_file(command: str, form: str, recording: Path, tmp_pat
     done = run(command, "--output-format", form, "-o", file, recording)
     assert (done.stdout, done.exit_code) == ("", shown.exit_code)
     assert len(file.read_text("utf-8")) > 100
-    squeezed = [re.sub(r"[\s─]+", "", told) for told in (file.read_text("utf-8"), shown.stdout)]
+    squeezed = [re.sub(r"[\s─]+", "", reported) for reported in (file.read_text("utf-8"), shown.stdout)]
     assert squeezed[0] == squeezed[1] or form == "text"
 
 
@@ -166,14 +167,14 @@ def test_sarif(recording: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     log = json.loads(done.stdout)
     assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
-    (told,) = log["runs"]
-    ids = [rule["id"] for rule in told["tool"]["driver"]["rules"]]
-    results = [result for result in told["results"] if "a%2Cb%201.sse" in str(result)]
+    (reported,) = log["runs"]
+    ids = [rule["id"] for rule in reported["tool"]["driver"]["rules"]]
+    results = [result for result in reported["results"] if "a%2Cb%201.sse" in str(result)]
     assert [result["ruleId"] for result in results] == [
         *("chat.role_repeated", "chat.arguments_not_object", "chat.call_head_repeated"),
         *("args_replay_dropped", "chat.finish_hides_calls", "finish_contradicts"),
     ]
-    for result in told["results"]:
+    for result in reported["results"]:
         assert ids[result["ruleIndex"]] == result["ruleId"]
         assert result["level"] in ("note", "warning", "error")
         assert result["message"]["text"]
@@ -227,3 +228,75 @@ def test_no_color(set_to: str | None, colored: bool) -> None:
         os.close(master)
     assert b"edits" in shown
     assert bool(re.search(rb"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])", shown)) is colored
+
+
+HTML = b"<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"), [(gzip.compress(sample()), "compressed with gzip"), (HTML, "the body is an HTML page")]
+)
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_a_body_that_is_not_a_stream_is_one_finding(tmp_path: Path, command: str, body: bytes, hint: str) -> None:
+    file = tmp_path / "a.sse"
+    file.write_bytes(body)
+    done = run(command, file, "--json")
+    assert done.exit_code == 1
+    (row,) = in_lines(done.stdout)
+    assert (row["violations"], row["diagnostics"]) == ([], [])
+    assert len(row["findings"]) <= 1
+    shown = run(command, file).stdout
+    assert shown.count(hint) == 1
+    assert "bad_utf8" not in shown
+
+
+def test_report_rejects_a_body_that_is_not_a_stream(tmp_path: Path) -> None:
+    (tmp_path / "a.sse").write_bytes(HTML)
+    done = run("report", tmp_path / "a.sse", "-o", tmp_path / "r.html")
+    assert done.exit_code == 3
+    assert "the body is an HTML page" in done.stderr
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_report_names_the_first_line_that_a_recording_lacks(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"at": 0.1, "text": "data: [DONE]\\n\\n"}\n')
+    done = run("report", tmp_path / "a.jsonl", "-o", tmp_path / "r.html")
+    assert done.exit_code == 3
+    assert "the first line lacks `streamweld_recording`" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_compressed_files_are_decompressed(tmp_path: Path, command: str) -> None:
+    plain, packed = tmp_path / "a.sse", tmp_path / "a.sse.gz"
+    plain.write_bytes(sample())
+    packed.write_bytes(gzip.compress(sample()))
+    rows = [in_lines(run(command, file, "--json").stdout)[0] | {"file": ""} for file in (plain, packed)]
+    assert rows[0] == rows[1]
+    packed.write_bytes(gzip.compress(sample())[:-20])
+    assert run(command, packed).exit_code == 3
+    assert run("report", packed, "-o", tmp_path / "r.html").exit_code == 3
+
+
+def test_a_folder_is_named_with_the_commands_that_read_it(tmp_path: Path) -> None:
+    done = run("inspect", tmp_path)
+    assert done.exit_code == 3
+    assert "this is a folder; `streamweld scan` and `streamweld report` read folders" in done.stderr
+
+
+def test_a_diagnostic_without_a_repair_is_described_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.sse"
+    head = b'data: {"choices":[{"delta":{"role":"assistant","content":"x"}}]}\n\n'
+    last = b'data: {"choices":[{"delta":{},"finish_reason":"lunch"}]}\n\ndata: [DONE]\n\n'
+    file.write_bytes(head + last)
+    shown = run("inspect", file).stdout
+    assert "finish_unknown" in shown
+    assert "`repair` passes it through unchanged" in shown
+
+
+def test_long_file_names_stay_on_one_line(tmp_path: Path) -> None:
+    names = [tmp_path / ("n" * 100) / (letter * 100 + ".sse") for letter in "ab"]
+    names[0].parent.mkdir()
+    for name in names:
+        name.write_bytes(sample())
+    done = CliRunner().invoke(main, ["inspect", *map(str, names)])
+    assert [name.name for name in names] == re.findall(r"^ *([ab]{100}\.sse) ", done.stdout, re.MULTILINE)

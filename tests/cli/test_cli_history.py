@@ -39,10 +39,10 @@ def test_check_as_json(tmp_path: Path) -> None:
     file = tmp_path / "history.json"
     file.write_text(json.dumps({"messages": BROKEN}), "utf-8")
     done = streamweld("auto", "history", "check", str(file), "--target", "anthropic", "--json")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["file"], told["target"]) == (1, str(file), "anthropic")
-    assert told["gateway"].startswith("anthropic@")
-    assert [(row["rule"], row["path"]) for row in told["violations"]] == [
+    reported = json.loads(done.stdout)
+    assert (done.returncode, reported["file"], reported["target"]) == (1, str(file), "anthropic")
+    assert reported["gateway"].startswith("anthropic@")
+    assert [(row["rule"], row["path"]) for row in reported["violations"]] == [
         ("first_role", "/messages/0"),
         ("trailing_space", "/messages/0/content"),
     ]
@@ -64,9 +64,20 @@ def test_check_with_a_gateway_and_with_a_profile(tmp_path: Path) -> None:
 def test_convert_shows_what_it_changed() -> None:
     done = run("convert", ORPHAN, "--target", "anthropic")
     assert done.returncode == 0
-    assert "1/tool_calls/0 call_unanswered" in done.stdout
-    assert "id c.1 -> " in done.stdout
-    assert "edits" in done.stdout
+    assert "1/tool_calls/0 call_unanswered" in done.stderr
+    assert "id c.1 -> " in done.stderr
+    assert "edits" in done.stderr
+    assert [message["role"] for message in json.loads(done.stdout)["messages"]] == ["user", "assistant", "user"]
+
+
+def test_check_names_the_format_of_a_history_for_another_api() -> None:
+    done = run("check", ORPHAN, "--to", "anthropic")
+    assert done.returncode == 1
+    reported = "this looks like a history for openai-chat: convert it first (streamweld history convert --to anthropic)"
+    assert reported in done.stderr
+    own = run("check", BROKEN, "--to", "anthropic")
+    assert (own.returncode, own.stderr) == (1, "")
+    assert run("check", ORPHAN, "--to", "chat").stderr == ""
 
 
 def test_convert_writes_the_payload_where_it_is_asked_to(tmp_path: Path) -> None:
@@ -80,10 +91,10 @@ def test_convert_writes_the_payload_where_it_is_asked_to(tmp_path: Path) -> None
     checked = run("check", payload, "--target", "anthropic")
     assert checked.returncode == 0
     done = run("convert", ORPHAN, "--target", "anthropic", "--json")
-    told = json.loads(done.stdout)
-    assert told["payload"] == payload
-    assert told["ids"][0][0] == "c.1"
-    assert told["edits"]
+    reported = json.loads(done.stdout)
+    assert reported["payload"] == payload
+    assert reported["ids"][0][0] == "c.1"
+    assert reported["edits"]
 
 
 def test_convert_takes_a_policy() -> None:
@@ -104,12 +115,13 @@ def test_convert_says_what_cannot_be_mended() -> None:
 def test_dedupe() -> None:
     done = run("dedupe", REPLAYED)
     assert done.returncode == 0
-    assert "@@ /2 item_repeated" in done.stdout
-    assert "1 edits" in done.stdout
+    assert "@@ /2 item_repeated" in done.stderr
+    assert "1 edits" in done.stderr
+    assert json.loads(done.stdout) == REPLAYED[:2]
     assert json.loads(run("dedupe", REPLAYED, "-o", "-").stdout) == REPLAYED[:2]
-    told = json.loads(run("dedupe", {"input": REPLAYED}, "--items", "rs,fc,msg", "--json").stdout)
-    assert told["messages"] == {"input": REPLAYED[:2]}
-    assert [edit["path"] for edit in told["edits"]] == ["/input/2"]
+    reported = json.loads(run("dedupe", {"input": REPLAYED}, "--items", "rs,fc,msg", "--json").stdout)
+    assert reported["messages"] == {"input": REPLAYED[:2]}
+    assert [edit["path"] for edit in reported["edits"]] == ["/input/2"]
     assert run("dedupe", REPLAYED, "--items", "all").returncode == 2
 
 

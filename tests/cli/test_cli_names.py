@@ -97,14 +97,14 @@ def test_the_completion_script_is_one_of_the_shell(shell: str) -> None:
     ],
 )
 def test_completion(words: list[str], expected: str) -> None:
-    asked = {
+    requested = {
         "_STREAMWELD_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(["streamweld", *words]),
         "COMP_CWORD": str(len(words)),
     }
     code = "from streamweld.cli import main; main(prog_name='streamweld')"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code], env=os.environ | requested, capture_output=True, text=True, check=False
     )
     assert f"plain,{expected}" in done.stdout.splitlines()
 
@@ -112,5 +112,5 @@ def test_completion(words: list[str], expected: str) -> None:
 def test_explain_of_rules_and_errors() -> None:
     shown = streamweld("auto", "explain", "chat.role_repeated", "limit_max_event_bytes", "not_an_event_stream")
     assert shown.returncode == 0
-    for told in ("docs/rules.md#chat.role_repeated", "docs/concepts/limits.md", "docs/concepts/policies.md#errors"):
-        assert told in shown.stdout
+    for reported in ("docs/rules.md#chat.role_repeated", "docs/concepts/limits.md", "docs/concepts/policies.md#errors"):
+        assert reported in shown.stdout

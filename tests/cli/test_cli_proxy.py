@@ -39,6 +39,7 @@ OTHERS: dict[str, Any] = {
     "to": "anthropic",
     "policy": "strict",
     "text_calls": "report",
+    "text_call_families": ["hermes", "qwen3_coder"],
     "gateway": "anthropic",
     "max_body_bytes": 11,
     "max_stream_bytes": 12,
@@ -52,7 +53,11 @@ OTHERS: dict[str, Any] = {
     "allow_hosts": ["llm.example", "*.example.com"],
     "allow_origins": ["http://localhost:3000"],
 }
-REPEATED = {"allow_hosts": "--allow-host", "allow_origins": "--allow-origin"}
+REPEATED = {
+    "text_call_families": "--text-call-families",
+    "allow_hosts": "--allow-host",
+    "allow_origins": "--allow-origin",
+}
 
 
 def told(*args: str, **environment: str) -> Any:
@@ -97,7 +102,7 @@ def test_every_option_has_an_environment_variable() -> None:
     help_ = streamweld("native", "proxy", "--help").stdout
     shown = set(re.findall(r"STREAMWELD_PROXY_[A-Z_]+", help_))
     assert shown == environment.keys() | {
-        f"STREAMWELD_PROXY_{name}" for name in ("CONFIG", "LOG_FORMAT", "UPSTREAM_DIALECT")
+        f"STREAMWELD_PROXY_{name}" for name in ("CONFIG", "LOG_FORMAT", "LOG_LEVEL", "UPSTREAM_DIALECT")
     }
 
 
@@ -142,8 +147,12 @@ def test_the_command_line_precedes_the_environment_which_precedes_the_file(tmp_p
         ("idle-timeout = true", "idle-timeout must be a number"),
         ("otel = 1", "otel must be true or false"),
         ("allow-host = 'a'", "allow-host must be an array of strings"),
+        ("text-call-families = 'hermes'", "text-call-families must be an array of strings"),
+        ("text-calls = 'report'\ntext-call-families = ['qwen']", "did you mean 'hermes' or 'qwen3_coder'?"),
+        ("text-call-families = ['hermes']", "text_call_families has no effect while text_calls is off"),
         ("token = 7", "token must be a string"),
-        ("to = 'grpc'", "dialect='grpc': it must be one of"),
+        ("to = 'grpc'", "'grpc': it must be one of"),
+        ("log-level = 'loud'", "'loud' is not one of"),
         ("log_format = 'json'", "did you mean log-format?"),
         ("port = 70000", "70000 is not in the range"),
         ("port = ", "is not valid TOML"),
@@ -155,6 +164,14 @@ def test_a_file_that_cannot_be_is_an_error_of_usage(tmp_path: Path, text: str, s
     done = streamweld("native", "proxy", "--upstream", UPSTREAM, "--config", path)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_wrong_values_are_named_in_words() -> None:
+    done = streamweld("native", "proxy", "--upstream", UPSTREAM, "--port", "abc")
+    assert "'abc' is not a valid port number" in done.stderr
+    converted = streamweld("native", "convert", "--to", "gpt", "-", stdin=b"")
+    assert "Invalid value for '--to': 'gpt': it must be one of" in converted.stderr
+    assert "did you mean chat or responses?" in converted.stderr
 
 
 def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
@@ -169,7 +186,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "proxy"
 def test_the_files_of_the_documentation_have_options_that_exist() -> None:
     text = (DOCS / "proxy.toml").read_text("utf-8")
     told_of = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, re.MULTILINE))
-    assert told_of == (flags().keys() - {"to"}) | {"log-format", "upstream-dialect"}
+    assert told_of == (flags().keys() - {"to"}) | {"log-format", "log-level", "upstream-dialect"}
     values = tomllib.loads(text)
     assert values.pop("upstream") == "https://gateway.example/v1"
     assert values.keys() == told_of - {"upstream", "upstream-dialect", "gateway", "token", "record"}
@@ -187,7 +204,7 @@ def test_what_is_not_given_is_as_in_python() -> None:
         "127.0.0.1",
         8787,
         300,
-        {**dataclasses.asdict(ProxyConfig(UPSTREAM)), "allow_hosts": [], "allow_origins": []},
+        {**dataclasses.asdict(ProxyConfig(UPSTREAM)), "allow_hosts": [], "allow_origins": [], "text_call_families": []},
     ]
 
 
@@ -224,7 +241,7 @@ def test_the_log_as_json() -> None:
     assert first.pop("out") > 0
     assert first.pop("events") > 0
     expected = {"message": "request", "method": "POST", "path": "/v1/messages", "status": 200, "mode": "convert"}
-    expected |= {"dialect": "anthropic", "upstream": "chat", "outcome": "complete", "dropped": ["top_k"]}
+    expected |= {"dialect": "anthropic", "upstream": "chat", "model": "m", "outcome": "complete", "dropped": ["top_k"]}
     assert {name: value for name, value in first.items() if name != "diagnostics"} == expected
     assert (second["message"], second["status"]) == ("request", 400)
     assert "s3cret" not in "".join(lines)

@@ -71,7 +71,7 @@ def run(*args: object) -> Result:
 
 def test_one_stream() -> None:
     page = render(BODY)
-    for told in (
+    for reported in (
         "deepseek/deepseek-chat-v3.1",
         "tool_calls (sent: stop)",
         "input 412, output 268, total 680",
@@ -81,7 +81,7 @@ def test_one_stream() -> None:
         "byte 7,027, line 55, event 24",
         "Before and after repair: 230 changes",
     ):
-        assert told in page.text, told
+        assert reported in page.text, reported
     pieces = [attrs for tag, attrs in page.tags if tag == "span" and attrs.get("class") == "piece"]
     assert len(pieces) == 229
     # Shown once as pieces and once as the result; escapes of the JSON text are kept as they were sent.

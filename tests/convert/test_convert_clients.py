@@ -113,7 +113,7 @@ class Converted:
 
     @property
     def is_whole(self) -> bool:
-        """True if the answer ended by itself."""
+        """True if the answer ended without an error and was not truncated."""
         found = self.response
         return self.error is None and found.completeness != "truncated" and found.finish_reason not in (None, "error")
 
@@ -157,9 +157,9 @@ class Readers:
         key = self._server.put(pieces)
         url = f"{self._server.origin}/{key}"
         with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(self._ask, target, url, sorted(set(tools)))
+            requested = pool.submit(self._ask, target, url, sorted(set(tools)))
             held = {name: self._python.read(name, key) for name in PYTHON.get(target, ())}
-            held |= asked.result()
+            held |= requested.result()
         self._server.drop(key)
         return held
 
@@ -211,18 +211,26 @@ CITING = {
 }
 
 
-def test_clients_of_chat_hold_every_citation(readers: Readers) -> None:
+CITED = {
+    "annotations_of_several_texts": ["https://a.b", "https://c.d", "https://e.f"],
+    "cited_pages_of_anthropic": ["https://a.b"],
+    "source_of_the_ai_sdk": ["https://a.b"],
+}
+
+
+@pytest.mark.parametrize("name", CITED)
+def test_clients_of_chat_hold_every_citation(readers: Readers, name: str) -> None:
     """Chat clients get every citation: openai-python rejects a second list of them, openai-node keeps the last list,
     @ai-sdk/openai requires complete entries."""
-    (vector,) = [v for v in load("convert") if v["name"] == "annotations_of_several_texts"]
+    (vector,) = [v for v in load("convert") if v["name"] == name]
     for backend in readers.backends:
         with using(backend):
-            made = sw.convert(b"".join(chunks_of(vector)), source="responses", target="chat", seed="sw")
+            made = sw.convert(b"".join(chunks_of(vector)), source=vector["source"], target="chat", seed="sw")
         held = readers.read("chat", [made], ())
         for client, member in CITING.items():
             cited = held[client][member]
             urls = [entry if member == "sources" else entry["url_citation"]["url"] for entry in cited]
-            assert urls == ["https://a.b", "https://c.d"], (client, held[client]["error"])
+            assert urls == CITED[name], (client, held[client]["error"])
 
 
 def test_the_chosen_streams() -> None:

@@ -219,8 +219,8 @@ def hold(recording: Recording, target: str) -> None:
         else:
             assert "choices" in made.losses or not (choice.text or choice.reasoning or choice.tool_calls)
     compare_usage(first.response, second.response, made.losses, recording.dialect, target)
-    said = [v for v in sw.check(made.body, dialect=target) if not excused(v.rule, first, made.losses)]
-    assert not said, said[:3]
+    output_text = [v for v in sw.check(made.body, dialect=target) if not excused(v.rule, first, made.losses)]
+    assert not output_text, output_text[:3]
 
 
 def pairs() -> list[tuple[Recording, str]]:

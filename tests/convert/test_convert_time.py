@@ -31,17 +31,17 @@ def created(body: bytes) -> set[int]:
 
 @pytest.mark.parametrize("target", ["chat", "responses"])
 def test_what_the_source_does_not_state_is_the_time_that_was_given(backend: str, target: Any) -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     def clock() -> float:
-        asked.append(1)
+        requested.append(1)
         return 1_700_000_000.9
 
     with using(backend):
         assert created(sw.convert(GEMINI, target=target, now=7)) == {7}
         assert created(b"".join(sw.iter_convert([GEMINI[:40], GEMINI[40:]], target=target, now=8.5))) == {8}
         assert created(sw.convert(GEMINI, target=target, now=clock)) == {1_700_000_000}
-        assert asked == [1]
+        assert requested == [1]
         assert created(sw.convert(GEMINI, target=target, seed="s", now=9)) == {9}
 
 

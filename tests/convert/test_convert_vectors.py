@@ -7,6 +7,9 @@ from typing import Any, cast
 
 import pytest
 import streamweld as sw
+from openai.types.chat import ChatCompletionChunk
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
 from streamweld._pure.encode.common.losses import LOSSES
 from streamweld._spec import load_conversions
 
@@ -82,11 +85,22 @@ def test_any_pieces(backend: str, vector: dict[str, Any]) -> None:
             assert convert(vector, [body[:place], body[place:]]) == whole, place
 
 
+@pytest.mark.parametrize(
+    "vector", [v for v in VECTORS if v["name"].startswith(("logprobs_", "page_within_", "cited_pages_"))], ids=label
+)
+def test_openai_has_a_type_for_every_event(vector: dict[str, Any]) -> None:
+    any_event = TypeAdapter[Any](ChatCompletionChunk if vector["target"] == "chat" else ResponseStreamEvent)
+    bodies = [frame[1] for frame in vector["expect"]["frames"] if frame != "[DONE]"]
+    # The response object is the one of OpenResponses, which differs from OpenAI's in its defaults.
+    for body in [body for body in bodies if "response" not in body]:
+        any_event.validate_python(body)
+
+
 def test_every_loss_is_listed_and_some_vector_has_it() -> None:
     rows = {row["id"]: frozenset(row["targets"]) for row in load_conversions()["losses"]}
     assert rows.keys() == LOSSES
-    said = {(loss, vector["target"]) for vector in VECTORS for loss in vector["expect"]["losses"]}
-    assert {(loss, target) for loss, target in said if target not in rows[loss]} == set()
-    assert {loss for loss, _ in said} == LOSSES
+    output_text = {(loss, vector["target"]) for vector in VECTORS for loss in vector["expect"]["losses"]}
+    assert {(loss, target) for loss, target in output_text if target not in rows[loss]} == set()
+    assert {loss for loss, _ in output_text} == LOSSES
     shown = {(loss, target) for loss, targets in rows.items() for target in targets & {"chat", "responses", "gemini"}}
-    assert shown <= said
+    assert shown <= output_text

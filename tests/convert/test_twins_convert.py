@@ -119,12 +119,12 @@ def report(rows: list[Row], most: int = 5) -> str:
         def same(
             body: bytes, options: dict[str, Any], target: str = target, way: int = seed % 3, kind: str = kind_of(found)
         ) -> bool:
-            said = twin_difference(body, target, options, way)
-            return said is not None and kind_of(said) == kind
+            shown = twin_difference(body, target, options, way)
+            return shown is not None and kind_of(shown) == kind
 
         small, fewer = shrink(body, options, same)
-        said = twin_difference(small, target, fewer, seed % 3)
-        lines.append(f"\n{len(group)} x {source} -> {target}, first seed {seed}: {said}")
+        shown = twin_difference(small, target, fewer, seed % 3)
+        lines.append(f"\n{len(group)} x {source} -> {target}, first seed {seed}: {shown}")
         lines.append(f"  options {fewer}, way {seed % 3}\n  body {small!r}")
     return "\n".join(lines)
 

@@ -140,9 +140,9 @@ class TestParser:
         body = HE + call(0, "a", "f", '{"n":1}') + chunk({"reasoning": "r"}) + end()
         parser = make_parser(backend)
         events: list[Any] = []
-        for byte in bytewise(body):
+        for count, byte in enumerate(bytewise(body), 1):
             events += parser.feed(byte)
-            assert parser.response.completeness == "open"
+            assert parser.response.completeness == ("complete" if count == len(body) else "open")
         events += parser.close()
         assert events == read(backend, [body]).events
 

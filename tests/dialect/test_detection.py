@@ -184,5 +184,5 @@ def test_lines_that_look_like_whole_answers(backend: str, given: str) -> None:
     ):
         outcome = every_way(backend, one + tail, options)
         assert (outcome.response.text, [d.code for d in outcome.diagnostics]) == (text, codes), tail
-        said = {d.code: (d.byte_offset, d.event_ordinal) for d in outcome.diagnostics}
-        assert said[codes[0]] == (0, 0)
+        shown = {d.code: (d.byte_offset, d.event_ordinal) for d in outcome.diagnostics}
+        assert shown[codes[0]] == (0, 0)

@@ -20,16 +20,16 @@ def out() -> Output:
 
 class TestSequence:
     def test_a_replay_is_said_once(self) -> None:
-        told = out()
-        numbers = Sequence(told)
+        reported = out()
+        numbers = Sequence(reported)
         assert [numbers.is_replayed(n, str(n)) for n in (0, 1, 1, 0, 2)] == [False, False, True, True, False]
-        assert [(d.code, d.detail) for d in told.diagnostics] == [("sequence_replayed", "1")]
+        assert [(d.code, d.detail) for d in reported.diagnostics] == [("sequence_replayed", "1")]
 
     def test_trust_ends_at_another_content(self) -> None:
-        told = out()
-        numbers = Sequence(told)
+        reported = out()
+        numbers = Sequence(reported)
         assert [numbers.is_replayed(1, text) for text in ("a", "b", "b", "b")] == [False] * 4
-        assert [(d.code, d.detail) for d in told.diagnostics] == [("sequence_untrusted", "1")]
+        assert [(d.code, d.detail) for d in reported.diagnostics] == [("sequence_untrusted", "1")]
 
     @pytest.mark.parametrize("number", [None, "1", 1.0, True, [], {}])
     def test_what_is_no_integer_says_nothing(self, number: object) -> None:

@@ -35,7 +35,7 @@ def mistake(stream: Stream, response: Response) -> str | None:
         if call.state != ("complete" if truth.arguments else "empty") or not call.dispatchable:
             return f"state {call.state}: {shown}"
     if len({c.call_id for c in calls}) != len(calls):
-        return f"an id stands twice: {shown}"
+        return f"an id occurs twice: {shown}"
     for key, value in (("text", stream.content), ("reasoning", stream.reasoning), ("refusal", stream.refusal)):
         if getattr(response, key) != value:
             return f"{key} {getattr(response, key)!r} instead of {value!r}"

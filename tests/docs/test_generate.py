@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from streamweld import Policy, StreamParser
-from streamweld._spec import CODES, load_rules
+from streamweld._spec import CODES, load_numbered_rules, load_rules
 
 from tests.docs.pages import DOCS, ROOT
 
@@ -29,8 +29,34 @@ def generate() -> ModuleType:
     return module
 
 
-def test_rules_md_is_up_to_date(generate: ModuleType) -> None:
-    assert (DOCS / "rules.md").read_text("utf-8") == generate.overview(site=False), "run `make docs-generate`"
+def test_the_pages_that_are_checked_in_are_up_to_date(generate: ModuleType) -> None:
+    made = generate.checked_in()
+    assert {path: (DOCS / path).read_text("utf-8") for path in made} == made, "run `make docs-generate`"
+
+
+def test_reference_pages_list_their_members_for_readers_of_the_repository(generate: ModuleType) -> None:
+    pages = [path for path in (DOCS / "reference").glob("*.md") if "\n::: " in path.read_text("utf-8")]
+    assert len(pages) >= 10
+    for path in pages:
+        text = path.read_text("utf-8")
+        assert text.count("<!-- members: ") == 1, path.name
+        assert "<!-- members" not in generate.api_summary.without_summary(text)
+    parsing = (DOCS / "reference" / "parsing.md").read_text("utf-8")
+    assert "\n| `streamweld.parse` | " in parsing
+    assert "\n| `StreamParser.feed` | " in parsing
+    errors = (DOCS / "reference" / "errors.md").read_text("utf-8")
+    assert "\n| `streamweld.errors.TruncatedStream` | The stream ended too early. |" in errors
+
+
+def test_links_between_pages_work_in_the_repository() -> None:
+    """README, `explain` and `help_url` link to the repository, where only the files that are checked in exist."""
+    missing = [
+        f"{page.relative_to(DOCS)}: {link}"
+        for page in DOCS.rglob("*.md")
+        for link in re.findall(r"\]\(([^)#:\s]+\.md)(?:#[^)]*)?\)", page.read_text("utf-8"))
+        if not (page.parent / link).exists()
+    ]
+    assert missing == []
 
 
 def test_every_code_and_rule_has_an_anchor_and_a_page(generate: ModuleType) -> None:
@@ -46,7 +72,7 @@ def test_every_code_and_rule_has_an_anchor_and_a_page(generate: ModuleType) -> N
 
 def test_every_switch_of_policy_is_among_the_ambiguities() -> None:
     """The first value that a paragraph mentions is the default."""
-    text = (DOCS / "site" / "numbered-rules.md").read_text("utf-8")
+    text = "\n".join(load_numbered_rules()["ambiguities"]["rules"].values())
     first = dict(re.findall(r"`Policy\((\w+)=…\)`.*?`(\w+)`:", text, re.DOTALL))
     others = {"base", "actions", "inline_reasoning", "close_calls_at", "missing_terminal", "empty_call_without_reason"}
     switches = {option.name: str(option.default) for option in fields(Policy) if option.name not in others}

@@ -58,8 +58,8 @@ def test_scripts_and_requests_are_refused_by_its_policy(tab: Tab, tmp_path: Path
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=\"http://x.invalid/a\">')")
     page.wait_for_timeout(100)
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<b id=x style=\"color:red\">x</b>')")
-    told = [problem for problem in tab.problems if "Content Security Policy" in problem]
-    assert ("img-src data:" in told[0], "style-src" in told[1]) == (True, True)
+    reported = [problem for problem in tab.problems if "Content Security Policy" in problem]
+    assert ("img-src data:" in reported[0], "style-src" in reported[1]) == (True, True)
 
 
 def test_a_finding_leads_to_its_bytes_with_the_keyboard_alone(tab: Tab, tmp_path: Path) -> None:

@@ -170,7 +170,9 @@ def test_a_reader_gets_from_home_to_the_bytes_of_a_code(tab: Tab, address: str) 
     tab.page.goto(address)
     tab.page.locator("article").get_by_role("link", name="Codes and rules").first.click()
     tab.page.wait_for_url("**/rules/")
-    tab.page.locator("#args_replay_dropped ~ ul").first.get_by_role("link", name="Bytes before and after").click()
+    tab.page.locator("#args_replay_dropped ~ ul").first.get_by_role(
+        "link", name="The whole stream before and after"
+    ).click()
     tab.page.wait_for_url("**/rules/args_replay_dropped/")
     assert "Bytes before" in tab.page.locator("article").inner_text()
     assert tab.problems == []

@@ -1,4 +1,4 @@
-"""Writes payloads that contain bytes, as boto3's do, as JSON with base64 text, as on the wire."""
+"""Serializes payloads that contain bytes, such as those for boto3: bytes become base64 text, as on the wire."""
 
 from __future__ import annotations
 

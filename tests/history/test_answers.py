@@ -22,25 +22,25 @@ def body(**members: Any) -> bytes:
 
 def of_anthropic(*blocks: dict[str, Any]) -> sw.Response:
     usage = {"input_tokens": 1, "output_tokens": 1}
-    told = {"type": "message", "id": "msg_1", "role": "assistant", "model": "claude", "stop_reason": "end_turn"}
-    return sw.parse(body(**told, content=list(blocks), usage=usage), dialect="anthropic")
+    payload_of = {"type": "message", "id": "msg_1", "role": "assistant", "model": "claude", "stop_reason": "end_turn"}
+    return sw.parse(body(**payload_of, content=list(blocks), usage=usage), dialect="anthropic")
 
 
 def of_responses(*items: dict[str, Any]) -> sw.Response:
-    told = {"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5", "created_at": 1}
-    return sw.parse(body(**told, output=list(items)), dialect="responses")
+    payload_of = {"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5", "created_at": 1}
+    return sw.parse(body(**payload_of, output=list(items)), dialect="responses")
 
 
 def of_gemini(*parts: dict[str, Any]) -> sw.Response:
     content = {"role": "model", "parts": list(parts)}
-    told = {"candidates": [{"index": 0, "content": content, "finishReason": "STOP"}], "modelVersion": "gemini"}
-    return sw.parse(body(**told), dialect="gemini")
+    payload_of = {"candidates": [{"index": 0, "content": content, "finishReason": "STOP"}], "modelVersion": "gemini"}
+    return sw.parse(body(**payload_of), dialect="gemini")
 
 
 def of_chat(**message: Any) -> sw.Response:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    told = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    return sw.parse(body(**told), dialect="chat")
+    payload_of = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return sw.parse(body(**payload_of), dialect="chat")
 
 
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
@@ -76,8 +76,8 @@ ANTHROPIC = [
 
 @pytest.mark.parametrize("blocks", ANTHROPIC)
 def test_anthropic_takes_back_what_it_said(blocks: list[dict[str, Any]]) -> None:
-    asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
-    results = [{"type": "tool_result", "tool_use_id": call_id, "content": "ok"} for call_id in asked]
+    requested = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    results = [{"type": "tool_result", "tool_use_id": call_id, "content": "ok"} for call_id in requested]
     after = {"role": "user", "content": results} if results else NEXT
     made = convert([USER, of_anthropic(*blocks), after], target="anthropic")
     assert made.payload == {"messages": [USER, {"role": "assistant", "content": blocks}, after]}
@@ -163,6 +163,22 @@ RESPONSES = [
         ],
         id="image",
     ),
+    pytest.param(
+        [
+            {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": [{"name": "g"}]},
+            {"type": "mcp_list_tools", "id": "mcpl_2", "server_label": "t", "tools": [], "error": "no"},
+            message("msg_1", "x"),
+        ],
+        id="mcp tools",
+    ),
+    pytest.param(
+        [
+            {"type": "program", "id": "p_1", "call_id": "call_p", "code": "print(1)", "fingerprint": "F"},
+            {"type": "program_output", "id": "po_1", "call_id": "call_p", "result": "1", "status": "completed"},
+            message("msg_1", "x"),
+        ],
+        id="program",
+    ),
     pytest.param([{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}, message("msg_1", "x")], id="raw"),
 ]
 
@@ -214,8 +230,8 @@ def test_calls_of_every_kind_wait_for_their_own_results() -> None:
     made = convert(given, target="responses")
     assert made.payload == {"input": [USER, call, free, patch, *results]}
     assert made.edits == made.losses == ()
-    told = [{"role": "tool", "tool_call_id": call_id, "content": "ok"} for call_id in ("c1", "c2", "c3")]
-    other = convert([USER, of_responses(call, free, patch), *told], source="openai-chat", target="anthropic")
+    payload_of = [{"role": "tool", "tool_call_id": call_id, "content": "ok"} for call_id in ("c1", "c2", "c3")]
+    other = convert([USER, of_responses(call, free, patch), *payload_of], source="openai-chat", target="anthropic")
     assert [block["name"] for block in other.payload["messages"][1]["content"]] == ["f", "sh", "apply_patch"]
     assert other.edits == ()
 
@@ -254,12 +270,12 @@ def test_chat_takes_back_what_rode_along() -> None:
     response = of_chat(content=None, reasoning_content="hm", reasoning_details=details, tool_calls=[call])
     result = {"role": "tool", "tool_call_id": "call_1", "content": "ok"}
     made = convert([USER, response, result], target="openai-chat", gateway="openrouter")
-    said = made.payload["messages"][1]
+    shown = made.payload["messages"][1]
     # OpenRouter lists the signature of a call under its id, not in `extra_content`.
-    assert said["tool_calls"] == [{"id": "call_1", "type": "function", "function": function}]
+    assert shown["tool_calls"] == [{"id": "call_1", "type": "function", "function": function}]
     signature = {"type": "reasoning.encrypted", "data": "c2ln", "id": "call_1", "format": "google-gemini-v1"}
     plain = {"type": "reasoning.text", "text": "hm", "format": "unknown", "index": 1}
-    assert said["reasoning_details"] == [{**details[0], "index": 0}, plain, {**signature, "index": 2}]
+    assert shown["reasoning_details"] == [{**details[0], "index": 0}, plain, {**signature, "index": 2}]
     assert convert(made.payload, target="openai-chat", gateway="openrouter").payload is made.payload
 
 
@@ -302,11 +318,11 @@ def test_an_answer_that_nobody_parsed_is_read_by_its_events() -> None:
 
 
 def test_arguments_that_were_cut_are_wrapped_as_they_were_written() -> None:
-    asked = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
+    requested = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
     started = {"id": "m", "type": "message", "role": "assistant", "content": []}
     cut = [
         {"type": "message_start", "message": started},
-        {"type": "content_block_start", "index": 0, "content_block": asked},
+        {"type": "content_block_start", "index": 0, "content_block": requested},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"a": '}},
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 1}},

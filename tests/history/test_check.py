@@ -160,12 +160,12 @@ def test_the_code_names_every_rule_and_no_other() -> None:
     code = "\n".join(path.read_text("utf-8") for path in package.glob("check/*.py"))
     named = set(re.findall(r'"([a-z]+(?:_[a-z]+)*)"', code))
     assert set(checks()) <= named
-    said = set(re.findall(r'\.add\(\s*"(\w+)"', code))
-    assert said <= set(checks())
+    output_text = set(re.findall(r'\.add\(\s*"(\w+)"', code))
+    assert output_text <= set(checks())
 
 
 def test_the_judge_is_independent() -> None:
-    """The checker shares rules, profiles and errors with the converter, and no code that reads, plans or writes."""
+    """The checker shares rules, profiles and errors with the converter, but no code that reads, plans or writes."""
     package = Path(sw.__file__).parent / "history"
     # `payload`: objects of vendors' packages as plain data. `models`: the version in a model's name.
     shared = {"profiles", "rules", "payload", "models"}
@@ -281,9 +281,9 @@ def test_input_may_be_a_text() -> None:
 
 def test_members_of_the_payload_count() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": []}
-    said = {"type": "message", "role": "assistant", "content": "A"}
-    assert check({"input": [item, said]}, target="responses") == []
-    unstored = check({"store": False, "input": [item, said]}, target="responses")
+    output_text = {"type": "message", "role": "assistant", "content": "A"}
+    assert check({"input": [item, output_text]}, target="responses") == []
+    unstored = check({"store": False, "input": [item, output_text]}, target="responses")
     assert [v.rule for v in unstored] == ["reasoning_not_encrypted", "reasoning_id_sent"]
     output = {"type": "function_call_output", "call_id": "c", "output": "1"}
     assert [v.rule for v in check({"input": [output]}, target="responses")] == ["result_unmatched"]

@@ -43,8 +43,8 @@ def outcome(vector: dict[str, Any], profile: profiles.Profile) -> str:
         made = converted({**vector, "gateway": profile}, copy.deepcopy(vector["messages"]))
     except (StreamweldError, KeyError) as error:
         return repr(error)
-    said = [[entry.to_dict() for entry in entries] for entries in (made.edits, made.losses)]
-    return dumps([made.payload, said], sort_keys=True)
+    shown = [[entry.to_dict() for entry in entries] for entries in (made.edits, made.losses)]
+    return dumps([made.payload, shown], sort_keys=True)
 
 
 def test_every_constraint_does_something() -> None:

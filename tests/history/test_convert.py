@@ -38,9 +38,9 @@ def test_a_response_is_the_next_turn() -> None:
 def test_messages_and_responses_side_by_side() -> None:
     response = answer(asked("call.1"))
     made = convert([USER, response, {"role": "tool", "tool_call_id": "call.1", "content": "found"}], target="anthropic")
-    _, said, result = made.payload["messages"]
-    assert said["content"][0]["id"] == result["content"][0]["tool_use_id"] == made.ids.to_target("call.1")
-    assert made.ids.to_source(said["content"][0]["id"]) == "call.1"
+    _, shown, result = made.payload["messages"]
+    assert shown["content"][0]["id"] == result["content"][0]["tool_use_id"] == made.ids.to_target("call.1")
+    assert made.ids.to_source(shown["content"][0]["id"]) == "call.1"
     assert check(made.payload, target="anthropic") == []
 
 
@@ -194,9 +194,9 @@ def test_paths_resolve_in_what_was_given() -> None:
 
 def test_one_turn_more_takes_what_was_made_before() -> None:
     call = {"id": "call.1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    told = {"role": "tool", "tool_call_id": "call.1", "content": "ok"}
-    said = {"role": "assistant", "content": "so"}
-    first = [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, told, said, USER, said]
+    payload_of = {"role": "tool", "tool_call_id": "call.1", "content": "ok"}
+    shown = {"role": "assistant", "content": "so"}
+    first = [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, payload_of, shown, USER, shown]
     before = convert(first, target="anthropic")
     more = [*first, {"role": "user", "content": "more"}]
     again = convert(more, target="anthropic", previous=before)

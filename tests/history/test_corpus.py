@@ -118,7 +118,7 @@ def test_its_own_api_gets_all_of_it(folder: str) -> None:
     for name, response in answers(folder):
         made = converted(response, target)
         held = wire(made.payload)
-        told = wire([*(e.removed for e in made.edits), *(x.removed for x in made.losses)]) if made.edits else ""
+        payload_of = wire([*(e.removed for e in made.edits), *(x.removed for x in made.losses)]) if made.edits else ""
         for item in response.items:
             marks: list[str] = []
             if isinstance(item, ReasoningDone):
@@ -132,7 +132,7 @@ def test_its_own_api_gets_all_of_it(folder: str) -> None:
             for mark in marks:
                 seen += 1
                 inner = wire(mark)[1:-1] if not mark.startswith(("{", "[", '"')) else mark
-                assert inner in held or inner in told or gone(inner, made), (name, mark[:200])
+                assert inner in held or inner in payload_of or gone(inner, made), (name, mark[:200])
     assert seen or folder not in ("anthropic", "responses", "gemini")
 
 

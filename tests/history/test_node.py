@@ -16,7 +16,7 @@ from tests.conftest import FULL
 from tests.history.test_corpus import answers, history
 from tests.support.clients.node_side import NodeError
 from tests.support.corpus import FOLDERS, absent
-from tests.support.generate.history import DIALECTS, PIXEL, Event, Maker, told
+from tests.support.generate.history import DIALECTS, PIXEL, Event, Maker, payload_of
 from tests.support.places import REPOSITORY
 from tests.support.requests_of_providers import said, texts
 
@@ -64,7 +64,7 @@ def generated(target: str, gateway: str, *, broken: bool) -> list[Case]:
         maker = Maker(seed, broken=broken)
         script = maker.script(1 + seed % 6)
         for dialect in DIALECTS if script else ():
-            given = told(script, dialect)
+            given = payload_of(script, dialect)
             made = convert(given, source=dialect, target=target, gateway=gateway or None, policy=KEEP)
             text = json.dumps(given, ensure_ascii=False)
             cases.append(Case(f"{seed} {dialect}", script, maker.tokens, text, made))
@@ -148,9 +148,9 @@ def test_the_ai_sdk_reads_ui_messages(node: Node, broken: bool) -> None:
 
 def test_the_ai_sdk_tells_right_from_wrong(node: Node) -> None:
     """The AI SDK that checks our histories detects invalid input."""
-    asked = {"role": "user", "content": "hi"}
+    requested = {"role": "user", "content": "hi"}
     call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
-    unanswered = [asked, {"role": "assistant", "content": [call]}]
+    unanswered = [requested, {"role": "assistant", "content": [call]}]
     with pytest.raises(NodeError, match="c1") as caught:
         node.ask("prompt.request", provider="openai-chat", messages=unanswered)
     assert caught.value.name == "AI_MissingToolResultsError"
@@ -162,8 +162,8 @@ def test_the_ai_sdk_tells_right_from_wrong(node: Node) -> None:
     assert caught.value.name == "AI_TypeValidationError"
     with pytest.raises(NodeError, match="no nothing"):
         node.ask("ui.nothing")
-    sent = node.ask("prompt.request", provider="openai-chat", messages=[asked])
-    assert sent["body"]["messages"] == [asked]
+    sent = node.ask("prompt.request", provider="openai-chat", messages=[requested])
+    assert sent["body"]["messages"] == [requested]
 
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -178,11 +178,11 @@ def with_files() -> list[Any]:
     """Return Anthropic messages with an image, a document, and an image returned by a tool."""
     user = [{"type": "text", "text": "look"}, file("image", "image/png", PNG), file("document", "application/pdf", PDF)]
     call = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
-    told = [{"type": "text", "text": "see"}, file("image", "image/png", PNG.replace("9awA", "9awB"))]
+    payload_of = [{"type": "text", "text": "see"}, file("image", "image/png", PNG.replace("9awA", "9awB"))]
     return [
         {"role": "user", "content": user},
         {"role": "assistant", "content": [call]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": told}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": payload_of}]},
     ]
 
 

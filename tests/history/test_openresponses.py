@@ -16,7 +16,7 @@ from streamweld.history import HistoryPolicy, convert
 from tests.conftest import FULL
 from tests.history.test_corpus import answers, history
 from tests.support.corpus import FOLDERS, absent
-from tests.support.generate.history import DIALECTS, Maker, told
+from tests.support.generate.history import DIALECTS, Maker, payload_of
 from tests.support.places import SHARED
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ VERSIONS = ("2026-04-24", "2026-01-15")
 GATEWAYS = ("openresponses-2026-04-24", "openrouter")
 KEEP = HistoryPolicy(on_unfixable="keep")
 SEEDS = range(400 if FULL else 60)
-# Output of OpenAI's servers that the specification does not define: it is returned unchanged, as the gateway's own
-# items and annotations. When the gateway changes, they must be dropped; streamweld never creates them.
+# Item types that OpenAI's servers send but the specification does not define. They are sent back unchanged to the
+# gateway they came from, like a gateway's own items, and dropped for any other gateway. streamweld never creates them.
 EXTENSIONS = {
     *("apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "file_search_call", "mcp_call"),
     *("custom_tool_call", "custom_tool_call_output", "image_generation_call", "mcp_approval_request", "mcp_list_tools"),
@@ -96,7 +96,7 @@ def generated(*, broken: bool) -> Iterator[tuple[str, Any]]:
     for seed in SEEDS:
         script = Maker(seed, broken=broken).script(1 + seed % 6)
         for dialect in DIALECTS if script else ():
-            yield dialect, told(script, dialect)
+            yield dialect, payload_of(script, dialect)
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])

@@ -68,8 +68,8 @@ def test_mistral_is_chat_with_other_members() -> None:
 
 
 def test_members_are_lost_once_where_a_turn_is_added() -> None:
-    said = {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
-    first = {"messages": [USER, said, {"role": "user", "content": "more"}, said, USER, said], "n": 2}
+    shown = {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+    first = {"messages": [USER, shown, {"role": "user", "content": "more"}, shown, USER, shown], "n": 2}
     before = convert(first, source="openai-chat", target="responses")
     more = {**first, "messages": [*first["messages"], USER]}
     again = convert(more, source="openai-chat", target="responses", previous=before)
@@ -115,9 +115,9 @@ def test_a_chat_message_of_the_openai_package() -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_message_and_its_blocks_of_the_anthropic_package(whole: bool) -> None:
     answer = anthropic_answer()
-    said = answer if whole else {"role": "assistant", "content": answer.content}
+    shown = answer if whole else {"role": "assistant", "content": answer.content}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]}
-    made = convert([USER, said, result], target="anthropic")
+    made = convert([USER, shown, result], target="anthropic")
     assert made.edits == ()
     assert made.payload["messages"][1] == {
         "role": "assistant",
@@ -127,8 +127,8 @@ def test_a_message_and_its_blocks_of_the_anthropic_package(whole: bool) -> None:
             {"type": "tool_use", "id": "c1", "name": "f", "input": {}},
         ],
     }
-    assert check([USER, said, result], target="anthropic") == []
-    other = convert([USER, said, result], target="openai-chat")
+    assert check([USER, shown, result], target="anthropic") == []
+    other = convert([USER, shown, result], target="openai-chat")
     assert other.payload["messages"][1]["tool_calls"][0]["function"]["name"] == "f"
 
 
@@ -154,8 +154,8 @@ def test_an_answer_of_the_responses_api_is_its_items() -> None:
 def test_a_content_of_the_google_package() -> None:
     from google.genai.types import Content, Part
 
-    said = Content(role="model", parts=[Part(text="hello")])
-    made = convert([{"role": "user", "parts": [{"text": "hi"}]}, said], target="gemini")
+    shown = Content(role="model", parts=[Part(text="hello")])
+    made = convert([{"role": "user", "parts": [{"text": "hi"}]}, shown], target="gemini")
     assert made.payload["contents"][1] == {"role": "model", "parts": [{"text": "hello"}]}
 
 
@@ -176,5 +176,5 @@ def test_a_lone_object_and_dataclasses() -> None:
     made = convert(anthropic_answer(), source="anthropic", target="anthropic")
     assert made.edits == ()  # its call may wait for its result
     assert made.payload["messages"][0]["content"][2]["id"] == "c1"
-    told = convert([USER, Said("assistant", [Block("text", "ok")]), USER], target="anthropic")
-    assert told.payload["messages"][1] == {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}
+    payload_of = convert([USER, Said("assistant", [Block("text", "ok")]), USER], target="anthropic")
+    assert payload_of.payload["messages"][1] == {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}

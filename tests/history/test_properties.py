@@ -16,7 +16,7 @@ from streamweld.history.model import Call, Result, Text, arguments_object, resul
 from streamweld.history.read import read
 
 from tests.history.jsonable import dumps
-from tests.support.generate.history import DIALECTS, Maker, told
+from tests.support.generate.history import DIALECTS, Maker, payload_of
 
 SEEDS = range(400 if os.environ.get("STREAMWELD_FULL") else 40)
 CONTAINERS = {"responses": "input", "gemini": "contents"}
@@ -52,7 +52,7 @@ def histories(*, broken: bool) -> list[tuple[str, list[str], Any, list[Any]]]:
         if not script:
             continue
         dialect = DIALECTS[seed % len(DIALECTS)]
-        out.append((dialect, maker.tokens, told(script, dialect), script))
+        out.append((dialect, maker.tokens, payload_of(script, dialect), script))
     return out
 
 
@@ -117,7 +117,7 @@ def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, o
                 continue
             if target == "mistral" and script[cut - 1].kind == "assistant":
                 continue  # its last message is marked as a prefix of the answer
-            part = converted(told(script[:cut], dialect), dialect, target, gateway, **options).payload[member]
+            part = converted(payload_of(script[:cut], dialect), dialect, target, gateway, **options).payload[member]
             short = part[:-1] if script[cut - 1].kind == "results" else part
             if target in ("anthropic", "bedrock-converse") and short and short[-1]["role"] == "assistant":
                 short = short[:-1]  # the last text has no trailing white space
@@ -126,7 +126,7 @@ def test_a_longer_history_begins_as_the_shorter_one(target: str, gateway: str, o
 
 def test_linear() -> None:
     """Four times the messages take at most eight times as long, in the best of several tries."""
-    payloads = [told(Maker(7, broken=True).script(n), "openai-chat") for n in (500, 2000)]
+    payloads = [payload_of(Maker(7, broken=True).script(n), "openai-chat") for n in (500, 2000)]
     for target in ("anthropic", "responses", "ai-sdk-ui"):
         times: list[float] = []
         for _ in range(4):

@@ -9,7 +9,7 @@ from streamweld.history import Conversion, HistoryPolicy, context, convert, prof
 from streamweld.history.dialects import CONTAINERS
 from streamweld.history.survey import Survey
 
-from tests.support.generate.history import DIALECTS, Maker, told
+from tests.support.generate.history import DIALECTS, Maker, payload_of
 
 if TYPE_CHECKING:
     from streamweld.history.model import Turn
@@ -43,7 +43,7 @@ def test_the_outcome_is_the_same_without_it(
         dialect = DIALECTS[seed % len(DIALECTS)]
         if not script:
             continue
-        given = told(script, dialect)
+        given = payload_of(script, dialect)
         spared = convert(given, source=dialect, target=target, gateway=gateway, policy=KEEP)
         with monkeypatch.context() as patch:
             patch.setattr(context, "Survey", Nothing)

@@ -17,7 +17,7 @@ from streamweld.history import HistoryPolicy, check, convert, profiles
 from tests.conftest import FULL
 from tests.history.test_corpus import answers, history
 from tests.support.corpus import FOLDERS, absent
-from tests.support.generate.history import DIALECTS, Maker, told
+from tests.support.generate.history import DIALECTS, Maker, payload_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def payloads(target: str, *, broken: bool, gateway: Any = None) -> Iterator[tupl
     for seed in SEEDS:
         script = Maker(seed, broken=broken).script(1 + seed % 6)
         for dialect in DIALECTS if script else ():
-            given = told(script, dialect)
+            given = payload_of(script, dialect)
             made = convert(given, source=dialect, target=target, gateway=gateway, policy=KEEP)
             yield seed, dialect, made.payload
 
@@ -177,11 +177,11 @@ def test_what_is_written_passes_the_validator_of_mistral(tokenizer: str, broken:
 def test_the_validator_of_mistral_tells_right_from_wrong(tokenizer: str) -> None:
     from mistral_common.exceptions import MistralCommonException
 
-    asked = {"role": "user", "content": "hi"}
-    mistral(tokenizer)([asked])
+    requested = {"role": "user", "content": "hi"}
+    mistral(tokenizer)([requested])
     call = {"id": "null", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     unanswered = {"role": "assistant", "tool_calls": [call]}
-    for wrong in ([], [asked, {"role": "assistant", "content": "x"}], [asked, unanswered, asked]):
+    for wrong in ([], [requested, {"role": "assistant", "content": "x"}], [requested, unanswered, requested]):
         with pytest.raises(MistralCommonException):
             mistral(tokenizer)(wrong)
 

@@ -25,10 +25,10 @@ KEYS = {
 def vectors() -> list[Any]:
     found = []
     for path in sorted(FOLDER.glob("*.json")):
-        told = json.loads(path.read_text("utf-8"))
-        assert told.keys() == {"about", "format", "tests"}
-        assert told["format"] == 1
-        found += [pytest.param(test, id=f"{path.stem}: {test['name']}") for test in told["tests"]]
+        payload_of = json.loads(path.read_text("utf-8"))
+        assert payload_of.keys() == {"about", "format", "tests"}
+        assert payload_of["format"] == 1
+        found += [pytest.param(test, id=f"{path.stem}: {test['name']}") for test in payload_of["tests"]]
     return found
 
 

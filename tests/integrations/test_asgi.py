@@ -37,8 +37,8 @@ HEAD: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created":
 
 
 def piece(call_id: str | None, name: str, arguments: str) -> bytes:
-    told: dict[str, Any] = {"index": 0, "id": call_id, "type": "function"}
-    return chunk({"tool_calls": [{**told, "function": {"name": name, "arguments": arguments}}]}, **HEAD)
+    reported: dict[str, Any] = {"index": 0, "id": call_id, "type": "function"}
+    return chunk({"tool_calls": [{**reported, "function": {"name": name, "arguments": arguments}}]}, **HEAD)
 
 
 TOLD_AGAIN = [
@@ -60,8 +60,8 @@ def streaming(*pieces: bytes, kind: str = "text/event-stream", status: int = 200
             await asyncio.sleep(0)
 
     async def endpoint(_: Any = None) -> StreamingResponse:
-        told = {name.replace("_", "-"): value for name, value in headers.items()}
-        return StreamingResponse(body(), status, told, kind)
+        reported = {name.replace("_", "-"): value for name, value in headers.items()}
+        return StreamingResponse(body(), status, reported, kind)
 
     return endpoint
 
@@ -84,8 +84,8 @@ def calls_of(app: Any) -> list[tuple[Any, Any, Any]]:
         openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
         client.chat.completions.stream(model="m", messages=[]) as stream,
     ):
-        said = stream.get_final_completion().choices[0].message
-    return [(one.id, one.function.name, one.function.arguments) for one in said.tool_calls or ()]  # type: ignore[union-attr]
+        shown = stream.get_final_completion().choices[0].message
+    return [(one.id, one.function.name, one.function.arguments) for one in shown.tool_calls or ()]  # type: ignore[union-attr]
 
 
 def fast() -> Any:
@@ -171,9 +171,9 @@ def test_a_good_stream_passes_byte_for_byte(kind: str) -> None:
 )
 def test_everything_else_passes(kind: str, status: int, headers: dict[str, str]) -> None:
     body = b"".join(CUT)
-    told = {"content_length": str(len(body)), **headers}
+    reported = {"content_length": str(len(body)), **headers}
     with (
-        running(starlette(streaming(*CUT, kind=kind, status=status, **told))) as url,
+        running(starlette(streaming(*CUT, kind=kind, status=status, **reported))) as url,
         httpx2.stream("GET", f"{url}/v1/chat/completions") as answer,
     ):
         assert b"".join(answer.iter_raw()) == body
@@ -271,13 +271,13 @@ def test_an_anthropic_stream_is_told_by_itself() -> None:
 
 
 def test_options_reach_the_stream() -> None:
-    told: list[str] = []
+    reported: list[str] = []
     policy = sw.Policy("standard", actions={"args_replay_dropped": "raise"})
     again = [*TOLD_AGAIN[:-1], piece("call_1", "f", '{"a":1}'), TOLD_AGAIN[-1]]
-    lax = got(starlette(streaming(*again), on_diagnostic=lambda note: told.append(note.code)))
+    lax = got(starlette(streaming(*again), on_diagnostic=lambda note: reported.append(note.code)))
     strict = got(starlette(streaming(*again), policy=policy, dialect="chat"))
     short = got(starlette(streaming(*GOOD), limits=sw.Limits(max_stream_bytes=100)))
-    assert "args_replay_dropped" in told
+    assert "args_replay_dropped" in reported
     assert DONE in lax.content
     assert b'data: {"error":' in strict.content
     assert b"exceeds a limit" in short.content

@@ -71,8 +71,8 @@ def test_a_model_with_one_client_and_a_resource() -> None:
 
 def test_what_holds_no_client_is_refused_with_what_to_pass() -> None:
     with pytest.raises(
-        sw.UsageError, match=r"'object' is no client, and holds none .* Pass an official client such as"
+        sw.UsageError, match=r"'object' is not a client, and contains no .* Pass an official client such as"
     ):
         repair_openai(object())
-    with pytest.raises(sw.UsageError, match=r"'ChatOpenAI' is a class: repair\(\) takes a client"):
+    with pytest.raises(sw.UsageError, match=r"'ChatOpenAI' is a class, not an instance"):
         repair_openai(ChatOpenAI)

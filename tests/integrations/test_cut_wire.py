@@ -47,7 +47,7 @@ PATHS = {
     "responses": "/v1/responses",
     "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
 }
-SPEAKS = ("chat", "anthropic", "responses")
+PROXY_DIALECTS = ("chat", "anthropic", "responses")
 BODY: dict[str, Any] = ASK | {"input": "?"}
 MORE = 64  # number of announced bytes that are never sent
 LONGEST = 6_000
@@ -264,11 +264,11 @@ def test_proxy(policy: Any, full: bool) -> None:
         try_all(cuts, lambda cut: plainly(url + PATHS[cut.dialect], cut.told))
 
 
-@pytest.mark.parametrize("source", SPEAKS)
+@pytest.mark.parametrize("source", PROXY_DIALECTS)
 def test_proxy_that_converts(source: str, full: bool) -> None:
     cuts = cuts_of(source, full=full)
     with between(failing(bodies_of(cuts)), to=source) as url:
-        for target in SPEAKS:
+        for target in PROXY_DIALECTS:
             if target != source:
                 try_all(cuts, lambda cut: plainly(url + PATHS[target], cut.told), target)  # noqa: B023
 

@@ -154,9 +154,9 @@ def test_a_broken_connection_is_the_clients_own_exception(gateway: Gateway) -> N
 
 
 def test_diagnostics_and_conversion(gateway: Gateway) -> None:
-    told: list[sw.Diagnostic] = []
-    body(gateway, "unnumbered", on_diagnostic=told.append)
-    assert {diagnostic.code for diagnostic in told} == {"index_missing"}
+    reported: list[sw.Diagnostic] = []
+    body(gateway, "unnumbered", on_diagnostic=reported.append)
+    assert {diagnostic.code for diagnostic in reported} == {"index_missing"}
     gateway.answers["claude"] = Answer([body_of(MESSAGES["clean"])])
     assert calls_of(body(gateway, "claude", upstream="anthropic")) == [("toolu_1", {"code": "print(1)"})]
     with pytest.raises(sw.UsageError):

@@ -55,7 +55,7 @@ def test_the_hook_of_the_other_kind_of_client_is_an_error_at_its_first_answer(fa
     url = gateway.url("page") + "/anything"
     with (
         family.Client(event_hooks={"response": [async_repair_hook()]}) as client,
-        pytest.raises(sw.UsageError, match="take repair_hook"),
+        pytest.raises(sw.UsageError, match="use repair_hook"),
     ):
         client.get(url)
 
@@ -63,15 +63,15 @@ def test_the_hook_of_the_other_kind_of_client_is_an_error_at_its_first_answer(fa
         async with family.AsyncClient(event_hooks={"response": [repair_hook()]}) as client:
             await client.get(url)
 
-    with pytest.raises(sw.UsageError, match="take async_repair_hook"):
+    with pytest.raises(sw.UsageError, match="use async_repair_hook"):
         asyncio.run(ask())
 
 
 @FAMILIES
 def test_the_transport_of_the_other_kind_is_refused(family: Any) -> None:
-    with pytest.raises(sw.UsageError, match="take AsyncRepairTransport"):
+    with pytest.raises(sw.UsageError, match="use AsyncRepairTransport"):
         RepairTransport(family.AsyncHTTPTransport())
-    with pytest.raises(sw.UsageError, match="take RepairTransport"):
+    with pytest.raises(sw.UsageError, match="use RepairTransport"):
         AsyncRepairTransport(family.HTTPTransport())
     for make in (RepairTransport, AsyncRepairTransport):
         with pytest.raises(sw.UsageError, match="is not a transport"):
@@ -104,7 +104,7 @@ def test_a_transport_that_serves_both_kinds_of_client_is_repaired_for_its_own_al
             return await client.post(f"http://gateway{PATH}", json=STREAM)
 
     assert calls_of(asyncio.run(ask(AsyncRepairTransport(Both()))).content) == TWO
-    with pytest.raises(sw.UsageError, match="take AsyncRepairTransport"):
+    with pytest.raises(sw.UsageError, match="use AsyncRepairTransport"):
         asyncio.run(ask(RepairTransport(Both())))
 
 
@@ -116,16 +116,18 @@ def test_what_is_repaired_already_is_not_repaired_again(family: Any, gateway: Ga
     """With a transport and a hook, or two hooks, the first one, next to the connection, repairs. A second one would
     take the output of the first for the upstream's."""
     url = gateway.url("claude") + PATH
-    told: list[sw.Diagnostic] = []
+    reports: list[sw.Diagnostic] = []
     transport = RepairTransport(family.HTTPTransport(), upstream="anthropic")
     hooks = [repair_hook(upstream="anthropic"), repair_hook(upstream="anthropic")]
     for client in (repair(family.Client(transport=transport)), family.Client(event_hooks={"response": hooks})):
         with client:
             assert calls_of(client.post(url, json=STREAM).content) == [("toolu_1", {"code": "print(1)"})]
-    with repair(family.Client(transport=RepairTransport(family.HTTPTransport(), on_diagnostic=told.append))) as client:
+    with repair(
+        family.Client(transport=RepairTransport(family.HTTPTransport(), on_diagnostic=reports.append))
+    ) as client:
         response = client.post(gateway.url("broken") + PATH, json=STREAM)
     assert response.extensions["streamweld"].repaired
-    assert told == list(response.extensions["streamweld"].diagnostics)
+    assert reports == list(response.extensions["streamweld"].diagnostics)
 
 
 # --- Invalid options are reported by name before anything is read
@@ -168,7 +170,7 @@ def test_a_callback_that_nobody_would_await_is_refused() -> None:
 
 @pytest.mark.parametrize("what", [None, openai, "client"], ids=["none", "module", "text"])
 def test_what_is_no_client_is_told_by_its_own_name(what: Any) -> None:
-    with pytest.raises(sw.UsageError, match=rf"^'{type(what).__name__}' is no client"):
+    with pytest.raises(sw.UsageError, match=rf"^'{type(what).__name__}' is not a client"):
         repair_openai(what)
 
 

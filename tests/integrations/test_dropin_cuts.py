@@ -36,12 +36,12 @@ def asked(failure: str, source: str, kind: str) -> dict[str, str]:
     return {"x-request-id": f"{failure}|{source}|{kind}"}
 
 
-def sync(family: Any, url: str, source: str, told: dict[str, str], **options: Any) -> tuple[bytes, Any, Any]:
+def sync(family: Any, url: str, source: str, reported: dict[str, str], **options: Any) -> tuple[bytes, Any, Any]:
     """Return the received bytes, the exception that ended the reading, and the converter."""
     received = b""
     with (
         family.Client(event_hooks={"response": [repair_hook(**options)]}, timeout=IDLE) as client,
-        client.stream("POST", url + PATHS[source], json=STREAM, headers=told) as response,
+        client.stream("POST", url + PATHS[source], json=STREAM, headers=reported) as response,
     ):
         try:
             for piece in response.iter_bytes():
@@ -51,12 +51,14 @@ def sync(family: Any, url: str, source: str, told: dict[str, str], **options: An
     return received, None, response.extensions["streamweld"]
 
 
-def asynchronous(family: Any, url: str, source: str, told: dict[str, str], **options: Any) -> tuple[bytes, Any, Any]:
+def asynchronous(
+    family: Any, url: str, source: str, reported: dict[str, str], **options: Any
+) -> tuple[bytes, Any, Any]:
     async def ask() -> tuple[bytes, Any, Any]:
         received = b""
         async with (
             family.AsyncClient(event_hooks={"response": [async_repair_hook(**options)]}, timeout=IDLE) as client,
-            client.stream("POST", url + PATHS[source], json=STREAM, headers=told) as response,
+            client.stream("POST", url + PATHS[source], json=STREAM, headers=reported) as response,
         ):
             try:
                 async for piece in response.aiter_bytes():
@@ -121,10 +123,10 @@ def test_the_same_under_aiohttp(url: str, source: str) -> None:
         timeout = aiohttp.ClientTimeout(sock_read=IDLE)
         session = aiohttp.ClientSession(middlewares=[repair_middleware()], timeout=timeout)
         received = b""
-        told = asked(failure, source, "tidy")
+        reported = asked(failure, source, "tidy")
         async with session:
             try:
-                async with session.post(url + PATHS[source], json=STREAM, headers=told) as response:
+                async with session.post(url + PATHS[source], json=STREAM, headers=reported) as response:
                     async for piece in response.content.iter_any():
                         received += piece
             except Exception as error:  # noqa: BLE001 (which one it is, is what is tested)

@@ -199,10 +199,10 @@ def test_a_cut_is_an_error_event_or_our_exception(family: Any, asks: Any, gatewa
 @FAMILIES
 @ASKS
 def test_diagnostics_policy_and_limits(family: Any, asks: Any, gateway: Gateway) -> None:
-    told: list[sw.Diagnostic] = []
-    response = asks(family, gateway, "unnumbered", on_diagnostic=told.append)
-    assert told
-    assert told == list(response.extensions["streamweld"].diagnostics)
+    reported: list[sw.Diagnostic] = []
+    response = asks(family, gateway, "unnumbered", on_diagnostic=reported.append)
+    assert reported
+    assert reported == list(response.extensions["streamweld"].diagnostics)
     refused = asks(family, gateway, "unnumbered", policy=POLICY).extensions["streamweld"].error
     assert isinstance(refused, sw.StreamError)
     small = asks(family, gateway, "broken", limits=sw.Limits(max_tool_calls=1))
@@ -233,14 +233,14 @@ def test_what_the_callback_raises_is_logged(
 def test_the_answer_in_another_dialect(family: Any, asks: Any, gateway: Gateway) -> None:
     gateway.answers["claude"] = Answer([frame_bytes(frame) for frame in MESSAGES["clean"]["frames"]])
     quiet = asks(family, gateway, "claude", upstream_dialect="anthropic")
-    asked = asks(
+    requested = asks(
         family, gateway, "claude", upstream="auto", sent={"stream": True, "stream_options": {"include_usage": True}}
     )
-    for response in (quiet, asked):
+    for response in (quiet, requested):
         assert calls_of(response.content) == [("toolu_1", {"code": "print(1)"})]
         assert response.content.endswith(b"data: [DONE]\n\n")
     assert b'"usage"' not in quiet.content
-    assert b'"usage":{"prompt_tokens":5' in asked.content
+    assert b'"usage":{"prompt_tokens":5' in requested.content
 
 
 @FAMILIES
@@ -277,13 +277,13 @@ def test_what_is_no_client_and_no_response_is_refused() -> None:
 @FAMILIES
 def test_repair_puts_one_hook_before_all_others(family: Any, gateway: Gateway) -> None:
     seen: list[bytes] = []
-    told: list[sw.Diagnostic] = []
+    reported: list[sw.Diagnostic] = []
     with family.Client(event_hooks={"response": [lambda response: seen.append(response.read())]}) as client:
-        assert repair(repair(client), on_diagnostic=told.append) is client
+        assert repair(repair(client), on_diagnostic=reported.append) is client
         assert len(client.event_hooks["response"]) == 2
         assert client.post(gateway.url("unnumbered") + PATH, json=STREAM).content == seen[0]
     assert calls_of(seen[0]) == TWO
-    assert told
+    assert reported
 
 
 @FAMILIES

@@ -33,7 +33,7 @@ APIS = {"openai responses": "responses", "anthropic": "messages"}
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    """A gateway with one answer for each client, which never ends."""
+    """A gateway that sends each client one answer whose stream never ends."""
     answers = {}
     for name in ALONE:
         (clean,) = [cell for cell in cells(APIS.get(name, "chat")) if cell["name"] == "clean"]
@@ -61,8 +61,8 @@ async def asked(name: str, url: str, *, repaired: bool) -> AsyncIterator[Any]:
     return (await http.send(request, stream=True)).aiter_lines()  # type: ignore[no-any-return]
 
 
-async def left(name: str, url: str, told: list[Any], *, repaired: bool) -> None:
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+async def left(name: str, url: str, reported: list[Any], *, repaired: bool) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     if name == "aiohttp":  # aiohttp itself reports a session that is not closed
         async with aiohttp.ClientSession(middlewares=[repair_middleware()] if repaired else []) as session:
             response = await session.post(f"{url}/v1/chat/completions", json={"stream": True})
@@ -79,13 +79,13 @@ async def left(name: str, url: str, told: list[Any], *, repaired: bool) -> None:
 def test_a_loop_that_is_left_without_a_block_is_told_of_as_without_us(
     gateway: Gateway, name: str, repaired: bool
 ) -> None:
-    counts, told = [], []
+    counts, reported = [], []
     for _ in range(RUNS):
         found: list[Any] = []
         asyncio.run(left(name, gateway.url(name.replace(" ", "-")), found, repaired=repaired))
         gc.collect()
         counts.append(len(found))
-        told += [f"{context['message']}: {context.get('exception')!r}" for context in found]
-    assert max(counts) <= ALONE[name], "\n".join(told)
+        reported += [f"{context['message']}: {context.get('exception')!r}" for context in found]
+    assert max(counts) <= ALONE[name], "\n".join(reported)
     assert gateway.quiet()
     assert gateway.requests == gateway.aborted == RUNS

@@ -57,8 +57,8 @@ def test_a_framework_gets_right_calls_or_a_clear_error(name: str) -> None:
                     right = right and got["ran"] == [call[1:] for call in cell["calls"]]
             else:
                 # For a broken connection, every client has its own message.
-                said = got["error"] is not None and (cell["error"] or "") in got["error"][1]
-                right = said and not got["calls"] and not got["ran"]
+                shown = got["error"] is not None and (cell["error"] or "") in got["error"][1]
+                right = shown and not got["calls"] and not got["ran"]
             if not right:
                 wrong.append(f"{api}-{cell['name']}: {got}")
     assert not found

@@ -257,9 +257,9 @@ def test_repair_returns_the_client_and_holds_for_its_copies(gateway: Gateway) ->
     with client, client.with_options(timeout=5).chat.completions.stream(**CHAT) as stream:
         calls = stream.get_final_completion().choices[0].message.tool_calls or []
     assert [(call.id, call.function.arguments) for call in calls] == ONE
-    with pytest.raises(sw.UsageError, match="no client"):
+    with pytest.raises(sw.UsageError, match="is not a client"):
         our_openai.repair(object())
-    with pytest.raises(sw.UsageError, match="no client"):
+    with pytest.raises(sw.UsageError, match="is not a client"):
         our_anthropic.repair(object())
 
 

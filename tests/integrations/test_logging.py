@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -14,15 +16,19 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from streamweld.integrations._tell import StreamContext, callback, plain_url
+from streamweld.errors import UsageError
+from streamweld.integrations._body import RepairOptions
+from streamweld.integrations._reporting import StreamContext, callback, plain_url
 from streamweld.integrations.aiohttp import repair_middleware
+from streamweld.integrations.anthropic import repair as anthropic_repair
 from streamweld.integrations.asgi import RepairMiddleware
 from streamweld.integrations.httpx import repair
+from streamweld.integrations.openai import repair as openai_repair
 
 from tests.integrations.dropin.server import Answer, Gateway
 from tests.integrations.dropin.streams import body_of, cells
 from tests.support.servers.proxying import between
-from tests.support.servers.upstream import Upstream, sse
+from tests.support.servers.upstream import Talk, Upstream, sse
 from tests.support.servers.wire import DONE, chunk
 
 if TYPE_CHECKING:
@@ -42,30 +48,30 @@ PATH = "/v1/chat/completions"
 HEADERS = {"content-type": "text/event-stream", "x-request-id": "req-7"}
 
 
-def by_httpx(body: bytes, tell: Any) -> str:
+def by_httpx(body: bytes, tell: Any, requested: Any = STREAM) -> str:
     transport = httpx.MockTransport(lambda _: httpx.Response(200, headers=HEADERS, stream=httpx.ByteStream(body)))
     with repair(httpx.Client(transport=transport), on_diagnostic=tell) as client:
-        client.post(f"http://user:secret@gateway{PATH}?key=secret#x", json=STREAM)
+        client.post(f"http://user:secret@gateway{PATH}?key=secret#x", json=requested)
     return f"http://gateway{PATH}"
 
 
-def by_async_httpx2(body: bytes, tell: Any) -> str:
+def by_async_httpx2(body: bytes, tell: Any, requested: Any = STREAM) -> str:
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=HEADERS, stream=httpx2.ByteStream(body)))
 
     async def run() -> None:
         async with repair(httpx2.AsyncClient(transport=transport), on_diagnostic=tell) as client:
-            await client.post(f"http://user:secret@gateway{PATH}?key=secret", json=STREAM)
+            await client.post(f"http://user:secret@gateway{PATH}?key=secret", json=requested)
 
     asyncio.run(run())
     return f"http://gateway{PATH}"
 
 
-def by_aiohttp(body: bytes, tell: Any) -> str:
+def by_aiohttp(body: bytes, tell: Any, requested: Any = STREAM) -> str:
     with Gateway({"a": Answer([body], headers=HEADERS)}) as gateway:
 
         async def run() -> None:
             session = aiohttp.ClientSession(middlewares=[repair_middleware(on_diagnostic=tell)])
-            async with session, session.post(f"{gateway.url('a')}{PATH}?key=secret", json=STREAM) as response:
+            async with session, session.post(f"{gateway.url('a')}{PATH}?key=secret", json=requested) as response:
                 await response.read()
 
         asyncio.run(run())
@@ -93,9 +99,9 @@ def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 def test_a_repaired_stream_is_one_line_of_info(read: Callable[[bytes, Any], str], caplog: Any) -> None:
     with caplog.at_level(logging.INFO, "streamweld"):
         url = read(BROKEN, None)
-    told = "diagnostics=index_missing:1"
+    reported = "diagnostics=index_missing:1"
     assert lines(caplog, logging.INFO) == [
-        f"repaired a stream: url={url} model=m-1 request_id=req-7 dialect=chat {told}"
+        f"repaired a stream: url={url} model=m-1 request_id=req-7 dialect=chat {reported}"
     ]
     assert lines(caplog, logging.DEBUG) == []
     assert "secret" not in caplog.text
@@ -105,7 +111,9 @@ def test_a_repaired_stream_is_one_line_of_info(read: Callable[[bytes, Any], str]
 def test_each_diagnostic_is_one_line_of_debug(read: Callable[[bytes, Any], str], caplog: Any) -> None:
     with caplog.at_level(logging.DEBUG, "streamweld"):
         read(BROKEN, None)
-    assert [line.split()[0] for line in lines(caplog, logging.DEBUG)] == ["index_missing"]
+    (line,) = lines(caplog, logging.DEBUG)
+    assert line.startswith("index_missing (info) at byte 0, event 0: ")
+    assert line.endswith(" [model=m-1 request_id=req-7]")
     assert len(lines(caplog, logging.INFO)) == 1
 
 
@@ -126,17 +134,42 @@ def test_a_cut_stream_is_logged_with_its_error(read: Callable[[bytes, Any], str]
 
 @EACH
 def test_the_callback_gets_the_stream_of_a_diagnostic(read: Callable[[bytes, Any], str]) -> None:
-    told: list[tuple[sw.Diagnostic, StreamContext]] = []
-    url = read(BROKEN, lambda diagnostic, context: told.append((diagnostic, context)))
-    assert [diagnostic.code for diagnostic, _ in told] == ["index_missing"]
-    assert {context for _, context in told} == {StreamContext(url, "m-1", "req-7", "chat")}
+    reported: list[tuple[sw.Diagnostic, StreamContext]] = []
+    url = read(BROKEN, lambda diagnostic, context: reported.append((diagnostic, context)))
+    assert [diagnostic.code for diagnostic, _ in reported] == ["index_missing"]
+    assert {context for _, context in reported} == {StreamContext(url, "m-1", "req-7", "chat")}
+
+
+@pytest.mark.parametrize("read", [by_httpx, by_async_httpx2, by_aiohttp])
+def test_the_requested_model_stands_in_for_one_that_the_stream_does_not_name(
+    read: Callable[..., str], caplog: Any
+) -> None:
+    reported: list[StreamContext] = []
+    unnamed = BROKEN.replace(b'"model":"m-1"', b'"x":1')
+    assert unnamed != BROKEN
+    with caplog.at_level(logging.INFO, "streamweld"):
+        read(unnamed, lambda _, context: reported.append(context), {**STREAM, "model": "m-asked"})
+    assert [context.model for context in reported] == ["m-asked"]
+    assert " model=m-asked request_id=req-7 " in lines(caplog, logging.INFO)[0]
+
+
+def test_the_requested_model_of_gemini_is_in_the_path() -> None:
+    reported: list[StreamContext] = []
+    body = b'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"}}]}\n\n'
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, headers=HEADERS, stream=httpx.ByteStream(body)))
+    reporting = repair(
+        httpx.Client(transport=transport), policy="salvage", on_diagnostic=lambda _, context: reported.append(context)
+    )
+    with reporting as client:
+        client.post("http://gateway/v1beta/models/gemini-9:streamGenerateContent?alt=sse", json={})
+    assert [(context.model, context.request_id) for context in reported] == [("gemini-9", "req-7")]  # truncated
 
 
 @EACH
 def test_a_callback_of_one_argument_gets_the_diagnostic(read: Callable[[bytes, Any], str]) -> None:
-    told: list[sw.Diagnostic] = []
-    read(BROKEN, told.append)
-    assert [diagnostic.code for diagnostic in told] == ["index_missing"]
+    reported: list[sw.Diagnostic] = []
+    read(BROKEN, reported.append)
+    assert [diagnostic.code for diagnostic in reported] == ["index_missing"]
 
 
 @pytest.fixture
@@ -185,3 +218,35 @@ def test_the_proxy_logs_one_line_of_info_and_each_diagnostic(caplog: Any) -> Non
     info = [record.getMessage() for record in caplog.records if record.name.startswith("streamweld.proxy")]
     assert sum("diagnostics=index_missing:1" in line for line in info) == 1
     assert [line.split()[0] for line in lines(caplog, logging.DEBUG)] == ["index_missing"]
+
+
+@pytest.mark.parametrize("assigned", ["", "req 7"])
+@pytest.mark.parametrize("to", ["chat", None])
+def test_the_proxy_logs_model_and_request_id(assigned: str, to: str | None, caplog: Any) -> None:
+    """The id that the upstream assigned precedes the client's. Both may contain anything that a header may."""
+
+    async def script(talk: Talk) -> None:
+        await talk.whole(BROKEN, 200, "text/event-stream", **({"x_request_id": assigned} if assigned else {}))
+
+    requested = {"model": "m 1\n", "stream": True, "messages": []}
+    with caplog.at_level(logging.DEBUG, "streamweld"), between(Upstream(script), to=to) as url:
+        httpx2.post(f"{url}{PATH}", json=requested, headers={"x-request-id": "mine"})
+    expected = "req%207" if assigned else "mine"
+    (record,) = [one for one in caplog.records if one.name == "streamweld.proxy" and "path=" in one.getMessage()]
+    assert f" model=m%201\\n request_id={expected} outcome=complete " in record.getMessage()
+    assert (record.facts["model"], record.facts["request_id"]) == ("m%201\\n", expected)
+    (line,) = lines(caplog, logging.DEBUG)
+    assert line.endswith(f" [model=m 1\\n request_id={assigned or 'mine'}]")
+
+
+def test_an_unknown_option_is_named_with_the_one_that_was_meant() -> None:
+    wrong: Any = {"on_errors": print}
+    with pytest.raises(UsageError, match=r"there is no option on_errors=; did you mean on_error=\?"):
+        repair(httpx.Client(), **wrong)
+
+
+@pytest.mark.parametrize("function", [repair, openai_repair, anthropic_repair])
+def test_help_lists_the_options_of_repair(function: Any) -> None:
+    shown = (inspect.getdoc(function) or "").partition("**options:")[2].partition("Returns:")[0]
+    named = re.findall(r"`([a-z_]+)`", shown)
+    assert named == [name for name in RepairOptions.__annotations__ if name != "upstream"]  # a deprecated alias

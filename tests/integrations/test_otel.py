@@ -62,12 +62,12 @@ def test_repairs_are_events_of_the_span_that_is_there(spans: Any) -> None:
         expected = ["rewritten", *[note.code for note in sw.parse(b"".join(body)).diagnostics]]
         httpx2.get(f"{url}/v1/chat/completions")
         found = spans()
-    theirs = next(span for span in found if any(told.name == "streamweld.anomaly" for told in span.events))
+    theirs = next(span for span in found if any(reported.name == "streamweld.anomaly" for reported in span.events))
     assert theirs.name == "theirs"
-    assert [told.attributes["streamweld.anomaly.code"] for told in theirs.events] == expected
+    assert [reported.attributes["streamweld.anomaly.code"] for reported in theirs.events] == expected
     assert expected
     assert theirs.attributes["streamweld.anomaly.count"] == len(expected)
-    assert not any("detail" in name for told in theirs.events for name in told.attributes)
+    assert not any("detail" in name for reported in theirs.events for name in reported.attributes)
 
 
 @pytest.mark.usefixtures("spans")
@@ -88,10 +88,10 @@ def test_a_request_of_the_proxy_is_one_span(spans: Any) -> None:
     assert format(span.parent.span_id, "016x") == PARENT.split("-")[2]
     sent = upstream.seen[0].header("traceparent")
     assert sent == f"00-{PARENT.split('-')[1]}-{span.context.span_id:016x}-01"
-    told = dict(span.attributes)
-    assert 0 < told.pop("gen_ai.response.time_to_first_chunk") < 20
-    assert told.pop("server.port") == int(upstream.url.rsplit(":", 1)[1])
-    assert told == {
+    reported = dict(span.attributes)
+    assert 0 < reported.pop("gen_ai.response.time_to_first_chunk") < 20
+    assert reported.pop("server.port") == int(upstream.url.rsplit(":", 1)[1])
+    assert reported == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "m",

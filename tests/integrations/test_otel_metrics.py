@@ -6,17 +6,21 @@ import asyncio
 import subprocess
 import sys
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 import streamweld as sw
+from openai import OpenAI
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from starlette.applications import Starlette
 from starlette.routing import Route
 from streamweld.integrations import otel, otel_metrics
 from streamweld.integrations.httpx import repair
+from streamweld.integrations.openai import repair as openai_repair
+from streamweld.testing import BrokenGateway, Text, build
 
 from tests.integrations.test_asgi import starlette, streaming
 from tests.support.servers.upstream import running
@@ -158,13 +162,34 @@ def test_a_stream_that_is_left(meters: Meters) -> None:
 def test_a_repaired_client(meters: Meters) -> None:
     app = Starlette(routes=[Route("/v1/chat/completions", streaming(*BODY), methods=["POST"])])
     with running(app) as url:
-        asked = {"model": "m", "stream": True}
+        requested = {"model": "m", "stream": True}
         with (
             repair(httpx2.Client(), on_diagnostic=meters.metrics) as client,
-            client.stream("POST", f"{url}/v1/chat/completions", json=asked) as response,
+            client.stream("POST", f"{url}/v1/chat/completions", json=requested) as response,
         ):
             assert response.read()
     check_whole(meters.read())
+
+
+@pytest.mark.parametrize("reads_events", [True, False])
+def test_a_client_that_stops_reading_at_the_terminal_marker(
+    meters: Meters, reads_events: bool, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """openai-python stops at `[DONE]`, before the end of the input."""
+    monkeypatch.setattr(import_module("streamweld.convert"), "backend", backend)
+    client = openai_repair(OpenAI(api_key="k", base_url="http://gateway/v1"), on_diagnostic=meters.metrics)
+    stream = build("chat", [Text("Let me look.")])
+    requested: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    with BrokenGateway([stream]) as gateway:
+        client.base_url = f"{gateway.url}/v1"
+        if reads_events:
+            with client.chat.completions.stream(**requested) as events:
+                assert events.get_final_completion().choices[0].message.content == "Let me look."
+        else:
+            chunks = list(client.chat.completions.create(**requested, stream=True))
+            assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "Let me look."
+    (streams,) = meters.read()["streamweld.streams"]
+    assert streams.attributes["streamweld.completeness"] == "complete"
 
 
 def test_the_middleware(meters: Meters) -> None:

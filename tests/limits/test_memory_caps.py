@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from typing import Any
 
 import pytest
 import streamweld as sw
@@ -59,23 +60,20 @@ def test_fillers(backend: str, stage: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# In limits: the parts that a converter wrote, and the ends of all open parts, which it writes at once.
-WRITTEN = {"parser": 0, "same": 1.5, "auto_to_chat": 0, "auto_to_responses": 1.5}
-SHORT = ("members_of_deltas", "message_metadata", "ui_data")
+# A converter also writes the ends of all open parts at once.
+KEEPING = ("parser", "same", *[stage for stage in STAGES if stage.startswith("auto_to_")])
+SHORT = ("members_of_deltas", "message_metadata", "ui_data", "content_parts")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", WRITTEN if FULL else USUAL)
+@pytest.mark.parametrize("stage", KEEPING if FULL else USUAL)
 def test_short_values_that_a_response_keeps(backend: str, stage: str) -> None:
     names = tuple(KEPT) if FULL else SHORT
     rows = measured(backend, stage, *names)
     assert [row[0] for row in rows] == list(names)
-    most = allowed(backend, stage) + int(WRITTEN[stage] * LIMIT[backend])
-    wrong = [
-        f"{' '.join(row)} > {most}"
-        for row in rows
-        if int(row[3]) > most or row[2] not in {"-", "limit_max_text_bytes", "limit_max_parts"}
-    ]
+    most = allowed(backend, stage)
+    rules = {"-", "limit_max_text_bytes", "limit_max_parts"}
+    wrong = [f"{' '.join(row)} > {most}" for row in rows if int(row[3]) > most or row[2] not in rules]
     assert not wrong, "\n".join(wrong)
 
 
@@ -116,3 +114,30 @@ def test_short_reads_take_what_their_bytes_take(backend: str) -> None:
         tracemalloc.stop()
     assert converter.error is None
     assert kept < 2 * limit
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "bytes_of_one"),
+    [
+        ("blocks", "anthropic", 2560 + 1024),  # a block is a part and an item
+        ("parts_starts", "ai-sdk-parts", 2560 + 1024),
+        ("text_and_reasoning", "chat", 2560),
+        ("content_parts", "responses", 2560),
+        ("reasoning_items", "responses", 1024),
+    ],
+)
+def test_parts_count_as_text(backend: str, name: str, source: Any, bytes_of_one: int) -> None:
+    """The first 256 are free. What else they contain takes the place of fewer than four."""
+    free, fit = 256, 40
+    head, unit = KEPT[name]
+    units = [unit.replace(b"@", b"%d" % number) for number in range(free + fit + 2)]
+    parts_of_unit = 2 if name == "text_and_reasoning" else 1
+    for count, raised in ((free + fit - 4, None), (free + fit + 2, "limit_max_text_bytes")):
+        rule = None
+        with using(backend):
+            parser = sw.StreamParser(dialect=source, limits=sw.Limits(max_text_bytes=fit * bytes_of_one))
+            try:
+                parser.feed(head + b"".join(units[: count // parts_of_unit]))
+            except LimitExceeded as error:
+                rule = error.rule
+        assert rule == raised

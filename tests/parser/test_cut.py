@@ -105,10 +105,10 @@ def wrong_with_cut(outcome: Outcome, whole: Whole, step: Step | None, rest: byte
         return f"silent: {identities(response)} instead of {whole.calls}"
     for choice in response.choices:
         for key in ("text", "reasoning", "refusal"):
-            said, all_of_it = getattr(choice, key), getattr(whole.choices[choice.index], key)
-            if not all_of_it.startswith(said):
+            output_text, all_of_it = getattr(choice, key), getattr(whole.choices[choice.index], key)
+            if not all_of_it.startswith(output_text):
                 return f"{key} of choice {choice.index} is no prefix"
-            if error is None and said != all_of_it:
+            if error is None and output_text != all_of_it:
                 return f"silent: {key} of choice {choice.index} was cut"
     if not "".join(choice.text for choice in response.choices if choice.index == 0).startswith(kept):
         return "text before the cut is lost"

@@ -84,8 +84,8 @@ def try_parser(job: Job) -> Found:
 
 
 def convert(body: bytes, options: dict[str, Any], target: Any, *, broken: bool) -> tuple[bytes, sw.StreamConverter]:
-    asked = {key: value for key, value in options.items() if key not in ("dialect", "seed", "content_type")}
-    converter = sw.StreamConverter(source=options["dialect"], target=target, seed="cut", **policy_of(asked))
+    requested = {key: value for key, value in options.items() if key not in ("dialect", "seed", "content_type")}
+    converter = sw.StreamConverter(source=options["dialect"], target=target, seed="cut", **policy_of(requested))
     made = converter.feed(body)
     return made + converter.close(broken=broken), converter
 
@@ -103,8 +103,8 @@ def try_conversion(job: tuple[str, str, int | None, str]) -> Found:
         for place in places_in(body, f"{name} {target}", count):
             for policy in POLICIES:
                 for broken in (False, True):
-                    asked = {**options, "policy": policy}
-                    out, cut = convert(body[:place], asked, target, broken=broken)
+                    requested = {**options, "policy": policy}
+                    out, cut = convert(body[:place], requested, target, broken=broken)
                     codes = frozenset(d.code for d in cut.diagnostics)
                     quiet = Quiet(facts_of(cut.response), cut.response.completeness, codes)
                     outcome, words = judge(uncut, cut.error, quiet)

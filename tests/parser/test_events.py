@@ -265,6 +265,13 @@ def test_a_diagnostic_says_itself_in_a_sentence() -> None:
     assert found.help_url.endswith("/docs/rules.md#finish_unknown")
 
 
+def test_a_detail_of_a_fixed_set_is_explained() -> None:
+    lost = events.Diagnostic("not_carried", "info", 0, 0, None, "choices").message
+    assert lost.endswith(": choices (a second choice; the target has only one answer per stream)")
+    written = events.Diagnostic("rewritten", "info", 0, 0, None, "args_object").message
+    assert written.endswith(": args_object (The arguments are an object. Clients expect text)")
+
+
 @pytest.mark.usefixtures("backend")
 def test_finished_answers_to_its_former_name() -> None:
     body = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'

@@ -102,7 +102,7 @@ def wrong_response(outcome: Outcome) -> str | None:
         return f"response has calls {shown}, events {calls}"
     ids = [c.call_id for choice in response.choices for c in choice.tool_calls if c.state != "open"]
     if len(set(ids)) != len(ids):
-        return f"an id stands twice: {ids}"
+        return f"an id occurs twice: {ids}"
     for choice in response.choices:
         if any(c.state not in {"complete", "empty"} or not c.name.strip() for c in choice.dispatchable_calls):
             return f"dispatchable: {choice.dispatchable_calls}"
@@ -180,8 +180,8 @@ def test_free_form_text_and_json_share_no_call(backend: str, full: bool) -> None
         found = broken_rule(outcome)
         assert found is None, f"seed {seed}: {found} {body!r}"
         for call in (call for choice in outcome.response.choices for call in choice.tool_calls):
-            said = call.raw_arguments or call.arguments
-            greek = [character in GREEK for character in said]
+            output_text = call.raw_arguments or call.arguments
+            greek = [character in GREEK for character in output_text]
             assert all(greek) if call.custom else not any(greek), f"seed {seed}: {call!r} {body!r}"
 
 

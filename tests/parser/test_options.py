@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import pickle
 from typing import Any, get_args
 
@@ -132,7 +133,8 @@ def test_skip_is_for_what_can_be_left_out(code: str) -> None:
         (lambda: to_config(limits=5), "limits"),
         (lambda: to_config(tools="f"), "tools"),
         (lambda: to_config(tools=5), "tools"),
-        (lambda: to_config(tools=[{"name": "f"}]), "tools"),
+        (lambda: to_config(tools=[{"type": "function"}]), "tools holds .* which has no name; give the request's tools"),
+        (lambda: to_config(tools=[{"name": "f"}, {"name": "f", "parameters": {}}]), "'f' twice"),
         (lambda: to_config(tools={"f": 5}), "tools"),
         (lambda: to_config(tools={"f": {"required": "a"}}), "required"),
         (lambda: to_config(known_call_ids="a"), "known_call_ids"),
@@ -159,6 +161,31 @@ def test_tools() -> None:
     assert to_config(tools={"a": {"required": ["x"]}, "b": {}, "c": None})["tools"] == {"a": ["x"], "b": [], "c": None}
     assert to_config(tools=[])["tools"] == {}
     assert to_config(known_call_ids=iter(["a"]), seed="s-1", content_type="text/html")["known_call_ids"] == ["a"]
+
+
+SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"type": "function", "function": {"name": "f", "parameters": SCHEMA}},
+        {"type": "function", "name": "f", "parameters": SCHEMA},
+        {"name": "f", "input_schema": SCHEMA},
+        {"functionDeclarations": [{"name": "f", "parametersJsonSchema": SCHEMA}]},
+        {"function_declarations": [{"name": "f", "parameters": SCHEMA}]},
+        {"toolSpec": {"name": "f", "inputSchema": {"json": SCHEMA}}},
+        {"type": "function", "name": "f", "inputSchema": SCHEMA},
+    ],
+    ids=["chat", "responses", "anthropic", "gemini", "gemini-python", "bedrock", "ai-sdk"],
+)
+def test_tools_are_accepted_as_the_request_defines_them(definition: dict[str, Any]) -> None:
+    policy = Policy(text_calls="report")
+    given = iter([definition, "g", {"googleSearch": {}}, {"type": "web_search_20250305", "name": "web_search"}])
+    config = to_config(policy, tools=given)
+    assert config["tools"] == {"f": ["x"], "g": None, "web_search": None}
+    assert json.loads(config["text_call_tools"]["f"]) == SCHEMA
+    assert to_config(tools=[definition, definition])["tools"] == {"f": ["x"]}
 
 
 @pytest.mark.parametrize(

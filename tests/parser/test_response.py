@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from streamweld import StreamParser
+from streamweld import response as response_module
+from streamweld import stream as stream_module
 from streamweld.errors import TruncatedStream, UpstreamError
 from streamweld.events import (
     Diagnostic,
@@ -118,6 +122,91 @@ def test_a_text_that_was_taken_back_never_was() -> None:
         TextDone(3, "", provider_metadata={"k": 1}),
     ]
     assert response.items != Response(kept).items == tuple(kept)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_snapshot_leaves_out_what_was_taken_back(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both folds: that of the extension, if it is installed, and that in Python."""
+    if not native:
+        monkeypatch.setattr(response_module, "_fold_snapshot", None)
+    signed = ReasoningDone(2, "", "raw", signature="s")
+    named = ReasoningDone(3, "", "raw", item_id="rs_1")
+    noted = TextDone(4, "", (), 0, {"a": 1})
+    cited = TextDone(5, "", ({"url": "u"},))
+    kept = Unknown("x", b"{}")
+    of_other = TextDone(9, "b", choice=1)
+    finished = Finished("stop", "stop", 1)
+    response = Response(
+        (
+            TextDone(0, ""),
+            TextDone(0, "", (), 0, {}),
+            ReasoningDone(1, "", "raw", None, "", ""),
+            RefusalDone(1, ""),
+            finished,
+            signed,
+            named,
+            TextStarted(4, "msg_1"),
+            TextStarted(5),
+            TextStarted(7, "msg_taken_back"),
+            TextStarted(8, "msg_of_no_choice", 2),
+            noted,
+            cited,
+            kept,
+            of_other,
+        ),
+        ordered=True,
+    )
+    first, second = response.choices
+    assert (first.index, first.items, first.finish_reason) == (0, (signed, named, noted, cited, kept), None)
+    assert first.item_ids == {3: "rs_1", 4: "msg_1"}
+    assert (second.index, second.items, second.finish_reason) == (1, (of_other,), "stop")
+    assert pickle.loads(pickle.dumps(response)) == response
+
+
+def test_a_response_shows_the_moment_at_which_it_was_taken(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is read at once, after more input, after the end, or after its parser is gone."""
+    monkeypatch.setattr(stream_module, "backend", backend)
+    parser = StreamParser(dialect="chat")
+    parser.feed(b'data: {"id":"c1","model":"m","choices":[{"delta":{"content":"Hel"}}]}\n\n')
+    early = parser.response
+    parser.feed(b'data: {"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}\n\n')
+    parser.feed(b"data: [DONE]\n\n")
+    late = parser.response
+    parser.close()
+    ended, again = parser.response, parser.response
+    del parser
+    assert (early.text, early.completeness, early.finish_reason) == ("Hel", "open", None)
+    assert early.dialect == ended.dialect == "chat"
+    assert (ended.text, ended.completeness, ended.finish_reason) == ("Hello", "complete", "stop")
+    assert ended.choices == (Choice(0, (TextDone(0, "Hello"),), Finished("stop", "stop")),)
+    assert (ended.diagnostics, ended.diagnostics_dropped, ended.error, ended.usage) == ((), 0, None, None)
+    assert ended == late == again == pickle.loads(pickle.dumps(again)) != early
+
+
+def test_a_fault_carries_what_was_read_before(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "backend", backend)
+    parser = StreamParser(dialect="chat")
+    parser.feed(b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n')
+    with pytest.raises(TruncatedStream) as raised:
+        parser.close()
+    partial = raised.value.partial
+    assert partial is not None
+    assert (partial.text, partial.completeness) == ("Hel", "truncated")
+    assert partial == parser.response
+    assert [note.code for note in partial.diagnostics] == [note.code for note in parser.diagnostics]
+
+
+def test_threads_may_read_one_response(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The members of a response are built when one of them is first read, in whichever thread."""
+    monkeypatch.setattr(stream_module, "backend", backend)
+    for number in range(50):
+        parser = StreamParser(dialect="chat")
+        parser.feed(b'data: {"choices":[{"delta":{"content":"%d"},"finish_reason":"stop"}]}\n\n' % number)
+        parser.feed(b"data: [DONE]\n\n")
+        parser.close()
+        responses = [parser.response] * 4
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(lambda response: response.text, responses)) == [str(number)] * 4
 
 
 def test_the_last_usage_and_error_hold() -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import io
+import re
 import sys
 import threading
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,7 @@ from streamweld.errors import ParserBusy, StreamError, TruncatedStream, UnknownD
 from streamweld.events import Diagnostic, TextDelta, TextDone
 from streamweld.options import Limits, Policy
 from streamweld.stream import StreamParser, parse
+from streamweld.testing import Text, build
 
 from tests.support.servers.wire import DONE, call, end, event, text
 
@@ -50,6 +55,26 @@ def test_what_cannot_be_fed(data: Any) -> None:
     parser.feed(BODY)
     parser.close()
     assert parser.response.text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        (Path("sample.sse"), "not from PosixPath: pass .read_bytes() of it"),
+        (io.BytesIO(BODY), "not from BytesIO: pass .read() of it, opened with 'rb'"),
+        ([BODY], "not from list: iter_events() reads a source of several chunks"),
+        (iter([BODY]), "iter_events() reads a source of several chunks"),
+    ],
+)
+def test_what_cannot_be_fed_is_named_with_a_remedy(data: Any, remedy: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(remedy)):
+        parse(data)
+
+
+def test_a_mapped_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.sse").write_bytes(BODY)
+    with (tmp_path / "a.sse").open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as mapped:
+        assert parse(mapped).text == "Hello"
 
 
 def test_a_buffer_may_be_used_again() -> None:
@@ -111,6 +136,21 @@ def test_the_block_raises_what_close_raises() -> None:
     assert raised.value.where == "mid_arguments"
     assert raised.value.partial is not None
     assert raised.value.partial.text == "Hel"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "early"),
+    [("chat", "complete"), ("responses", "complete"), ("anthropic", "complete"), ("gemini", "open")],
+)
+def test_the_terminal_marker_completes_the_response_before_the_input_ends(dialect: Any, early: str) -> None:
+    parser = StreamParser()
+    body = build(dialect, [Text("Hi")]).body
+    parser.feed(body[:-40])
+    assert parser.response.completeness == "open"
+    parser.feed(body[-40:])
+    assert parser.response.completeness == early  # Gemini has no terminal marker
+    parser.close()
+    assert parser.response.completeness == "complete"
 
 
 def test_an_exception_in_the_block_does_not_close() -> None:
@@ -307,6 +347,8 @@ def test_options_reach_the_backend() -> None:
     assert parse(BODY, known_call_ids=["call_1"]).tool_calls[0].call_id == "call_1__2"
     cut_name = call(0, "c", "get_wea", '{"a":') + call(0, None, "ther", "1}") + end()
     assert parse(cut_name, tools=["get_weather"]).tool_calls[0].name == "get_weather"
+    definition = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
+    assert parse(cut_name, tools=[definition]).tool_calls[0].name == "get_weather"
     think = text("<think>hm</think>hi", "stop") + DONE
     assert parse(think).text == "<think>hm</think>hi"
     assert parse(think, policy=Policy(inline_reasoning=True)).reasoning == "hm"
@@ -393,9 +435,9 @@ def test_what_is_said_after_the_end(broken: bool) -> None:
     else:
         parser.feed(BODY)
         parser.close()
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as reported:
         parser.feed(b"")
-    assert str(told.value) == "the stream is over: nothing can be fed after close() or after an exception"
+    assert str(reported.value) == "the stream is over: nothing can be fed after close() or after an exception"
 
 
 def test_a_buffer_that_was_released() -> None:

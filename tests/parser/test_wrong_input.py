@@ -15,11 +15,12 @@ from streamweld._messages import choice_message, input_hint
 from streamweld.cli.sample import sample
 from streamweld.options import DIALECTS
 
+from tests.support.backends import using
 from tests.support.corpus import absent, recordings
 from tests.support.servers.wire import end, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 CHAT = text("Hello") * 20 + end("stop")
 ANTHROPIC = (
@@ -160,3 +161,61 @@ def test_the_hint_for_a_history() -> None:
         sw.history.convert([], target="openai")  # type: ignore[arg-type]
     with pytest.raises(sw.UsageError, match=r"did you mean openai-chat or responses\?"):
         sw.history.check([], target="openai")  # type: ignore[arg-type]
+
+
+UNRECOGNIZED = {
+    b'{"foo":1}': "it begins with '{\"foo\":1}'",
+    b'data: {"foo":"\xe2\x98\x83"}\n\n': 'it begins with \'{"foo":"\N{SNOWMAN}"}\'',
+    b"no stream, only the text of a page that somebody wrote\n": (
+        "it begins with 'no stream, only the text of a page that '\N{HORIZONTAL ELLIPSIS}"
+    ),
+    b"a\x1b[31m\xe2\x80\xae\xff\n": "it begins with 'a\\x1b[31m\\u202e\N{REPLACEMENT CHARACTER}\\n'",
+}
+
+
+@pytest.mark.parametrize("body", UNRECOGNIZED)
+def test_an_unrecognized_body_is_quoted_in_the_error(body: bytes, backend: str) -> None:
+    with using(backend), pytest.raises((sw.UnknownDialect, sw.NotAnEventStream)) as caught:
+        sw.parse(body)
+    assert f"{UNRECOGNIZED[body]} [" in str(caught.value)
+
+
+def test_a_body_with_a_hint_is_not_quoted(backend: str) -> None:
+    with using(backend), pytest.raises(sw.NotAnEventStream) as caught:
+        sw.parse(b"<html>token=secret</html>")
+    assert "an HTML page" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"])
+def test_another_dialect_is_named_as_the_one_to_read_with(given: Any, backend: str) -> None:
+    body = b'data: {"object":"chat.completion.chunk","choices":[{"delta":{"content":"Hi"}}]}\n\n'
+    with using(backend), pytest.raises(sw.UnknownDialect) as caught:
+        sw.parse(body, dialect=given)
+    assert str(caught.value).endswith("; read it with the dialect chat, or with auto")
+    assert caught.value.hint == "read it with the dialect chat, or with auto"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("openai", "chat or responses"),
+        ("gpt-5", "chat or responses"),
+        ("claude", "anthropic"),
+        ("claude-opus-5", "anthropic"),
+        ("google", "gemini"),
+        ("gemini-3-pro", "gemini"),
+        ("mistral-large", "chat"),
+    ],
+)
+def test_the_name_of_a_vendor_or_model_suggests_its_dialect(given: Any, meant: str) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: sw.parse(b"", dialect=given),
+        lambda: sw.check(b"", dialect=given),
+        lambda: sw.convert(b"", source=given, target="chat"),
+        lambda: sw.convert(b"", target=given),
+        lambda: sw.StreamConverter(source="auto", target=given),
+    ]
+    for call in calls:
+        with pytest.raises(sw.UsageError, match=f"; did you mean {meant}\\?$"):
+            call()

@@ -247,7 +247,8 @@ def test_what_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     assert {name: float(counted[name]) for name in expected} == expected
     lines = [record.getMessage() for record in caplog.records if record.name == "streamweld.proxy"]
     assert [line.split(" outcome=")[1].split(" ")[0] for line in lines] == ["complete", "complete", "refused"]
-    assert "method=POST path=/v1/chat/completions status=200 mode=repair dialect=chat outcome=complete" in lines[0]
+    request = "method=POST path=/v1/chat/completions status=200 mode=repair dialect=chat"
+    assert f"{request} model=m outcome=complete" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +338,7 @@ def test_the_command_under_an_official_client() -> None:
     [
         (["--upstream", "gateway.example"], 2, "http or https URL"),
         (["--upstream", "http://[::1"], 2, "http or https URL"),
-        (["--upstream", "http://h", "--to", "xml"], 2, "dialect='xml': it must be one of"),
+        (["--upstream", "http://h", "--to", "xml"], 2, "'xml': it must be one of"),
         (["--upstream", "http://h", "--gateway", "kimi"], 2, "set upstream-dialect as well"),
         (["--upstream", "http://h", "--host", "192.0.2.1", "--token", "t"], 3, "192.0.2.1:0: "),
         (["--upstream", "http://u:secret@h"], 2, "no user"),

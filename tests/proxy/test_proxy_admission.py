@@ -316,7 +316,7 @@ REFUSED = [
     (["--host", "no-such-host.invalid"], "cannot be resolved"),
     (["--host", "a b"], "cannot be resolved"),
     (["--port", "65536"], "65536"),
-    (["--to", "grpc"], "dialect='grpc': it must be one of"),
+    (["--to", "grpc"], "'grpc': it must be one of"),
     (["--to", "chat", "--gateway", "nobody"], "nobody"),
     (["--allow-host", "*"], "needs a token"),
     (["--upstream", "http://127.0.0.1:8787/v1", "--port", "8787"], "the address that the proxy listens on"),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamweld.integrations.proxy import ProxyConfig
-from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.translate import Translated, translated
 
@@ -37,13 +37,13 @@ ANSWER = [text("It is "), text("cold."), end("stop")]
 
 
 def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> bytes:
-    said = [{"type": "content_block_start", "index": index, "content_block": start}]
-    said += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-    return named(*said, {"type": "content_block_stop", "index": index})
+    shown = [{"type": "content_block_start", "index": index, "content_block": start}]
+    shown += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+    return named(*shown, {"type": "content_block_stop", "index": index})
 
 
 def named(*payloads: dict[str, Any]) -> bytes:
-    return b"".join([b"event: %s\n%s" % (said["type"].encode(), event(said)) for said in payloads])
+    return b"".join([b"event: %s\n%s" % (shown["type"].encode(), event(shown)) for shown in payloads])
 
 
 QUESTION: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]}
@@ -205,9 +205,9 @@ def test_an_openai_client_runs_a_tool_through_an_anthropic_upstream() -> None:
     ):
         with client.chat.completions.stream(messages=messages, **options) as stream:
             first = stream.get_final_completion()
-        said = first.choices[0].message
-        messages.append(said.model_dump(exclude_none=True, exclude={"parsed"}))
-        calls: list[Any] = list(said.tool_calls or ())
+        shown = first.choices[0].message
+        messages.append(shown.model_dump(exclude_none=True, exclude={"parsed"}))
+        calls: list[Any] = list(shown.tool_calls or ())
         messages += [{"role": "tool", "tool_call_id": one.id, "content": "-3"} for one in calls]
         with client.chat.completions.stream(messages=messages, **options) as stream:
             second = stream.get_final_completion()
@@ -264,12 +264,12 @@ def test_an_openai_client_of_responses_through_an_anthropic_upstream() -> None:
 
 
 def test_an_openai_client_that_does_not_stream() -> None:
-    said = {"type": "message", "id": "msg_1", "role": "assistant", "model": "claude", "stop_sequence": None}
-    said |= {"content": [{"type": "text", "text": "Cold."}], "stop_reason": "max_tokens"}
-    said |= {"usage": {"input_tokens": 7, "output_tokens": 5}}
+    shown = {"type": "message", "id": "msg_1", "role": "assistant", "model": "claude", "stop_sequence": None}
+    shown |= {"content": [{"type": "text", "text": "Cold."}], "stop_reason": "max_tokens"}
+    shown |= {"usage": {"input_tokens": 7, "output_tokens": 5}}
 
     async def script(talk: Talk) -> None:
-        await talk.whole(json.dumps(said).encode())
+        await talk.whole(json.dumps(shown).encode())
 
     upstream = Upstream(script)
     with between(upstream, to="anthropic") as url, openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
@@ -452,7 +452,7 @@ MEMBERS += ["reasoning_effort", "reasoning", "metadata", "temperature", "n", "ou
 
 @given(
     st.dictionaries(st.sampled_from(MEMBERS), JSON),
-    st.sampled_from([(one, other) for one in SPEAKS for other in SPEAKS if one != other]),
+    st.sampled_from([(one, other) for one in PROXY_DIALECTS for other in PROXY_DIALECTS if one != other]),
 )
 def test_whatever_a_request_holds_it_is_converted_or_refused(request_: dict[str, Any], way: tuple[Any, Any]) -> None:
     source, to = way

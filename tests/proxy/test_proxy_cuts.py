@@ -25,7 +25,7 @@ PATHS = {
     "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
 }
 BODY: dict[str, Any] = ASK | {"input": "?"}
-SPEAKS = ("chat", "anthropic", "responses")
+PROXY_DIALECTS = ("chat", "anthropic", "responses")
 IDLE = 0.5
 
 
@@ -67,7 +67,7 @@ def test_a_tidy_stream_whose_transport_fails_is_cut(source: str, policy: Any, ou
     assert 'outcome="complete"' not in metrics
 
 
-@pytest.mark.parametrize(("source", "target"), list(permutations(SPEAKS, 2)))
+@pytest.mark.parametrize(("source", "target"), list(permutations(PROXY_DIALECTS, 2)))
 def test_the_same_when_it_is_converted(source: str, target: str, outcome: Callable[[], Any]) -> None:
     found = {}
     with between(failing(), to=source, idle_timeout=IDLE) as url:
@@ -80,7 +80,7 @@ def test_the_same_when_it_is_converted(source: str, target: str, outcome: Callab
     assert found == dict.fromkeys(FAILURES, ("fault", "TruncatedStream"))
 
 
-@pytest.mark.parametrize("source", SPEAKS)
+@pytest.mark.parametrize("source", PROXY_DIALECTS)
 def test_a_stream_that_had_its_terminal_marker_is_complete_however_its_transport_ends(
     source: str, outcome: Callable[[], Any]
 ) -> None:

@@ -183,9 +183,9 @@ def asked(upstream: Upstream, path: str, body: Any, to: str = "chat") -> tuple[h
 def test_a_large_stream(backend: str, name: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMWELD_BACKEND", backend)
     answer, seconds = asked(Upstream(sse(ANSWERS[name](SIZE))), path, ASK | {"input": "?"})
-    said = sw.parse(answer.content)
-    assert said.completeness == "complete"
-    assert len(said.text) + sum(len(call.arguments) for call in said.tool_calls) > SIZE // 10
+    shown = sw.parse(answer.content)
+    assert shown.completeness == "complete"
+    assert len(shown.text) + sum(len(call.arguments) for call in shown.tool_calls) > SIZE // 10
     assert max(seconds) < MOST
 
 

@@ -12,7 +12,7 @@ import pytest
 from streamweld.errors import UsageError
 from streamweld.history import profiles
 from streamweld.integrations.proxy import ProxyConfig
-from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.warm import warm_up
 
 from tests.proxy.test_proxy_convert import QUESTION, asked, in_turn
@@ -29,7 +29,7 @@ def test_every_gateway_can_be_reached() -> None:
     """Each gateway profile of an API over HTTP belongs to at least one upstream dialect."""
     unreached: list[str] = []
     for name in profiles.names():
-        for to in SPEAKS:
+        for to in PROXY_DIALECTS:
             try:
                 ProxyConfig(UPSTREAM, to=to, gateway=name)  # type: ignore[arg-type]
             except UsageError:
@@ -42,7 +42,7 @@ def test_every_gateway_can_be_reached() -> None:
 
 @pytest.mark.parametrize("name", profiles.names())
 def test_a_proxy_for_every_gateway_starts(name: str) -> None:
-    for to in SPEAKS:
+    for to in PROXY_DIALECTS:
         try:
             config = ProxyConfig(UPSTREAM, to=to, gateway=name)  # type: ignore[arg-type]
         except UsageError:
@@ -69,8 +69,8 @@ def test_a_client_of_the_same_api_is_converted_for_the_gateway() -> None:
             seed=1,
             stream=True,
         )
-        said = [chunk.choices[0].delta.content or "" for chunk in chunks]
-    assert "".join(said) == "Hello"
+        shown = [chunk.choices[0].delta.content or "" for chunk in chunks]
+    assert "".join(shown) == "Hello"
     assert asked(upstream) == {
         "model": "m",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "?"}],
@@ -112,8 +112,8 @@ def test_mistral_is_a_gateway_of_chat() -> None:
         anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
         client.messages.stream(**QUESTION | {"messages": messages, "tools": tools}) as stream,
     ):
-        said = stream.get_final_message()
-    assert [part.text for part in said.content if part.type == "text"] == ["Hello"]
+        shown = stream.get_final_message()
+    assert [part.text for part in shown.content if part.type == "text"] == ["Hello"]
     sent = asked(upstream)
     assert upstream.seen[0].target == "/v1/chat/completions"
     assert sent.keys() == {"model", "messages", "tools", "max_tokens", "stream"}
@@ -136,8 +136,8 @@ def test_gemini_on_vertex() -> None:
         openai.OpenAI(base_url=f"{url}/v1", api_key="ya29.token", max_retries=0) as client,
         client.chat.completions.stream(model="gemini-3-pro", messages=CHAT["messages"]) as stream,
     ):
-        said = stream.get_final_completion().choices[0].message.content
-    assert said == LAST
+        shown = stream.get_final_completion().choices[0].message.content
+    assert shown == LAST
     (seen,) = upstream.seen
     path = f"{GOOGLE}/models/gemini-3-pro:streamGenerateContent"
     assert seen.target == f"{path}?alt=sse"
@@ -157,14 +157,14 @@ def test_claude_on_vertex(client: str) -> None:
                 openai.OpenAI(base_url=f"{url}/v1", api_key="ya29.token", max_retries=0) as chat,
                 chat.chat.completions.stream(model=model, max_tokens=9, messages=CHAT["messages"]) as stream,
             ):
-                said = stream.get_final_completion().choices[0].message.content
+                shown = stream.get_final_completion().choices[0].message.content
         else:
             with (
                 anthropic.Anthropic(base_url=url, api_key="ya29.token", max_retries=0) as own,
                 own.messages.stream(model=model, max_tokens=9, messages=CHAT["messages"]) as told,
             ):
-                said = told.get_final_text()
-    assert said == LAST
+                shown = told.get_final_text()
+    assert shown == LAST
     (seen,) = upstream.seen
     assert seen.target == f"{base}/models/claude-sonnet-4-5%4020250929:streamRawPredict"
     assert seen.header("authorization") == "Bearer ya29.token"

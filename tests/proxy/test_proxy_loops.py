@@ -17,7 +17,7 @@ import pytest
 from google import genai
 from google.genai import types
 from streamweld import StreamConverter, history
-from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.whole import converted
 
 from tests.history.judge.vendors import judge
@@ -64,7 +64,7 @@ def secret(turn: int, kind: str = "signed") -> str:
 
 def secrets_of(to: str, turns: int) -> list[str]:
     """Return the values that an upstream must find in a request after so many answers, in order."""
-    kinds = ("signed", "redacted") if to == "anthropic" else ("signed",)
+    kinds = {"anthropic": ("signed", "redacted"), "gemini": ("text", "signed")}.get(to, ("signed",))
     return [secret(turn, kind) for turn in range(turns) for kind in kinds]
 
 
@@ -86,7 +86,7 @@ def of_anthropic(turn: int) -> list[bytes]:
     sentence, calls = told(turn)
     usage = {"input_tokens": 7, "output_tokens": 1}
     message = {"id": f"msg_{turn}", "type": "message", "role": "assistant", "model": "m", "content": []}
-    said: list[dict[str, Any]] = [
+    shown: list[dict[str, Any]] = [
         {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None, "usage": usage}},
         {
             "type": "content_block_start",
@@ -109,14 +109,14 @@ def of_anthropic(turn: int) -> list[bytes]:
     for index, (word, name, arguments) in enumerate(calls, 3):
         block = {"type": "tool_use", "id": word, "name": name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": arguments}
-        said += [
+        shown += [
             {"type": "content_block_start", "index": index, "content_block": block},
             {"type": "content_block_delta", "index": index, "delta": delta},
             {"type": "content_block_stop", "index": index},
         ]
     end = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
-    said += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
-    return [named(*said)]
+    shown += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
+    return [named(*shown)]
 
 
 def of_responses(turn: int) -> list[bytes]:
@@ -131,7 +131,7 @@ def of_responses(turn: int) -> list[bytes]:
     response |= {"instructions": None, "metadata": {}, "temperature": 1, "top_p": 1}
     place = {"item_id": message["id"], "output_index": 1, "content_index": 0}
     beside = {"item_id": thinks["id"], "output_index": 0, "summary_index": 0}
-    said: list[dict[str, Any]] = [
+    shown: list[dict[str, Any]] = [
         {"type": "response.created", "response": response | {"status": "in_progress", "output": []}},
         {"type": "response.output_item.added", "output_index": 0, "item": thinks | {"summary": []}},
         {"type": "response.reasoning_summary_part.added", **beside, "part": summary | {"text": ""}},
@@ -155,7 +155,7 @@ def of_responses(turn: int) -> list[bytes]:
         at = {"item_id": item["id"], "output_index": index}
         items.append(item | {"status": "completed", "arguments": arguments})
         added = item | {"status": "in_progress", "arguments": ""}
-        said += [
+        shown += [
             {"type": "response.output_item.added", "output_index": index, "item": added},
             {"type": "response.function_call_arguments.delta", **at, "delta": arguments},
             {"type": "response.function_call_arguments.done", **at, "name": name, "arguments": arguments},
@@ -164,12 +164,12 @@ def of_responses(turn: int) -> list[bytes]:
     usage = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
     usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     whole = response | {"status": "completed", "output": items, "usage": usage}
-    said.append({"type": "response.completed", "response": whole})
-    return [named(*[one | {"sequence_number": number} for number, one in enumerate(said)])]
+    shown.append({"type": "response.completed", "response": whole})
+    return [named(*[one | {"sequence_number": number} for number, one in enumerate(shown)])]
 
 
 def of_gemini(turn: int) -> list[bytes]:
-    """Return an answer of Gemini, which sends no ids, and a signature on the first call of a turn."""
+    """Return an answer of Gemini, which sends no ids, and signs the text and the first call of a turn."""
     sentence, calls = told(turn)
     parts: list[dict[str, Any]] = [
         {"functionCall": {"name": name, "args": json.loads(arguments)}} for _, name, arguments in calls
@@ -180,6 +180,7 @@ def of_gemini(turn: int) -> list[bytes]:
     chunks: list[dict[str, Any]] = [
         {"content": {"role": "model", "parts": [{"text": thought(turn), "thought": True}]}, "index": 0},
         {"content": {"role": "model", "parts": [{"text": sentence}]}, "index": 0},
+        {"content": {"role": "model", "parts": [{"text": "", "thoughtSignature": secret(turn, "text")}]}, "index": 0},
         {"content": {"role": "model", "parts": parts or [{"text": ""}]}, "index": 0, "finishReason": "STOP"},
     ]
     return [event({"candidates": [one], "modelVersion": "m", "usageMetadata": usage}) for one in chunks]
@@ -212,11 +213,11 @@ def by_chat(url: str) -> Outcome:
             with client.chat.completions.stream(model=MODEL, messages=messages, tools=tools) as stream:
                 for _ in stream:
                     pass
-                said = stream.get_final_completion().choices[0].message
-            messages.append(said.model_dump(exclude_none=True, exclude={"parsed"}))
-            if not said.tool_calls:
-                return said.content or "", cities
-            for one in said.tool_calls:
+                shown = stream.get_final_completion().choices[0].message
+            messages.append(shown.model_dump(exclude_none=True, exclude={"parsed"}))
+            if not shown.tool_calls:
+                return shown.content or "", cities
+            for one in shown.tool_calls:
                 cities.append(json.loads(one.function.arguments)["city"])
                 messages.append({"role": "tool", "tool_call_id": one.id, "content": result(cities[-1])})
 
@@ -230,12 +231,12 @@ def by_responses(url: str) -> Outcome:
             with client.responses.stream(
                 model=MODEL, instructions="Be brief.", input=given, tools=tools, store=False
             ) as stream:
-                said = stream.get_final_response()
+                shown = stream.get_final_response()
             hidden = {"parsed_arguments": True, "content": {"__all__": {"parsed"}}}
-            given += [item.model_dump(exclude_none=True, exclude=hidden) for item in said.output]  # type: ignore[arg-type]
-            calls = [item for item in said.output if item.type == "function_call"]
+            given += [item.model_dump(exclude_none=True, exclude=hidden) for item in shown.output]  # type: ignore[arg-type]
+            calls = [item for item in shown.output if item.type == "function_call"]
             if not calls:
-                return said.output_text, cities
+                return shown.output_text, cities
             for one in calls:
                 cities.append(json.loads(one.arguments)["city"])
                 output = {"type": "function_call_output", "call_id": one.call_id, "output": result(cities[-1])}
@@ -251,13 +252,13 @@ def by_anthropic(url: str) -> Outcome:
             with client.messages.stream(
                 model=MODEL, max_tokens=99, system="Be brief.", messages=messages, tools=tools
             ) as stream:
-                said = stream.get_final_message()
+                shown = stream.get_final_message()
             messages.append(
-                {"role": "assistant", "content": [part.model_dump(exclude_none=True) for part in said.content]}
+                {"role": "assistant", "content": [part.model_dump(exclude_none=True) for part in shown.content]}
             )
-            used = [part for part in said.content if part.type == "tool_use"]
+            used = [part for part in shown.content if part.type == "tool_use"]
             if not used:
-                return "".join([part.text for part in said.content if part.type == "text"]), cities
+                return "".join([part.text for part in shown.content if part.type == "text"]), cities
             cities += [str(part.input["city"]) for part in used]
             results = [
                 {"type": "tool_result", "tool_use_id": part.id, "content": result(str(part.input["city"]))}
@@ -299,7 +300,7 @@ CLIENTS: dict[str, Callable[[str], Outcome]] = {
     "anthropic": by_anthropic,
     "gemini": by_gemini,
 }
-PAIRS = [(client, to) for client in CLIENTS for to in SPEAKS if client != to]
+PAIRS = [(client, to) for client in CLIENTS for to in PROXY_DIALECTS if client != to]
 
 
 def pairs_of(to: str, request: dict[str, Any]) -> list[tuple[Any, str]]:
@@ -358,7 +359,7 @@ def test_five_turns(client: str, to: str) -> None:
         expected = [(ids_of(at)[place], result(city)) for at in range(turn) for place, city in enumerate(CITIES[at])]
         found = pairs_of(to, request)
         if to == "gemini":  # Gemini sent no ids
-            assert [said for _, said in found] == [said for _, said in expected]
+            assert [shown for _, shown in found] == [shown for _, shown in expected]
         else:
             assert found == expected
     for before, after in pairwise(sent):
@@ -367,6 +368,35 @@ def test_five_turns(client: str, to: str) -> None:
         assert {name: value for name, value in before.items() if name != CONTAINER[to]} == {
             name: value for name, value in after.items() if name != CONTAINER[to]
         }
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "gemini"])
+def test_signed_texts_return_as_gemini_sent_them(client: str) -> None:
+    """A signature returns with exactly the text that it signs, even if the client's API joins all texts of a turn.
+
+    "Don't merge parts with signatures": https://ai.google.dev/gemini-api/docs/thought-signatures.
+    """
+    asked = {"functionCall": {"name": "weather", "args": {"city": "Oslo"}}, "thoughtSignature": secret(0)}
+    sent: list[dict[str, Any]] = [
+        {"text": "Ich pr\u00fcfe \U0001f9ca. ", "thoughtSignature": secret(0, "first")},
+        {"text": "Then I look."},
+        asked,
+        {"text": "", "thoughtSignature": secret(0, "last")},
+    ]
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": 5, "totalTokenCount": 12}
+
+    def answer(*parts: dict[str, Any]) -> list[bytes]:
+        whole = [{"content": {"role": "model", "parts": [part]}, "index": 0} for part in parts]
+        whole[-1] |= {"finishReason": "STOP"}
+        return [event({"candidates": [one], "modelVersion": "m", "usageMetadata": usage}) for one in whole]
+
+    upstream = Upstream(in_turn(answer(*sent), answer({"text": LAST})))
+    with between(upstream, to="gemini") as url:
+        assert CLIENTS[client](url) == (LAST, ["Oslo"])
+    returned = json.loads(upstream.seen[1].body)["contents"][1]["parts"]
+    for part in returned:
+        part.get("functionCall", {}).pop("id", None)  # the id that the proxy gave the client
+    assert returned == sent
 
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name != "anthropic"])

@@ -170,6 +170,31 @@ def test_spans_that_wait_to_be_sent_are_sent_before_the_end(told: signal.Signals
     assert process.returncode == 128 + told
 
 
+@pytest.mark.parametrize("flags", [("--otel",), ()])
+def test_spans_that_no_sdk_exports_are_a_warning_at_start(flags: tuple[str, ...]) -> None:
+    with command("--upstream", "http://127.0.0.1:9", *flags) as (process, _, lines):
+        process.terminate()
+        assert process.wait(20) == 128 + signal.SIGTERM
+    shown = [line for line in lines if "no OpenTelemetry SDK is set up, so no span is exported" in line]
+    assert len(shown) == len(flags)
+    assert all("opentelemetry-instrument" in line for line in shown)
+
+
+def test_otel_without_its_extra_is_refused_at_start() -> None:
+    without = (
+        "import importlib.util as util\nfound = util.find_spec\n"
+        "util.find_spec = lambda name, *rest: None if name == 'opentelemetry' else found(name, *rest)\n"
+        "from streamweld.__main__ import main\nmain()"
+    )
+    args = ["proxy", "--port", "0", "--otel", "--upstream", "http://127.0.0.1:9"]
+    done = subprocess.run(
+        [sys.executable, "-c", without, *args], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'streamweld[otel]'" in line
+
+
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_at_once(first: signal.Signals, second: signal.Signals) -> None:

@@ -89,8 +89,8 @@ async def answer(talk: Talk, pace: float) -> None:
 
 
 def is_plain(status: int, body: bytes, number: int) -> bool:
-    said = sw.parse(body)
-    return (status, said.text, said.completeness) == (200, "".join(words(number)), "complete")
+    shown = sw.parse(body)
+    return (status, shown.text, shown.completeness) == (200, "".join(words(number)), "complete")
 
 
 def is_called(status: int, body: bytes, number: int) -> bool:
@@ -103,8 +103,8 @@ def is_failed(status: int, body: bytes, number: int) -> bool:
     try:
         sw.parse(body)
     except sw.UpstreamError as error:
-        said = error.partial.text if error.partial is not None else ""
-        return status == 200 and "".join(words(number)).startswith(said) and len(said) > 40
+        shown = error.partial.text if error.partial is not None else ""
+        return status == 200 and "".join(words(number)).startswith(shown) and len(shown) > 40
     return False
 
 

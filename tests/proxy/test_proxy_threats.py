@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streamweld.errors import UsageError
 from streamweld.integrations.proxy import ProxyConfig
 from streamweld.integrations.proxy.names import unnamed
-from streamweld.integrations.proxy.routes import asked_path, is_safe, target_of
+from streamweld.integrations.proxy.routes import is_safe, request_path, target_of
 
 from tests.support.servers.command import EVIL
 from tests.support.servers.proxying import ASK, GOOD, between, converse
@@ -144,7 +144,7 @@ def test_g4_no_path_leads_to_another_host(path: str) -> None:
     written = f"/{path}".partition("?")[0]
     # The forms in which a server passes the path: decoded only, or with the raw path, escaped or not.
     for asked, raw in (("/" + path, None), (unquote(written), written.encode()), (written, quote(written).encode())):
-        told, sent = asked_path(asked, raw)
+        told, sent = request_path(asked, raw)
         assert told == asked
         if is_safe(told):
             made = urlsplit(target_of("http://gateway.example:81/base", sent))
@@ -251,10 +251,10 @@ def test_g6_the_upstream_is_left_when_the_client_leaves(when: str) -> None:
 def test_g7_a_request_that_is_too_long_is_not_read() -> None:
     upstream = Upstream(sse(*GOOD))
     with between(upstream, max_body_bytes=10_000) as url:
-        said = raw(url, b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 10000000000\r\n\r\n{")
+        shown = raw(url, b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 10000000000\r\n\r\n{")
         chunked = httpx2.post(f"{url}/v1/messages", content=(b"x" * 1000 for _ in range(20)))
         inside = httpx2.post(f"{url}/v1/messages", json=ASK)
-    assert said.startswith(b"HTTP/1.1 413 ")
+    assert shown.startswith(b"HTTP/1.1 413 ")
     assert (chunked.status_code, chunked.json()["error"]["type"]) == (413, "request_too_large")
     assert inside.status_code == 200
     assert len(upstream.seen) == 1

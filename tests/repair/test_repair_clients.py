@@ -159,8 +159,8 @@ def test_the_client_raises_the_error_of_the_upstream(
     with using(backend):
         converter = sw.StreamConverter(source="anthropic", target="same")
         made = converter.feed(body) + converter.close()
-    said = "{'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'Overloaded'}}"
-    assert read(loopback, python_clients, made)["error"] == {"name": "APIStatusError", "message": said}
+    shown = "{'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'Overloaded'}}"
+    assert read(loopback, python_clients, made)["error"] == {"name": "APIStatusError", "message": shown}
     assert read(loopback, python_clients, body) == held("end_turn", text="Hello")
 
 

@@ -122,9 +122,9 @@ def test_a_repair_without_a_code_of_its_own_is_told_once(backend: str, why: str,
     with using(backend):
         converter = repair(body)
         parsed = sw.parse(body)
-        told = [d for d in converter.diagnostics if d.code == "rewritten"]
+        reported_values = [d for d in converter.diagnostics if d.code == "rewritten"]
     place = (len(body), 2) if why == "end_missing" else (len(before), 1)
-    found = [(d.detail, (d.byte_offset, d.event_ordinal), d.part, d.severity) for d in told]
+    found = [(d.detail, (d.byte_offset, d.event_ordinal), d.part, d.severity) for d in reported_values]
     assert found == [(why, place, None, "info")]
     assert [d for d in converter.diagnostics if d.code != "rewritten"] == list(parsed.diagnostics)
 
@@ -152,9 +152,9 @@ def test_what_messages_lack_is_told_where_it_is_missed(backend: str, why: str, v
     blocks = MESSAGES[vector]
     with using(backend):
         converter = repair(b"".join(blocks), source="anthropic")
-    told = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
+    reported_values = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
     place = len(b"".join(blocks[:at])) + blocks[at].index(b"data:")  # the position of an event is that of its data
-    assert told == [("rewritten", why, place, at)]
+    assert reported_values == [("rewritten", why, place, at)]
 
 
 CANDIDATE = b'{"candidates":[{"content":{"parts":[{"text":"a"}%s],"role":"model"},"index":0%s}]}'
@@ -175,8 +175,8 @@ def test_a_loss_in_an_array_is_told_with_its_element(backend: str, between: byte
                 one.feed(piece)
             one.close()
     place = body.index(ELEMENTS[1])
-    told = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
-    assert told == [("array_body", "", 1, 0), ("not_carried", "unknown", place, 1)]
+    reported_values = [(d.code, d.detail, d.byte_offset, d.event_ordinal) for d in converter.diagnostics]
+    assert reported_values == [("array_body", "", 1, 0), ("not_carried", "unknown", place, 1)]
     error = strict.error
     assert error is not None
     assert (error.rule, error.byte_offset, error.event_ordinal, error.raw) == ("not_carried", place, 1, ELEMENTS[1])

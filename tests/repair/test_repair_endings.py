@@ -50,9 +50,9 @@ def is_ended_by_us(backend: str, source: Source) -> bool:
     _, body, options, broken = source
     if not is_readable(backend, body, options, broken=broken):
         return False
-    asked = policy_of({key: value for key, value in options.items() if key not in ("dialect", "content_type")})
+    requested = policy_of({key: value for key, value in options.items() if key not in ("dialect", "content_type")})
     with using(backend):
-        converter = sw.StreamConverter(source=options["dialect"], target="same", **asked)
+        converter = sw.StreamConverter(source=options["dialect"], target="same", **requested)
         out = converter.feed(body) + converter.close(broken=broken)
     if converter.error is not None:
         return True

@@ -88,12 +88,12 @@ def report(rows: list[Row], most: int = 5) -> str:
         body, options = convert_case(seed, dialect, "same")
 
         def same(body: bytes, options: dict[str, Any], way: int = seed % 3, kind: str = kind_of(found)) -> bool:
-            said = twin_difference(body, options, way)
-            return said is not None and kind_of(said) == kind
+            shown = twin_difference(body, options, way)
+            return shown is not None and kind_of(shown) == kind
 
         small, fewer = shrink(body, options, same)
-        said = twin_difference(small, fewer, seed % 3)
-        lines.append(f"\n{len(group)} x {dialect}, first seed {seed}: {said}")
+        shown = twin_difference(small, fewer, seed % 3)
+        lines.append(f"\n{len(group)} x {dialect}, first seed {seed}: {shown}")
         lines.append(f"  options {fewer}, way {seed % 3}\n  body {small!r}")
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from tests.support.generate.history import Maker, told
+from tests.support.generate.history import Maker, payload_of
 
 __all__ = ["SOURCES", "request"]
 
@@ -71,7 +71,7 @@ def request(seed: int, source: str, *, broken: bool = False) -> tuple[dict[str, 
     script = maker.script(1 + seed % 4)
     if not any(event.kind == "user" for event in script):
         script = Maker(seed, broken=False).script(1)
-    messages = told(script, "openai-chat" if source == "mistral" else source)
+    messages = payload_of(script, "openai-chat" if source == "mistral" else source)
     members = {"responses": "input", "gemini": "contents"}
     base = dict(messages) if isinstance(messages, dict) else {members.get(source, "messages"): messages}
     made = Options(seed)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from tests.history.judge.typed import faults
-from tests.history.judge.vendors import has_botocore
+from tests.history.judge.vendors import converse_shape
 
 __all__ = ["GATEWAY_MEMBERS", "complaints"]
 
@@ -135,21 +135,10 @@ def _gemini(rest: Any) -> list[str]:
     return found
 
 
-@cache
-def _converse() -> Any:
-    from botocore.loaders import Loader
-    from botocore.model import ServiceModel
-
-    model = ServiceModel(Loader().load_service_model("bedrock-runtime", "service-2"))
-    return model.operation_model("Converse").input_shape
-
-
 def _bedrock(rest: Any) -> list[str]:
-    if not has_botocore():
-        return []
     from botocore.validate import ParamValidator
 
-    report = ParamValidator().validate({"modelId": "m", **rest}, _converse())
+    report = ParamValidator().validate({"modelId": "m", **rest}, converse_shape())
     return report.generate_report().splitlines() if report.has_errors() else []
 
 
@@ -158,9 +147,9 @@ def _mistral(rest: Any) -> list[str]:
     from mistral_common.protocol.instruct.request import ChatCompletionRequest
 
     own = {name: value for name, value in rest.items() if name not in _HOSTED}
-    asked = [{"role": "user", "content": "hi"}]
+    requested = [{"role": "user", "content": "hi"}]
     try:
-        ChatCompletionRequest.model_validate({**json.loads(json.dumps(own)), "messages": asked})
+        ChatCompletionRequest.model_validate({**json.loads(json.dumps(own)), "messages": requested})
     except pydantic.ValidationError as error:
         return [f"{one['loc']}: {one['msg']}" for one in error.errors()]
     return []

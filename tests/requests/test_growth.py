@@ -37,8 +37,8 @@ def cuts(history: AgentHistory) -> list[int]:
     for count in range(1, len(items)):
         last, after = items[count - 1], items[count]
         answers = after.get("role") in ("assistant", "model") or after.get("type") in ("reasoning", "function_call")
-        said = last.get("role") in ("user", "tool") or str(last.get("type")).endswith("_output")
-        if said and answers and last.get("role") != "assistant":
+        shown = last.get("role") in ("user", "tool") or str(last.get("type")).endswith("_output")
+        if shown and answers and last.get("role") != "assistant":
             found.append(count)
     return [*found, len(items)]
 

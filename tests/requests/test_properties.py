@@ -48,8 +48,8 @@ def test_the_invariant(source: str, route: tuple[str, str]) -> None:
         done = requests.convert(given, source=source, target=target, gateway=gateway, policy=KEEP)
         where = (seed, source, target, gateway)
         assert given == before, where
-        told = as_text(done.payload) + entries(done)
-        assert not [token for token in tokens if token not in told], where
+        payload_of = as_text(done.payload) + entries(done)
+        assert not [token for token in tokens if token not in payload_of], where
         found = [one for one in requests.check(done.payload, target=target, gateway=gateway) if one.severity == "error"]
         assert not found, (where, found)
         assert not complaints(target, plain(gateway), done.payload), (

@@ -104,8 +104,8 @@ def test_a_message_and_its_blocks_of_anthropic() -> None:
 def test_a_response() -> None:
     answer = openai.types.responses.Response.model_validate(RESPONSE)
     result = {"type": "function_call_output", "call_id": "call_1", "output": "ok"}
-    asked = {"role": "user", "content": "hi"}
-    for items in ([asked, answer, result], [asked, *answer.output, result]):
+    requested = {"role": "user", "content": "hi"}
+    for items in ([requested, answer, result], [requested, *answer.output, result]):
         done = requests.convert({"model": "m", "input": items}, source="responses", target="responses")
         assert done.payload["input"][1:3] == RESPONSE["output"]
 
@@ -115,13 +115,13 @@ def test_an_answer_of_gemini() -> None:
     result = google.Content(
         role="user", parts=[google.Part(function_response=google.FunctionResponse(name="get", response={"ok": 1}))]
     )
-    asked = google.Content(role="user", parts=[google.Part(text="hi")])
+    requested = google.Content(role="user", parts=[google.Part(text="hi")])
     config = google.GenerateContentConfig(
         temperature=0.5,
         tools=[google.Tool(function_declarations=[google.FunctionDeclaration(name="get")])],
         thinking_config=google.ThinkingConfig(include_thoughts=True),
     )
-    given = {"model": "gemini-3-pro-preview", "contents": [asked, answer, result], "config": config}
+    given = {"model": "gemini-3-pro-preview", "contents": [requested, answer, result], "config": config}
     done = requests.convert(given, source="gemini", target="openai-chat")
     assert done.payload["temperature"] == 0.5
     assert done.payload["tools"] == [{"type": "function", "function": {"name": "get"}}]

@@ -87,9 +87,9 @@ _MEMBER_ENDS = ["", ":0", '"":0', "0"]
 
 def can_become_json(text: str) -> bool:
     """Return True if some continuation makes the text valid: end the token, end the member, close what is open."""
-    skeleton = re.sub(r'"(?:[^"\\]|\\.)*("|\\?$)', "", text, flags=re.DOTALL)
+    outline = re.sub(r'"(?:[^"\\]|\\.)*("|\\?$)', "", text, flags=re.DOTALL)
     closers = ""
-    for sign in skeleton:
+    for sign in outline:
         if sign in "{[":
             closers = ("}" if sign == "{" else "]") + closers
         elif sign in "}]":

@@ -24,7 +24,7 @@ CHAT_NUMBERS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def said_of(value: Any) -> Any:
-    """Return a usage object without empty members: other readers add some."""
+    """Return a usage object without its empty members, because other readers add some."""
     if isinstance(value, dict):
         members = {key: said_of(member) for key, member in value.items()}
         return {key: member for key, member in members.items() if member is not None and member != {}}

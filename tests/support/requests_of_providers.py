@@ -92,8 +92,8 @@ def _google(body: Any) -> Said:
                 call = part["functionCall"]
                 out.calls.append(Asked(call.get("id"), call["name"], call["args"]))
             elif "functionResponse" in part:
-                told = part["functionResponse"]
-                out.results.append((told.get("id"), _all(told["response"])))
+                reported = part["functionResponse"]
+                out.results.append((reported.get("id"), _all(reported["response"])))
     return out
 
 

@@ -94,9 +94,9 @@ class Rig:
     def calls(self) -> list[Any]:
         shown = [e for e in self.asm.snapshot() if isinstance(e, ev.ToolCall)]
         if not self.out.silent and self.asm.completeness != "open":
-            told = [e for e in self.events if isinstance(e, ev.ToolCall)]
-            for choice in {call.choice for call in shown + told}:
-                assert [c for c in shown if c.choice == choice] == [c for c in told if c.choice == choice]
+            closed = [e for e in self.events if isinstance(e, ev.ToolCall)]
+            for choice in {call.choice for call in shown + closed}:
+                assert [c for c in shown if c.choice == choice] == [c for c in closed if c.choice == choice]
         return shown
 
     @property

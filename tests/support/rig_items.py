@@ -15,7 +15,7 @@ class Items(Rig):
 
     def __init__(self, *args: Any, dialect: str = "responses", **options: Any) -> None:
         super().__init__(*args, **options)
-        self.asm.speak(dialect)
+        self.asm.set_dialect(dialect)
 
     def item(self, kind: Any = "message", **at: Any) -> Items:
         self.asm.item_opened(0, kind, Address(**at))

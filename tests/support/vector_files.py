@@ -69,7 +69,7 @@ def load(layer: str) -> tuple[dict[str, Any], ...]:
         document = json.loads(path.read_text(encoding="utf-8"))
         names = [vector["name"] for vector in document["tests"]]
         if document["format"] != 1 or len(set(names)) != len(names):
-            raise ValueError(f"{path}: format {document['format']}, or a name stands twice")
+            raise ValueError(f"{path}: format {document['format']}, or a name occurs twice")
         for vector in document["tests"]:
             known = KEYS["stream" if layer in STREAMS else layer]
             expected = {"convert": CONVERTED, "repair": REPAIRED}.get(layer, EXPECT)

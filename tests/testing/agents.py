@@ -199,7 +199,7 @@ def child(command: list[str]) -> Any:
 
 
 def judged(name: str, dialect: str, streams: list[Stream], python: str) -> dict[str, Row]:
-    """Return by operator how one framework reads the streams of one dialect."""
+    """Return, for each operator, how one framework reads the streams of one dialect that the operator broke."""
     rows: dict[str, Row] = defaultdict(Row)
     right: dict[bool, list[bool]] = {}
     declared = [part.name for part in PARTS[0] if isinstance(part, Call)]
@@ -285,8 +285,9 @@ def _cell(row: Row | None) -> str:
 
 def versions(python: str) -> dict[str, str]:
     """Return the versions of the frameworks in their environments."""
-    asked = {name: package for name, (_, _, package) in FRAMEWORKS.items()}
-    code = f"import importlib.metadata as m, json; print(json.dumps({{n: m.version(p) for n, p in {asked!r}.items()}}))"
+    requested = {name: package for name, (_, _, package) in FRAMEWORKS.items()}
+    found = f"{{n: m.version(p) for n, p in {requested!r}.items()}}"
+    code = f"import importlib.metadata as m, json; print(json.dumps({found}))"
     package = json.loads((ROOT / "tests/node/package.json").read_text("utf-8"))
     return child([python, "-c", code]) | {AI_SDK: package["dependencies"]["ai"]}
 

@@ -26,7 +26,7 @@ from streamweld.testing import OPERATORS, BrokenGateway, Call, Expected, Reasoni
 from streamweld.testing.mutate import chain, random_chain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from streamweld.testing import Stream
     from streamweld.testing.stream import Dialect, Part
@@ -223,6 +223,17 @@ def page(table: dict[str, dict[str, Row]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def publish(table: Mapping[str, Mapping[str, Row]], text: str, file: Path | None) -> int:
+    """Print the page, and write it to the file if one is given. Return 1 if a client reads a stream worse than without
+    streamweld."""
+    if file is not None:
+        file.write_text(text, "utf-8")
+    print(text)
+    worse = [f"{name} {line}" for name, rows in table.items() for row in rows.values() for line in row.worse]
+    print("\n".join(worse), file=sys.stderr)
+    return 1 if worse else 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.testing.judges", description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="how many streams of each operator and list of parts")
@@ -230,13 +241,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # pydantic warns about values that gateways send instead of strings
     table = sample(chosen.seeds)
-    text = page(table)
-    if chosen.page is not None:
-        chosen.page.write_text(text, "utf-8")
-    print(text)
-    worse = [f"{dialect} {line}" for dialect, rows in table.items() for row in rows.values() for line in row.worse]
-    print("\n".join(worse), file=sys.stderr)
-    return 1 if worse else 0
+    return publish(table, page(table), chosen.page)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from streamweld.options import Policy
+from streamweld._backend import load
+from streamweld.events import TextDone, ToolCall
+from streamweld.options import Limits, Policy, to_config
 
 from tests.support.backends import make_parser
 from tests.support.places import VECTORS
@@ -63,6 +65,44 @@ def policy_of(switches: str) -> Policy:
 def promoting(backend: str, *, tools: Mapping[str, Any] | None = None, **switches: Any) -> StreamParser:
     """Return a parser that promotes text calls; `switches` are those of the policy."""
     return make_parser(backend, policy=policy_of(json.dumps(switches)), tools=TOOLS if tools is None else tools)
+
+
+@cache
+def _config(switches: str, tools: str) -> dict[str, Any]:
+    return to_config(policy_of(switches), Limits(), tools=json.loads(tools))
+
+
+@cache
+def _events(structured: str, finish: str | None) -> tuple[bytes, bytes]:
+    """Return the events before the text of an answer and after it."""
+    first, *rest = events([], structured=json.loads(structured), finish=finish, reasoning="")
+    return first, b"".join(rest)
+
+
+class Cutter:
+    """Reads one text that is split at a position, without the cost of events: the final text and calls."""
+
+    def __init__(
+        self,
+        reader: str,
+        tools: Mapping[str, Any],
+        *,
+        structured: Iterable[Mapping[str, Any]] = (),
+        finish: str | None = "stop",
+        **switches: Any,
+    ) -> None:
+        self._make = load(reader)  # type: ignore[arg-type]
+        self._config = _config(json.dumps(switches), json.dumps(tools))
+        self._before, self._after = _events(json.dumps([*structured]), finish)
+
+    def read(self, text: str, place: int) -> tuple[str, list[tuple[str, Any]]]:
+        parser = self._make("chat", self._config)
+        first, second = event({"content": text[:place]}), event({"content": text[place:]})
+        parser.feed_silent(self._before + first + second + self._after)
+        parser.close_silent()
+        shown = parser.snapshot()[0]
+        calls = [(one.name, json.loads(one.arguments or "{}")) for one in shown if type(one) is ToolCall]
+        return "".join([one.text for one in shown if type(one) is TextDone]), calls
 
 
 def calls_of(parser: StreamParser) -> list[tuple[str, Any]]:

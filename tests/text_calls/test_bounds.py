@@ -60,12 +60,12 @@ def held(reader: str, first: str, unit: str, count: int, limits: Limits) -> list
     """Return how many characters were not emitted yet, after each delta."""
     parser = make_parser(reader, policy=policy_of("{}"), tools=TOOLS, limits=limits)
     waiting: list[int] = []
-    sent = said = 0
+    sent = shown = 0
     for piece in (first, *[unit] * count):
         sent += len(piece)
         found = parser.feed(event({"content": piece}))
-        said += sum(len(one.text) for one in found if type(one) is TextDelta)
-        waiting.append(sent - said)
+        shown += sum(len(one.text) for one in found if type(one) is TextDelta)
+        waiting.append(sent - shown)
     return waiting
 
 

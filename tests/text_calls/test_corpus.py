@@ -23,15 +23,15 @@ POLICIES = {
 def read(recording: Recording, policy: sw.Policy, tools: tuple[str, ...]) -> tuple[list[object], list[str]]:
     """Return the content of a stream, and the codes of text calls."""
     parser = sw.StreamParser(dialect=recording.dialect, policy=policy, tools=tools)  # type: ignore[arg-type]
-    said: list[object] = []
+    shown: list[object] = []
     try:
         parser.feed(recording.body)
         parser.close()
     except sw.StreamError as fault:
-        said.append(type(fault).__name__)
+        shown.append(type(fault).__name__)
     response = parser.response
-    said += [response.text, response.tool_calls, response.finish_reason, response.completeness]
-    return said, [found.code for found in response.diagnostics if found.code.startswith("text_call")]
+    shown += [response.text, response.tool_calls, response.finish_reason, response.completeness]
+    return shown, [found.code for found in response.diagnostics if found.code.startswith("text_call")]
 
 
 @pytest.mark.parametrize("reader", BACKENDS)
@@ -47,8 +47,8 @@ def test_no_recorded_stream_changes(reader: str, folder: str) -> None:
             tools = (*TOOLS, *sorted(called - set(TOOLS)))
             plain, _ = read(recording, sw.Policy(), tools)
             for name, policy in POLICIES.items():
-                said, codes = read(recording, policy, tools)
-                assert said == plain, (recording.name, name)
+                shown, codes = read(recording, policy, tools)
+                assert shown == plain, (recording.name, name)
                 if codes and name != "markerless":
                     found[f"{recording.name} {name}"] = codes
     assert found == {}

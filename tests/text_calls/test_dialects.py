@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import streamweld as sw
@@ -68,10 +69,10 @@ def test_text_that_is_not_promoted_passes_byte_for_byte(reader: str, dialect: st
 def test_a_promoted_call_goes_into_a_history_as_a_call(reader: str) -> None:
     with using(reader):
         response = sw.parse(body_of("chat", "On it.\n", CALL), policy=PROMOTE, tools=TOOLS)
-    asked = {"role": "user", "content": "Clean up."}
+    requested = {"role": "user", "content": "Clean up."}
     call_id = response.tool_calls[0].call_id
     result = {"role": "tool", "tool_call_id": call_id, "content": "ok"}
-    made = sw.history.convert([asked, response, result], target="openai-chat").payload["messages"]
+    made = sw.history.convert([requested, response, result], target="openai-chat").payload["messages"]
     [call] = made[1]["tool_calls"]
     assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == COMMAND
     assert made[1]["content"] == "On it.\n"
@@ -107,6 +108,39 @@ def test_promotion_needs_tools() -> None:
 def test_a_family_that_cannot_be_is_refused(families: list[object]) -> None:
     with pytest.raises(sw.UsageError, match=r"famil"):
         sw.Policy(text_calls="promote", text_call_families=families)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    {
+        "qwen": "'hermes' or 'qwen3_coder'",
+        "Qwen/Qwen3-Coder-480B": "'hermes' or 'qwen3_coder'",
+        "gpt-oss-120b": "'harmony'",  # harmony_bare has no marker
+        "claude": "'anthropic_xml' or 'anthropic_xml_prefixed' or 'anthropic_bare'",
+        "xLAM-2": "'xlam'",  # there is no other
+        "herms": "'hermes'",
+        "GLM-5": "'glm'",
+    }.items(),
+)
+def test_the_families_of_a_model_are_suggested(given: str, meant: str) -> None:
+    with pytest.raises(sw.UsageError) as caught:
+        sw.Policy(text_call_families=(given,))
+    assert str(caught.value).endswith(f"there is no family {given!r}; did you mean {meant}?")
+
+
+def test_without_a_suggestion_all_families_are_listed() -> None:
+    with pytest.raises(sw.UsageError, match="there is no family '123'; families: hermes, granite_20b, "):
+        sw.Policy(text_call_families=("123",))
+
+
+def test_one_family_needs_no_tuple() -> None:
+    given: Any = "hermes"
+    assert sw.Policy(text_call_families=given) == sw.Policy(text_call_families=("hermes",))
+    own: Any = {"family": "own", "tier": "tag", "shape": "json", "open": "[[", "close": "]]", "values": ["object"]}
+    assert sw.Policy(text_call_families=own).text_call_families == (own,)
+    wrong: Any = 7
+    with pytest.raises(sw.UsageError, match=r"text_call_families=7: it must be families, such as \('hermes', 'glm'\)"):
+        sw.Policy(text_call_families=wrong)
 
 
 PARTS = {

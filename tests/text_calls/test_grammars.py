@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.conftest import FULL, NIGHTLY
 from tests.support.backends import BACKENDS
 from tests.support.places import VECTORS
-from tests.text_calls.support import calls_of, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-GRAMMARS: dict[str, Any] = json.loads((VECTORS / "text_calls" / "grammars.json").read_text())
-ROWS: list[dict[str, Any]] = GRAMMARS["tests"]
+from tests.text_calls.support import Cutter, calls_of, read
 
 
-STEP = {"native": 1 if NIGHTLY else 2 if FULL else 9, "pure": 1 if NIGHTLY else 9 if FULL else 99}
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """Return the tests of a file of vectors, each with its tools."""
+    vectors = json.loads((VECTORS / "text_calls" / f"{name}.json").read_text())
+    return [{"tools": vectors["tools"], **row} for row in vectors["tests"]]
 
 
-def cuts(text: str, reader: str) -> Iterator[list[str]]:
-    """Yield the text split at one position; nightly, at every position."""
-    for place in range(1, len(text), STEP[reader]):
-        yield [text[:place], text[place:]]
+FILES = {name: rows_of(name) for name in ("grammars", "variants")}
+ROWS = [row for rows in FILES.values() for row in rows]
+# Nightly every position in both backends, in CI every one in the native backend.
+STEP = {"native": 1 if FULL else 13, "pure": 1 if NIGHTLY else 7 if FULL else 199}
+SHARDS = 4
 
 
 def problems(reader: str, row: dict[str, Any], pieces: list[str]) -> list[str]:
     given = {key: row[key] for key in ("structured", "tools") if key in row}
     switches = {"text_call_markerless": False, **row.get("policy", {})}
-    parser = read(
-        reader, pieces, **{"tools": GRAMMARS["tools"], **given}, finish=row.get("finish_reason", "stop"), **switches
-    )
+    parser = read(reader, pieces, **given, finish=row.get("finish_reason", "stop"), **switches)
     response, wanted = parser.response, row["expect"]
     found = {
         "text": response.text,
@@ -44,10 +40,33 @@ def problems(reader: str, row: dict[str, Any], pieces: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("reader", BACKENDS)
-def test_every_grammar(reader: str) -> None:
+@pytest.mark.parametrize("name", FILES)
+def test_every_grammar(reader: str, name: str) -> None:
     wrong: list[str] = []
-    for row in ROWS:
-        text = row["text"]
-        for pieces in ([text], list(text), *cuts(text, reader)):
+    for row in FILES[name]:
+        for pieces in ([row["text"]], list(row["text"])):
             wrong += problems(reader, row, pieces)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("reader", BACKENDS)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_single_cuts_of_every_grammar(reader: str, shard: int) -> None:
+    """Every text is split at every position into two deltas."""
+    wrong: list[str] = []
+    step = STEP[reader]
+    for number, row in list(enumerate(ROWS))[shard::SHARDS]:
+        text, wanted = row["text"], row["expect"]
+        cutter = Cutter(
+            reader,
+            row["tools"],
+            structured=row.get("structured", ()),
+            finish=row.get("finish_reason", "stop"),
+            **row.get("policy", {}),
+        )
+        expected = (wanted["text"], [(name, arguments) for name, arguments in wanted["calls"]])
+        for place in range(1 + number % step, len(text), step):
+            found = cutter.read(text, place)
+            if found != expected:
+                wrong.append(f"{row['name']}, cut at {place}: {found}")
     assert wrong == []

@@ -55,12 +55,12 @@ def by_anthropic(url: str) -> tuple[str, Ran]:
     with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client:
         for _ in range(4):
             with client.messages.stream(model="m", max_tokens=99, messages=messages, tools=tools) as answer:
-                said = answer.get_final_message()
-            content = [part.model_dump(exclude_none=True) for part in said.content]
+                shown = answer.get_final_message()
+            content = [part.model_dump(exclude_none=True) for part in shown.content]
             messages.append({"role": "assistant", "content": content})
-            used = [part for part in said.content if part.type == "tool_use"]
+            used = [part for part in shown.content if part.type == "tool_use"]
             if not used:
-                return "".join([part.text for part in said.content if part.type == "text"]), ran
+                return "".join([part.text for part in shown.content if part.type == "text"]), ran
             ran += [(part.name, dict(part.input)) for part in used]
             results = [{"type": "tool_result", "tool_use_id": part.id, "content": "ok"} for part in used]
             messages.append({"role": "user", "content": results})
@@ -105,6 +105,13 @@ def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
     check_history(upstream)
 
 
+@pytest.mark.parametrize(("families", "ran"), [(("qwen3_coder",), [("run_shell", COMMAND)]), (("kimi_k2",), [])])
+def test_the_proxy_promotes_the_given_families_only(families: tuple[str, ...], ran: Ran) -> None:
+    upstream = leaking("a leaked Qwen call")
+    with between(upstream, text_calls="promote", text_call_families=families) as url:
+        assert by_openai(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0))[1] == ran
+
+
 @pytest.mark.parametrize("reader", BACKENDS)
 def test_a_request_that_forbids_calls_gets_none(reader: str) -> None:
     """With the tool choice `none`, or without tools, the text stays text."""
@@ -114,8 +121,8 @@ def test_a_request_that_forbids_calls_gets_none(reader: str) -> None:
     with using(reader), upstream.serving():
         client = repair(openai.OpenAI(base_url=upstream.url, api_key="k", max_retries=0), text_calls="promote")
         assert by_openai(client, tool_choice="none") == (text, [])
-        asked: list[Any] = [{"role": "user", "content": "?"}]
-        with client.chat.completions.stream(model="m", messages=asked) as answer:
+        requested: list[Any] = [{"role": "user", "content": "?"}]
+        with client.chat.completions.stream(model="m", messages=requested) as answer:
             message = answer.get_final_completion().choices[0].message
     assert (message.content, message.tool_calls) == (text, None)
 

@@ -88,7 +88,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
     "capital element": lambda call: f"<PRE>\n{call}",
     "two with prose between": lambda call: f"{call}\nThen:\n{call}",
     "then half a marker": lambda call: call + "\n<",
-    "then half an end of turn": lambda call: call + "<|im_en",
+    "then half an end-of-turn token": lambda call: call + "<|im_en",
     "zero-width space in the name": lambda call: call.replace("run_shell", "run_\u200bshell"),
     "another alphabet in the name": lambda call: call.replace("run_shell", "run_sh\u0435ll"),
     "namespace": lambda call: call.replace("run_shell", "functions.functions.run_shell"),

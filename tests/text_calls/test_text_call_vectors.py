@@ -27,7 +27,7 @@ def outcome(reader: str, vector: dict[str, Any], pieces: list[str]) -> dict[str,
         **vector.get("policy", {}),
     )
     response = parser.response
-    found = [[said.code, said.detail] for said in parser.diagnostics if said.code.startswith("text_call")]
+    found = [[shown.code, shown.detail] for shown in parser.diagnostics if shown.code.startswith("text_call")]
     return {
         "text": response.text,
         "calls": [[name, arguments] for name, arguments in calls_of(parser)],
@@ -64,8 +64,8 @@ def test_every_family(reader: str, family: str) -> None:
     for pieces in ([text], list(text), ["On it.\n\n", text], *([text[:k], text[k:]] for k in range(1, len(text), 5))):
         parser = read(reader, pieces)
         assert calls_of(parser) == wanted, pieces
-        [said] = [one for one in parser.diagnostics if one.code == "text_call_promoted"]
-        assert said.detail.split()[0] == family
+        [shown] = [one for one in parser.diagnostics if one.code == "text_call_promoted"]
+        assert shown.detail.split()[0] == family
         call = parser.response.tool_calls[0]
         assert (call.origin, call.state, call.dispatchable) == ("text", "complete", True)
         assert text.startswith(call.raw_text or "-")

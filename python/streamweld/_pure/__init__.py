@@ -1,5 +1,5 @@
 """The pure-Python backend: the readable twin of `rust/core`, folder by folder.
 
-Nothing here knows sockets, clocks, threads, logging or the environment. What a module does in Rust and in Python must
-agree in events, diagnostics, offsets and exceptions; a change to one is a change to the other.
+Uses no sockets, clocks, threads, logging or environment. Events, diagnostics, offsets and exceptions must be identical
+to those of the Rust core, so every change is made in both.
 """

@@ -1,7 +1,7 @@
-"""The facts that every layer and both backends share, loaded from the JSON files beside this module and frozen.
+"""The facts that all layers and both backends share, loaded from the JSON files in this folder and frozen.
 
-It imports nothing of the package. What stands in these files is data; whatever needs an `if` is
-code, written in both backends with a vector in `tests/vectors/`.
+Imports nothing from the package. The files contain data only; anything that needs an `if` is code, written in both
+backends and tested by a vector in `tests/vectors/`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ __all__ = [
     "Severity",
     "load_conversions",
     "load_history",
+    "load_numbered_rules",
     "load_proxy",
     "load_requests",
     "load_rules",
@@ -44,10 +45,11 @@ Mends = Literal["payload", "stream"]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One diagnostic code. `raises` names the exception that carries it when a policy says raise.
+    """One diagnostic code. `raises` names the exception for a policy that raises it.
 
-    `mends`: what a repaired stream of the same dialect leaves out or writes anew because of it; None: it passes.
-    `detail` describes the field of that name in a diagnostic; `details` explains its values if there is a fixed set.
+    `mends`: what repair of the same dialect omits or rewrites because of it; None: it passes through. `detail`
+    describes the field of that name in a diagnostic; `details` explains its values if there is a fixed set.
+    `advice`: what the user of the library can do about it.
     """
 
     name: str
@@ -59,9 +61,10 @@ class Code:
     detail: str
     details: Mapping[str, str]
     mends: Mends | None
+    advice: str
 
     def action(self, base: Base) -> Action:
-        """The default action under a base policy, before a user's own `actions`."""
+        """Return the default action under a base policy, before a user's own `actions`."""
         given = self.actions.get(base)
         if given is not None:
             return given
@@ -70,7 +73,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an event class. Without `required` the field takes `default`."""
+    """One field of an event class. A field that is not `required` has the value `default`."""
 
     name: str
     type: str
@@ -94,7 +97,7 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _code(name: str, raw: dict[str, Any]) -> Code:
+def _code(name: str, raw: dict[str, Any], advice: dict[str, str]) -> Code:
     return Code(
         name=name,
         severity=raw["severity"],
@@ -105,6 +108,7 @@ def _code(name: str, raw: dict[str, Any]) -> Code:
         detail=raw.get("detail", ""),
         details=MappingProxyType(raw.get("details", {})),
         mends=raw.get("mends"),
+        advice=advice[raw["advice"]],
     )
 
 
@@ -112,7 +116,7 @@ _DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"": "", "()": (), "fa
 
 
 def _field(written: str) -> Field:
-    """`name: type`, `name: type?` (None is allowed and the default) or `name: type=default`."""
+    """Parse `name: type`, `name: type?` (None is allowed and the default) or `name: type=default`."""
     name, _, kind = written.partition(": ")
     if kind.endswith("?"):
         return Field(name, kind[:-1], nullable=True, required=False, default=None)
@@ -121,63 +125,71 @@ def _field(written: str) -> Field:
 
 
 _events = _load("events.json")
+_diagnostics = _load("diagnostics.json")
 
 LIMITS: Final[Mapping[str, int | None]] = MappingProxyType(_load("limits.json")["limits"])
 CODES: Final[Mapping[str, Code]] = MappingProxyType(
-    {name: _code(name, raw) for name, raw in _load("diagnostics.json")["codes"].items()}
+    {name: _code(name, raw, _diagnostics["advice"]) for name, raw in _diagnostics["codes"].items()}
 )
 EVENTS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     {name: tuple(_field(written) for written in fields) for name, fields in _events["events"].items()}
 )
-# The events that have neither `choice` nor the common `provider_metadata` behind their own fields.
+# Events without `choice` and the common `provider_metadata` after their own fields.
 PLAIN_EVENTS: Final[frozenset[str]] = frozenset(_events["plain"])
 DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.json").items() if k != "about"})
 
 
 @cache
 def load_conversions() -> Mapping[str, Any]:
-    """The facts about writing a dialect: finish words, usage conventions, faults, losses. Read where one is written."""
+    """Return the facts for writing a dialect: finish words, usage conventions, faults, losses. Loaded on first use."""
     loaded: Mapping[str, Any] = _frozen(_load("conversions.json"))
     return loaded
 
 
 @cache
+def load_numbered_rules() -> Mapping[str, Any]:
+    """Return the identity and argument rules and the ambiguities, which have numbers. Only documentation reads them."""
+    loaded: Mapping[str, Any] = _frozen(_load("numbered_rules.json"))
+    return loaded
+
+
+@cache
 def load_proxy() -> Mapping[str, Any]:
-    """The facts about requests and their paths, headers and errors. Python alone reads them, and only in the proxy."""
+    """Return the facts about the proxy's requests: paths, headers and errors. Only the proxy, in Python, reads them."""
     loaded: Mapping[str, Any] = _frozen(_load("proxy.json"))
     return loaded
 
 
 @cache
 def load_requests() -> Mapping[str, Any]:
-    """The members of each API's requests. Only Python reads them, and only when a request is converted or checked."""
+    """Return the members of each API's requests. Only Python reads them, to convert or check a request."""
     loaded: Mapping[str, Any] = _frozen(_load("requests.json"))
     return loaded
 
 
 @cache
 def load_rules() -> Mapping[str, Any]:
-    """The rules of the checker. Python alone reads them, and only where something is checked."""
+    """Return the rules of the checker. Only Python reads them."""
     loaded: Mapping[str, Any] = _frozen(_load("rules.json"))
     return loaded
 
 
 @cache
 def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any]:
-    """The facts about request histories. Only Python reads them, and only when a history is converted or checked."""
+    """Return the facts about request histories. Only Python reads them, to convert or check a history."""
     loaded: Mapping[str, Any] = _frozen(_load(f"{name}.json"))
     return loaded
 
 
 @cache
 def load_usage() -> Mapping[str, Any]:
-    """What the members of each API's usage object mean. Python alone reads it, and only where usage is normalized."""
+    """Return the meaning of the members of each API's usage object. Only Python reads it, to normalize usage."""
     loaded: Mapping[str, Any] = _frozen(_load("usage.json"))
     return loaded
 
 
 @cache
 def load_text_calls() -> Mapping[str, Any]:
-    """How models write tool calls into text. Read where a policy turns text calls on."""
+    """Return the notations in which models write tool calls into text. Loaded if a policy enables text calls."""
     loaded: Mapping[str, Any] = _frozen(_load("text_calls.json"))
     return loaded

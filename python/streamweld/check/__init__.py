@@ -33,8 +33,8 @@ DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
 _LONG_INTEGER: Final = re.compile(r"[0-9]{4000}")
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
-_UNTOLD: Final = 16  # maximum number of payloads before the first one that identifies the dialect
-_UNTOLD_LENGTH: Final = 64 * 1024  # maximum number of characters of these payloads together
+_MAX_UNDETECTED: Final = 16  # maximum number of payloads before the first one that identifies the dialect
+_MAX_UNDETECTED_LENGTH: Final = 64 * 1024  # maximum number of characters of these payloads together
 
 
 def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
@@ -60,10 +60,10 @@ def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") 
     checker = Checker(dialect)
     found = checker.feed(body)
     found += checker.close()
-    return sorted(found, key=_place)
+    return sorted(found, key=_position)
 
 
-def _place(violation: Violation) -> Place:
+def _position(violation: Violation) -> Place:
     return violation.where
 
 
@@ -85,8 +85,8 @@ class Checker:
         self._report = Report()
         self._framing = Framing(self._report, self._payload)
         self._lifecycle: Lifecycle | None = None if dialect == "auto" else _lifecycle(dialect, self._report)
-        self._untold: list[tuple[Place, dict[str, Any] | None, str, str]] = []
-        self._untold_length = 0
+        self._undetected: list[tuple[Place, dict[str, Any] | None, str, str]] = []
+        self._undetected_length = 0
         self._closed = False
 
     @property
@@ -126,14 +126,14 @@ class Checker:
         self._closed = True
         self._framing.close()
         if self._lifecycle is None:
-            for _, value, _, _ in self._untold:
+            for _, value, _, _ in self._undetected:
                 if value is not None:
-                    raise _unknown(self._untold[0][0], value)
+                    raise _unknown(self._undetected[0][0], value)
             if not self._framing.broken:
-                self._report.say("framing.no_events")
+                self._report.record("framing.no_events")
         elif not self._lifecycle.full and not self._framing.broken:
             if self._framing.payloads == 0:
-                self._report.say("framing.no_events")
+                self._report.record("framing.no_events")
             else:
                 self._lifecycle.end()
         return self._report.take()
@@ -143,55 +143,55 @@ class Checker:
     def _payload(self, data: bytes, event: str, identifier: str) -> None:
         text = data.decode("utf-8", "replace").strip(" \t\r\n")
         if not text:
-            self._report.say("framing.empty_data")
+            self._report.record("framing.empty_data")
         elif text == "[DONE]":
             self._deliver(None, event, identifier)
         elif text.startswith(":"):
-            self._report.say("framing.comment_as_data", text)
+            self._report.record("framing.comment_as_data", text)
         else:
             self._json(text, event, identifier)
 
     def _json(self, text: str, event: str, identifier: str) -> None:
         if len(text) > _MOST_VALUES and has_more_values(text, _MOST_VALUES):
-            self._report.say("framing.too_large", "max_json_values")
+            self._report.record("framing.too_large", "max_json_values")
             return
         try:
             value = _loads(text)
         except JsonFault as fault:
             values = _several(text)
             if values is None:
-                self._report.say("framing.bad_json", str(fault))
+                self._report.record("framing.bad_json", str(fault))
                 return
-            self._report.say("framing.missing_blank_line", f"{len(values)} payloads in one event")
+            self._report.record("framing.missing_blank_line", f"{len(values)} payloads in one event")
             for one in values:
                 self._deliver(one, event, identifier, len(text))
             return
         if _is_object(value):
             self._deliver(value, event, identifier, len(text))
         else:
-            self._report.say("framing.not_object", text[:40])
+            self._report.record("framing.not_object", text[:40])
 
     def _deliver(self, value: dict[str, Any] | None, event: str, identifier: str, length: int = 0) -> None:
         """Pass a payload to the rules of the dialect, or keep it until the dialect is detected. `value` is None for
         `[DONE]`."""
         lifecycle = self._lifecycle
         if lifecycle is None:
-            before = [waiting[1] for waiting in self._untold]
+            before = [waiting[1] for waiting in self._undetected]
             found = None if value is None else detect(value, event, before)
-            self._untold.append((self._report.place, value, event, identifier))
-            self._untold_length += length
+            self._undetected.append((self._report.position, value, event, identifier))
+            self._undetected_length += length
             if found not in DIALECTS:
-                too_many = len(self._untold) >= _UNTOLD or self._untold_length > _UNTOLD_LENGTH
+                too_many = len(self._undetected) >= _MAX_UNDETECTED or self._undetected_length > _MAX_UNDETECTED_LENGTH
                 if too_many and value is not None:
-                    raise _unknown(self._untold[0][0], value)
+                    raise _unknown(self._undetected[0][0], value)
                 return
             lifecycle = self._lifecycle = _lifecycle(found, self._report)
-            now = self._report.place
-            for place, waited, name, last in self._untold:
-                self._report.place = place
+            now = self._report.position
+            for position, waited, name, last in self._undetected:
+                self._report.position = position
                 _step(lifecycle, waited, name, last)
-            self._untold.clear()
-            self._report.place = now
+            self._undetected.clear()
+            self._report.position = now
         else:
             _step(lifecycle, value, event, identifier)
 
@@ -219,8 +219,8 @@ def _step(lifecycle: Lifecycle, value: dict[str, Any] | None, event: str, identi
         lifecycle.event(value, event, identifier)
 
 
-def _unknown(place: Place, value: dict[str, Any]) -> UnknownDialect:
-    return UnknownDialect(seen=seen(value, ""), byte_offset=place.byte_offset, event_ordinal=place.event_ordinal)
+def _unknown(position: Place, value: dict[str, Any]) -> UnknownDialect:
+    return UnknownDialect(seen=seen(value, ""), byte_offset=position.byte_offset, event_ordinal=position.event_ordinal)
 
 
 def _several(text: str) -> list[dict[str, Any] | None] | None:

@@ -46,7 +46,7 @@ class Parts(Lifecycle):
         del name, identifier
         kind = string(value, "type")
         if kind is None:
-            self.say("type_missing")
+            self.record("type_missing")
             return
         if self._consumer is None:
             self._consumer = kind in self._facts["consumer"]
@@ -62,7 +62,7 @@ class Parts(Lifecycle):
         if self._consumer or "text" in value:
             lacking = lacking if lacking != "delta" else ""
         if lacking:
-            self.say("fields", f"{kind}: {lacking}")
+            self.record("fields", f"{kind}: {lacking}")
         family, _, step = kind.rpartition("-")
         if family in ("text", "reasoning"):
             self._block(family, step, string(value, "id") or "")
@@ -72,7 +72,7 @@ class Parts(Lifecycle):
             self._call(value)
         elif kind in ("tool-result", "tool-error"):
             if string(value, "toolCallId") not in self._calls:
-                self.say("result_unknown", repr(value.get("toolCallId")))
+                self.record("result_unknown", repr(value.get("toolCallId")))
         elif kind == "error":
             self._error = True
         elif kind in ("finish", "finish-step"):
@@ -85,14 +85,14 @@ class Parts(Lifecycle):
 
     def end(self) -> None:
         if not self._finished and not self._error:
-            self.say("finish_missing")
+            self.record("finish_missing")
 
     def _first(self, kind: str) -> None:
         if kind == "stream-start":
             if self._started:
-                self.say("start_repeated")
+                self.record("start_repeated")
         elif not self._started and kind not in ("raw", "error"):
-            self.say("start_missing", kind)
+            self.record("start_missing", kind)
         elif not self._started:
             return
         self._started = True
@@ -101,12 +101,12 @@ class Parts(Lifecycle):
         key = (family, identifier)
         if step == "start":
             if key in self._open:
-                self.say("open_twice", f"{family} {identifier}")
+                self.record("open_twice", f"{family} {identifier}")
             else:
                 self._open.add(key)
                 self.remember(identifier)
         elif key not in self._open:
-            self.say("delta_unknown" if step == "delta" else "end_unknown", f"{family} {identifier}")
+            self.record("delta_unknown" if step == "delta" else "end_unknown", f"{family} {identifier}")
         elif step == "end":
             self._open.discard(key)
             self.forget(identifier)
@@ -116,14 +116,14 @@ class Parts(Lifecycle):
         entry = self._inputs.get(identifier)
         if step == "start":
             if entry is not None or identifier in self._calls:
-                self.say("input_repeated", identifier)
+                self.record("input_repeated", identifier)
             if entry is None:
                 self.remember(identifier)
             self._inputs[identifier] = self._unended[identifier] = _Input(string(value, "toolName") or "")
             if identifier not in self._calls:
                 self._uncalled[identifier] = None
         elif entry is None or entry.ended:
-            self.say("delta_unknown" if step == "delta" else "end_unknown", f"tool-input {identifier}")
+            self.record("delta_unknown" if step == "delta" else "end_unknown", f"tool-input {identifier}")
         elif step == "delta":
             entry.text.add(string(value, "delta") or "")
         else:
@@ -133,7 +133,7 @@ class Parts(Lifecycle):
     def _call(self, value: dict[str, Any]) -> None:
         identifier = string(value, "toolCallId") or ""
         if identifier in self._calls:
-            self.say("call_repeated", identifier)
+            self.record("call_repeated", identifier)
         else:
             self._calls.add(identifier)
             self.remember(identifier)
@@ -145,29 +145,29 @@ class Parts(Lifecycle):
             if not entry.ended:
                 entry.ended = True
                 self._unended.pop(identifier, None)
-                self.say("call_before_end", identifier)
+                self.record("call_before_end", identifier)
             if entry.name and entry.name != value.get("toolName"):
-                self.say("call_name_differs", f"{entry.name}, then {value.get('toolName')}")
+                self.record("call_name_differs", f"{entry.name}, then {value.get('toolName')}")
             if isinstance(given, str) and not entry.text.is_(given) and not (entry.text.length == 0 and given == "{}"):
-                self.say("call_input_differs", identifier)
+                self.record("call_input_differs", identifier)
         if self._consumer or "input" not in value:
             return
         if not isinstance(given, str):
-            self.say("call_input_type", f"{identifier}: {type(given).__name__}")
+            self.record("call_input_type", f"{identifier}: {type(given).__name__}")
             return
         text = Json()
         text.add(given)
         if text.fault():
-            self.say("call_input_json", f"{identifier}: {text.fault()}")
+            self.record("call_input_json", f"{identifier}: {text.fault()}")
 
     def _finish(self, kind: str, value: dict[str, Any]) -> None:
         """Check the end of a model's answer; in the consumer form, every step has one."""
         for family, identifier in sorted(self._open):
-            self.say("unended", f"{family} {identifier}")
+            self.record("unended", f"{family} {identifier}")
         self._open.clear()
         for identifier, entry in self._unended.items():
             entry.ended = True
-            self.say("unended", f"tool-input {identifier}")
+            self.record("unended", f"tool-input {identifier}")
         self._unended.clear()
         if kind == "finish":
             self._finished = True
@@ -175,12 +175,12 @@ class Parts(Lifecycle):
         unified = reason if isinstance(reason, str) else (object_(value, "finishReason") or {}).get("unified")
         if unified == "tool-calls":
             if self._uncalled:
-                self.say("call_missing", ", ".join(islice(self._uncalled, 4)))
+                self.record("call_missing", ", ".join(islice(self._uncalled, 4)))
             if not self._client_calls and not self._inputs:
-                self.say("finish_without_calls")
+                self.record("finish_without_calls")
         elif unified is not None and unified not in self._facts["finish"]:
-            self.say("finish_unknown", repr(unified))
+            self.record("finish_unknown", repr(unified))
         elif unified is None and "finishReason" in value:
-            self.say("fields", f"{kind}: finishReason.unified")
+            self.record("fields", f"{kind}: finishReason.unified")
         if array(value, "usage") is not None or isinstance(value.get("usage"), str | int):
-            self.say("fields", f"{kind}: usage is no object")
+            self.record("fields", f"{kind}: usage is no object")

@@ -42,28 +42,28 @@ class Ui(Lifecycle):
             self.once("event_line", name)
         kind = string(value, "type")
         if kind is None:
-            self.say("type_missing")
+            self.record("type_missing")
             return
         if self._first:
             self._first = False
             if kind not in ("start", "error", "abort"):
-                self.say("start_missing", kind)
+                self.record("start_missing", kind)
         if self._ended and kind not in ("message-metadata", "error"):
             self.once("after_finish", kind)
         required = ("data",) if kind.startswith("data-") else self._facts["required"].get(kind)
         if required is None:
-            self.say("type_unknown", kind)
+            self.record("type_unknown", kind)
             return
         lacking = missing(value, required)
         if lacking:
-            self.say("fields", f"{kind}: {lacking}")
+            self.record("fields", f"{kind}: {lacking}")
         wrong = [
             member
             for member, wanted in (("id", str), ("transient", bool), ("toolCallId", str), ("errorText", str))
             if member in value and not isinstance(value[member], wanted)
         ]
         if wrong:
-            self.say("fields", f"{kind}: the type of {', '.join(wrong)}")
+            self.record("fields", f"{kind}: the type of {', '.join(wrong)}")
         family, _, step = kind.rpartition("-")
         if family in ("text", "reasoning"):
             self._block(family, step, string(value, "id") or "")
@@ -79,23 +79,23 @@ class Ui(Lifecycle):
 
     def end(self) -> None:
         if not self._ended and not self._error:
-            self.say("finish_missing")
+            self.record("finish_missing")
         self._unended()
         if not self._done:
-            self.say("done_missing")
+            self.record("done_missing")
 
     def _message(self, kind: str) -> None:
         if kind == "start":
             self._starts += 1
             if self._starts > 1:
-                self.say("start_repeated")
+                self.record("start_repeated")
         elif kind == "start-step":
             if self._step:
-                self.say("step", "start-step in an open step")
+                self.record("step", "start-step in an open step")
             self._step = True
         elif kind == "finish-step":
             if not self._step:
-                self.say("step", "finish-step without start-step")
+                self.record("step", "finish-step without start-step")
             self._step = False
             self._unended()
         elif kind == "reset-step":
@@ -105,7 +105,7 @@ class Ui(Lifecycle):
             if kind == "finish":
                 self._unended()
                 if self._step:
-                    self.say("step", "finish in an open step")
+                    self.record("step", "finish in an open step")
             self._open.clear()
         elif kind == "error":
             self._error = True
@@ -113,19 +113,19 @@ class Ui(Lifecycle):
     def _unended(self) -> None:
         if not self._error and not (self._ended and not self._open):
             for family, identifier in sorted(self._open):
-                self.say("unended", f"{family} {identifier}")
+                self.record("unended", f"{family} {identifier}")
         self._open.clear()
 
     def _block(self, family: str, step: str, identifier: str) -> None:
         key = (family, identifier)
         if step == "start":
             if key in self._open:
-                self.say("open_twice", f"{family} {identifier}")
+                self.record("open_twice", f"{family} {identifier}")
             else:
                 self._open.add(key)
                 self.remember(identifier)
         elif key not in self._open:
-            self.say("delta_unknown" if step == "delta" else "end_unknown", f"{family} {identifier}")
+            self.record("delta_unknown" if step == "delta" else "end_unknown", f"{family} {identifier}")
         elif step == "end":
             self._open.discard(key)
             self.forget(identifier)
@@ -134,33 +134,33 @@ class Ui(Lifecycle):
         identifier = string(value, "toolCallId") or ""
         if kind == "tool-input-start":
             if identifier in self._streaming:
-                self.say("input_repeated", identifier)
-            self._know(identifier)
+                self.record("input_repeated", identifier)
+            self._register_call(identifier)
             self._streaming.add(identifier)
         elif kind == "tool-input-delta":
             if identifier not in self._streaming:
-                self.say("input_delta_unknown", identifier)
+                self.record("input_delta_unknown", identifier)
         elif kind in ("tool-input-available", "tool-input-error"):
             if identifier in self._available:
-                self.say("input_repeated", identifier)
-            self._know(identifier)
+                self.record("input_repeated", identifier)
+            self._register_call(identifier)
             self._available.add(identifier)
             self._streaming.discard(identifier)
         elif kind == "tool-approval-response":
             if string(value, "approvalId") not in self._approvals:
-                self.say("approval_unknown", repr(value.get("approvalId")))
+                self.record("approval_unknown", repr(value.get("approvalId")))
         else:
             if identifier not in self._calls:
-                self.say("output_unknown", f"{kind}: {identifier}")
+                self.record("output_unknown", f"{kind}: {identifier}")
             if kind == "tool-approval-request":
                 approval = string(value, "approvalId") or ""
                 if approval in self._approvals:
-                    self.say("approval_repeated", approval)
+                    self.record("approval_repeated", approval)
                 else:
                     self._approvals.add(approval)
                     self.remember(approval)
 
-    def _know(self, identifier: str) -> None:
+    def _register_call(self, identifier: str) -> None:
         if identifier not in self._calls:
             self._calls.add(identifier)
             self.remember(identifier)

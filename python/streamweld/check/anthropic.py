@@ -47,25 +47,25 @@ class Anthropic(Lifecycle):
         del identifier
         kind = string(value, "type")
         if kind is None:
-            self.say("type_missing")
+            self.record("type_missing")
             return
         if name == "message":
             self.once("event_missing", kind)
         elif name != kind:
-            self.say("event_differs", f"event: {name}, type {kind}")
+            self.record("event_differs", f"event: {name}, type {kind}")
         if kind == "ping":
             return
         if kind == "error":
             self._error = True
             if missing(object_(value, "error") or {}, ("type", "message")):
-                self.say("error_fields")
+                self.record("error_fields")
             return
         if kind not in self._facts["required"]:
             self.once("event_unknown", kind)
             return
         lacking = missing(value, self._facts["required"][kind])
         if lacking:
-            self.say("event_fields", f"{kind}: {lacking}")
+            self.record("event_fields", f"{kind}: {lacking}")
         if self._stopped:
             self.once("after_message_stop", kind)
             return
@@ -74,7 +74,7 @@ class Anthropic(Lifecycle):
             return
         if not self._begun:
             self._begun = True
-            self.say("message_start_missing", kind)
+            self.record("message_start_missing", kind)
         handler = {
             "content_block_start": self._block_start,
             "content_block_delta": self._block_delta,
@@ -91,44 +91,44 @@ class Anthropic(Lifecycle):
 
     def end(self) -> None:
         if not self._stopped and not self._error:
-            self.say("message_stop_missing")
+            self.record("message_stop_missing")
             self._unstopped()
 
     def _start(self, value: dict[str, Any]) -> None:
         if self._begun:
-            self.say("message_start_repeated")
+            self.record("message_start_repeated")
             return
         self._begun = True
         message = object_(value, "message") or {}
         lacking = missing(message, self._facts["message"])
         if lacking:
-            self.say("message_fields", lacking)
+            self.record("message_fields", lacking)
         if array(message, "content"):
-            self.say("content_not_empty")
+            self.record("content_not_empty")
         usage = object_(message, "usage") or {}
         if "usage" in message and missing(usage, ("input_tokens", "output_tokens")):
-            self.say("usage_missing", missing(usage, ("input_tokens", "output_tokens")))
+            self.record("usage_missing", missing(usage, ("input_tokens", "output_tokens")))
 
     def _block_start(self, value: dict[str, Any]) -> None:
         index = count(value, "index")
         if self._block is not None:
-            self.say("block_open", f"block {index} while block {self._block.index} is open")
+            self.record("block_open", f"block {index} while block {self._block.index} is open")
         if index is None or index != self._next:
-            self.say("index", f"{value.get('index')!r} where {self._next} comes next")
+            self.record("index", f"{value.get('index')!r} where {self._next} comes next")
         if self._delta:
-            self.say("after_message_delta", f"block {index}")
+            self.record("after_message_delta", f"block {index}")
         block = object_(value, "content_block") or {}
         kind = string(block, "type") or ""
         self._next = (self._next if index is None else index) + 1
         self._block = _Block(self._next - 1, kind)
         lacking = missing(block, self._facts["blocks"].get(kind, ("type",)))
         if lacking:
-            self.say("block_fields", f"{kind or 'block'}: {lacking}")
+            self.record("block_fields", f"{kind or 'block'}: {lacking}")
         if kind in self._facts["calls"]:
             self._client_calls = self._client_calls or kind == "tool_use"
             identifier = string(block, "id")
             if identifier in self._ids:
-                self.say("tool_id_repeated", identifier)
+                self.record("tool_id_repeated", identifier)
             elif identifier:
                 self._ids.add(identifier)
                 self.remember(identifier)
@@ -138,40 +138,40 @@ class Anthropic(Lifecycle):
         index = count(value, "index")
         block = self._block
         if block is None or index != block.index:
-            self.say("delta_unknown", f"block {value.get('index')!r}")
+            self.record("delta_unknown", f"block {value.get('index')!r}")
             return
         delta = object_(value, "delta") or {}
         kind = string(delta, "type")
         fitting = self._facts["deltas"].get(block.kind)
         if kind is None or (fitting is not None and kind not in fitting):
-            self.say("delta_type", f"{kind} in a block of type {block.kind}")
+            self.record("delta_type", f"{kind} in a block of type {block.kind}")
         elif kind == "input_json_delta":
             piece = string(delta, "partial_json")
             if piece is None:
-                self.say("event_fields", "input_json_delta: partial_json")
+                self.record("event_fields", "input_json_delta: partial_json")
             else:
                 if block.prefilled and piece:
                     block.prefilled = False
-                    self.say("input_twice", f"block {index}")
+                    self.record("input_twice", f"block {index}")
                 block.input.add(piece)
 
     def _block_stop(self, value: dict[str, Any]) -> None:
         index = count(value, "index")
         block = self._block
         if block is None or index != block.index:
-            self.say("stop_unknown", f"block {value.get('index')!r}")
+            self.record("stop_unknown", f"block {value.get('index')!r}")
             return
         self._block = None
         fault = block.input.fault() if block.input.length else ""
         if fault:
             if self._cut_input is not None:
-                self.report.say("anthropic.input_not_object", *self._cut_input)
+                self.report.record("anthropic.input_not_object", *self._cut_input)
             # Report this later: truncated arguments are not a violation if the stop reason shows a token limit.
-            self._cut_input = (f"block {index}: {fault}", self.report.place)
+            self._cut_input = (f"block {index}: {fault}", self.report.position)
 
     def _unstopped(self) -> None:
         if self._block is not None:
-            self.say("block_unstopped", f"block {self._block.index}")
+            self.record("block_unstopped", f"block {self._block.index}")
             self._block = None
 
     def _message_delta(self, value: dict[str, Any]) -> None:
@@ -183,9 +183,9 @@ class Anthropic(Lifecycle):
         tokens = count(usage, "output_tokens")
         if tokens is None:
             if "usage" in value:
-                self.say("usage_missing", "output_tokens")
+                self.record("usage_missing", "output_tokens")
         elif tokens < self._output_tokens:
-            self.say("usage_decreases", f"{self._output_tokens}, then {tokens}")
+            self.record("usage_decreases", f"{self._output_tokens}, then {tokens}")
         self._output_tokens = max(self._output_tokens, tokens or 0)
 
     def _message_stop(self) -> None:
@@ -193,16 +193,16 @@ class Anthropic(Lifecycle):
         self._stopped = True
         if self._cut_input is not None:
             if self._stop_reason not in self._facts["cuts"]:
-                self.report.say("anthropic.input_not_object", *self._cut_input)
+                self.report.record("anthropic.input_not_object", *self._cut_input)
             self._cut_input = None
         reason = self._stop_reason
         if not self._delta:
-            self.say("message_delta_missing")
+            self.record("message_delta_missing")
         elif reason is None:
-            self.say("stop_reason_missing")
+            self.record("stop_reason_missing")
         elif reason not in self._facts["stop_reasons"]:
-            self.say("stop_reason_unknown", reason)
+            self.record("stop_reason_unknown", reason)
         elif reason == "tool_use" and not self._client_calls:
-            self.say("stop_reason_contradicts", "tool_use without a tool_use block")
+            self.record("stop_reason_contradicts", "tool_use without a tool_use block")
         elif reason in ("end_turn", "stop_sequence") and self._client_calls:
-            self.say("stop_reason_contradicts", f"{reason} behind a tool_use block")
+            self.record("stop_reason_contradicts", f"{reason} behind a tool_use block")

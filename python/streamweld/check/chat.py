@@ -16,10 +16,10 @@ _SAME: Final = ("id", "model", "created")
 
 
 class _Call:
-    __slots__ = ("arguments", "custom", "id", "name", "place")
+    __slots__ = ("arguments", "custom", "id", "name", "position")
 
-    def __init__(self, place: Place, *, custom: bool) -> None:
-        self.place = place
+    def __init__(self, position: Place, *, custom: bool) -> None:
+        self.position = position
         self.custom = custom  # True if the call's input is free-form text
         self.id: str | None = None
         self.name: str | None = None
@@ -59,19 +59,19 @@ class Chat(Lifecycle):
             return
         if value.get("error") is not None or value.get("object") == "error":
             self._error = True
-            self.say("error_payload")
+            self.record("error_payload")
             if "choices" not in value:
                 return
         choices = array(value, "choices")
         if choices is None:
-            self.say("no_choices")
+            self.record("no_choices")
             return
-        self._envelope(value)
+        self._check_envelope(value)
         self._usage_of(value, choices)
         for entry in choices:
             index = count(cast("dict[str, Any]", entry), "index") if isinstance(entry, dict) else None
             if index is None:
-                self.say("choice_index")
+                self.record("choice_index")
             else:
                 self._choice(index, cast("dict[str, Any]", entry))
 
@@ -84,9 +84,9 @@ class Chat(Lifecycle):
         for index, choice in sorted(self._choices.items()):
             self._end_choice(index, choice)
         if not self._done and not self._error:
-            self.say("done_missing")
+            self.record("done_missing")
 
-    def _envelope(self, value: dict[str, Any]) -> None:
+    def _check_envelope(self, value: dict[str, Any]) -> None:
         lacking = missing(value, self._facts["required"])
         if lacking:
             self.once("envelope", lacking)
@@ -128,13 +128,13 @@ class Chat(Lifecycle):
         if not choice.started:
             choice.started = True
             if not role:
-                self.say("role_missing", f"choice {index}")
+                self.record("role_missing", f"choice {index}")
         elif role and choice.role:
             self.once("role_repeated", f"choice {index}")
         choice.role = choice.role or role
         calls = delta.get("tool_calls")
         if choice.finish is not None and (calls or any(delta.get(member) for member in self._facts["content"])):
-            self.say("after_finish", f"choice {index}")
+            self.record("after_finish", f"choice {index}")
         choice.called = choice.called or bool(calls or delta.get("function_call"))
         if isinstance(calls, list):
             for call in cast("list[object]", calls):
@@ -149,21 +149,21 @@ class Chat(Lifecycle):
             if choice.finish == reason:
                 self.once("finish_repeated", f"choice {index}: {reason}")
             else:
-                self.say("finish_differs", f"choice {index}: {choice.finish}, then {reason}")
+                self.record("finish_differs", f"choice {index}: {choice.finish}, then {reason}")
             return
         choice.finish = str(reason)
         if reason not in self._facts["finish"]:
-            self.say("finish_unknown", repr(reason))
+            self.record("finish_unknown", repr(reason))
         called = choice.called
         if reason in ("tool_calls", "function_call") and not called:
-            self.say("finish_without_calls", f"choice {index}")
+            self.record("finish_without_calls", f"choice {index}")
         elif reason == "stop" and called:
-            self.say("finish_hides_calls", f"choice {index}")
+            self.record("finish_hides_calls", f"choice {index}")
 
     def _call(self, choice_index: int, choice: _Choice, entry: dict[str, Any]) -> None:
         index = count(entry, "index")
         if index is None:
-            self.say("call_index", f"choice {choice_index}: {entry.get('index')!r}")
+            self.record("call_index", f"choice {choice_index}: {entry.get('index')!r}")
             return
         where = f"choice {choice_index}, call {index}"
         function = object_(entry, "function") or object_(entry, "custom") or {}
@@ -171,14 +171,14 @@ class Chat(Lifecycle):
         call = choice.calls.get(index)
         if call is None:
             if index != len(choice.calls):
-                self.say("call_index_order", f"{where} after {len(choice.calls)} others")
-            call = choice.calls[index] = _Call(self.report.place, custom="custom" in entry)
+                self.record("call_index_order", f"{where} after {len(choice.calls)} others")
+            call = choice.calls[index] = _Call(self.report.position, custom="custom" in entry)
             self._head(where, (choice_index, identifier or ""), name)
             call.id, call.name = identifier, name
             self.remember(identifier, name)
         else:
             if identifier and call.id and identifier != call.id:
-                self.say("call_id_differs", f"{where}: {call.id}, then {identifier}")
+                self.record("call_id_differs", f"{where}: {call.id}, then {identifier}")
             elif identifier or name:
                 self.once("call_head_repeated", f"{where}: {identifier or ''} {name or ''}".rstrip())
             call.id, call.name = call.id or identifier, call.name or name
@@ -187,21 +187,21 @@ class Chat(Lifecycle):
             if not call.custom:
                 call.arguments.add(arguments)
         elif arguments is not None:
-            self.say("arguments_type", f"{where}: {type(arguments).__name__}")
+            self.record("arguments_type", f"{where}: {type(arguments).__name__}")
 
     def _head(self, where: str, identifier: tuple[int, str], name: str | None) -> None:
         """Check the first fragment of a tool call."""
         lacking = [word for word, there in (("id", identifier[1]), ("function.name", name)) if not there]
         if lacking:
-            self.say("call_head_missing", f"{where}: {', '.join(lacking)}")
+            self.record("call_head_missing", f"{where}: {', '.join(lacking)}")
         if identifier[1]:
             if identifier in self._ids:
-                self.say("call_id_repeated", f"{where}: {identifier[1]}")
+                self.record("call_id_repeated", f"{where}: {identifier[1]}")
             self._ids.add(identifier)
 
     def _end_choice(self, index: int, choice: _Choice) -> None:
         if choice.finish is None and not self._error:
-            self.say("finish_missing", f"choice {index}")
+            self.record("finish_missing", f"choice {index}")
         cut = choice.finish not in ("tool_calls", "stop")
         for number, call in sorted(choice.calls.items()):
             if call.custom:
@@ -210,6 +210,6 @@ class Chat(Lifecycle):
             where = f"choice {index}, call {number}"
             if call.arguments.length == 0:
                 if not cut:
-                    self.report.say("chat.arguments_empty", where, call.place)
+                    self.report.record("chat.arguments_empty", where, call.position)
             elif fault and not (cut and fault == "it is cut"):
-                self.report.say("chat.arguments_not_object", f"{where}: {fault}", call.place)
+                self.report.record("chat.arguments_not_object", f"{where}: {fault}", call.position)

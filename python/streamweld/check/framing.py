@@ -88,7 +88,7 @@ class Framing:
             body = line.rstrip(b"\r\n")
             self._look(body)
             if len(body) < len(line):
-                self._judge()
+                self._check_line()
             self._give(line)
         if piece:
             self._after_cr = piece.endswith(b"\r")
@@ -103,22 +103,22 @@ class Framing:
             return self._end_array()
         unfinished = self._line >= 0
         if unfinished:
-            self._judge()
+            self._check_line()
         if self._lines_at is not None and not self._framed:
-            self._report.say("framing.json_lines_body", at=self._lines_at[0])
+            self._report.record("framing.json_lines_body", at=self._lines_at[0])
         pending = self._framer.finish()
         lost = False
         if pending is not None:
-            self._report.place = Place(pending.offset, self.payloads)
+            self._report.position = Place(pending.offset, self.payloads)
             if pending.data is not None:
                 lost = True
-                self._report.say("framing.unterminated")
+                self._report.record("framing.unterminated")
                 self._count(pending.data, pending.event, pending.id, pending.offset)
             elif self._names and not self._has_data:
-                self._report.say("framing.no_data", at=self._name_at)
+                self._report.record("framing.no_data", at=self._name_at)
             if pending.stray is not None:
                 self._count(pending.stray, "message", pending.id, pending.stray_offset)
-        self._report.place = Place(self.total, self.payloads)
+        self._report.position = Place(self.total, self.payloads)
         return lost
 
     def _give(self, line: bytes) -> None:
@@ -131,7 +131,7 @@ class Framing:
         except FramerLimit as fault:
             items = fault.items
             self.broken = True
-            self._report.say("framing.too_large", fault.limit_name, Place(fault.offset, self.payloads))
+            self._report.record("framing.too_large", fault.limit_name, Place(fault.offset, self.payloads))
         for item in items:
             if isinstance(item, Stray):
                 self._count(item.data, "message", "", item.offset)
@@ -139,17 +139,17 @@ class Framing:
                 self._count(item.data, item.event, item.id, item.offset)
 
     def _count(self, data: bytes, event: str, identifier: str, offset: int) -> None:
-        self._report.place = Place(offset, self.payloads)
+        self._report.position = Place(offset, self.payloads)
         self.payloads += 1
         self._payload(data, event, identifier)
 
     # Bodies that are one JSON array
 
     def _begin_array(self, begin: bytes) -> None:
-        place = Place(0, 0)
+        position = Place(0, 0)
         if begin.startswith(codecs.BOM_UTF8):
-            self._report.say("framing.bom", at=place)
-        self._report.say("framing.array_body", at=place)
+            self._report.record("framing.bom", at=position)
+        self._report.record("framing.array_body", at=position)
 
     def _elements(self, piece: bytes) -> None:
         if self.broken:
@@ -158,18 +158,18 @@ class Framing:
         try:
             for element, offset in self._array.feed(piece):
                 if not _is_utf8(element):
-                    self._report.say("framing.bad_utf8", at=Place(offset, self.payloads))
+                    self._report.record("framing.bad_utf8", at=Place(offset, self.payloads))
                 self._count(element, "message", "", offset)
         except ElementTooLong as fault:
             self.broken = True
-            self._report.say("framing.too_large", "max_event_bytes", Place(fault.offset, self.payloads))
+            self._report.record("framing.too_large", "max_event_bytes", Place(fault.offset, self.payloads))
 
     def _end_array(self) -> bool:
-        self._report.place = Place(self.total, self.payloads)
+        self._report.position = Place(self.total, self.payloads)
         if not self._array.closed:
-            self._report.say("framing.array_open")
+            self._report.record("framing.array_open")
         elif self._array.spilled:
-            self._report.say("framing.array_spilled")
+            self._report.record("framing.array_spilled")
         return not self._array.closed
 
     # Checks of single lines
@@ -190,13 +190,13 @@ class Framing:
             except UnicodeDecodeError:
                 self._bad_utf8 = True
 
-    def _judge(self) -> None:
+    def _check_line(self) -> None:
         """Check a complete line."""
-        place = Place(self._line, self.payloads)
+        position = Place(self._line, self.payloads)
         head = self._head
         self._line = -1
-        if place.byte_offset == 0 and head.startswith(codecs.BOM_UTF8):
-            self._report.say("framing.bom", at=place)
+        if position.byte_offset == 0 and head.startswith(codecs.BOM_UTF8):
+            self._report.record("framing.bom", at=position)
             head = head[3:]
         if not self._bad_utf8:
             try:
@@ -204,21 +204,21 @@ class Framing:
             except UnicodeDecodeError:
                 self._bad_utf8 = True
         if self._bad_utf8:
-            self._report.say("framing.bad_utf8", at=place)
+            self._report.record("framing.bad_utf8", at=position)
         if not head:
             self._end_block()
         elif not head.startswith(b":"):
             name, _, value = head.partition(b":")
             if name not in _KNOWN and not self._framed and self._is_document(head):
-                self._lines_at = self._lines_at or (place, head.decode("utf-8", "replace"))
+                self._lines_at = self._lines_at or (position, head.decode("utf-8", "replace"))
             elif name in _KNOWN:
                 self._begin_frames()
-                self._field(name, value.removeprefix(b" "), place)
+                self._field(name, value.removeprefix(b" "), position)
             elif not self._outside:  # one violation per block, regardless of the number of lines
                 self._outside = True
                 shown = head.decode("utf-8", "replace")
-                self._report.say(
-                    "framing.unknown_field" if _FIELD.match(head) else "framing.outside_data", shown, place
+                self._report.record(
+                    "framing.unknown_field" if _FIELD.match(head) else "framing.outside_data", shown, position
                 )
 
     def _is_document(self, head: bytes) -> bool:
@@ -230,27 +230,27 @@ class Framing:
         """Treat the body as an event stream after all, and report the earlier lines that are outside its fields."""
         self._framed = True
         if self._lines_at is not None:
-            place, shown = self._lines_at
+            position, shown = self._lines_at
             self._lines_at = None
-            self._report.say("framing.outside_data", shown, place)
+            self._report.record("framing.outside_data", shown, position)
 
-    def _field(self, name: bytes, value: bytes, place: Place) -> None:
+    def _field(self, name: bytes, value: bytes, position: Place) -> None:
         if name == b"data":
             self._has_data = True
         elif name == b"event":
             self._names += 1
-            self._name_at = place
+            self._name_at = position
             if self._names > 1:
-                self._report.say("framing.event_repeated", value.decode("utf-8", "replace"), place)
+                self._report.record("framing.event_repeated", value.decode("utf-8", "replace"), position)
         elif name == b"id":
             if self._nul:
-                self._report.say("framing.nul_in_id", at=place)
+                self._report.record("framing.nul_in_id", at=position)
         elif not value.isdigit():
-            self._report.say("framing.bad_retry", value.decode("utf-8", "replace"), place)
+            self._report.record("framing.bad_retry", value.decode("utf-8", "replace"), position)
 
     def _end_block(self) -> None:
         if self._names and not self._has_data:
-            self._report.say("framing.no_data", at=self._name_at)
+            self._report.record("framing.no_data", at=self._name_at)
         self._names = 0
         self._has_data = self._outside = False
 

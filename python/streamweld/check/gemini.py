@@ -35,13 +35,13 @@ class Gemini(Lifecycle):
             value = object_(value, "response") or value  # Code Assist wraps each chunk in `response`
         if "error" in value:
             self._over = True
-            self.say("error_payload")
+            self.record("error_payload")
             return
         feedback = object_(value, "promptFeedback")
         if feedback is not None and feedback.get("blockReason"):
             self._over = True
         if not any(member in value for member in self._facts["chunk"]):
-            self.say("no_candidates")
+            self.record("no_candidates")
         for member in ("responseId", "modelVersion"):
             found = string(value, member)
             if found and self._same.setdefault(member, found) != found:
@@ -55,14 +55,14 @@ class Gemini(Lifecycle):
                 candidate = cast("dict[str, Any]", entry)
                 index = 0 if "index" not in candidate else count(candidate, "index")
                 if index is None:
-                    self.say("index", repr(candidate["index"]))
+                    self.record("index", repr(candidate["index"]))
                     continue
                 if index in indices:
-                    self.say("index", f"{index} twice in one chunk")
+                    self.record("index", f"{index} twice in one chunk")
                 indices.add(index)
                 self._candidate(index, candidate)
             else:
-                self.say("index", "a candidate that is no object")
+                self.record("index", "a candidate that is no object")
 
     def marker(self) -> None:
         self.once("done_marker")
@@ -71,12 +71,12 @@ class Gemini(Lifecycle):
         if self._over:
             return
         if not self._finished:
-            self.say("finish_missing", "no candidate")
+            self.record("finish_missing", "no candidate")
         for index, reason in sorted(self._finished.items()):
             if reason is None:
-                self.say("finish_missing", f"candidate {index}")
+                self.record("finish_missing", f"candidate {index}")
         if not self._usage:
-            self.say("usage_missing")
+            self.record("usage_missing")
 
     def _usage_of(self, usage: dict[str, Any]) -> None:
         self._usage = True
@@ -84,11 +84,11 @@ class Gemini(Lifecycle):
             found = count(usage, member)
             if found is None:
                 if member in usage:
-                    self.say("usage_type", f"{member}: {usage[member]!r}")
+                    self.record("usage_type", f"{member}: {usage[member]!r}")
                 continue
             before = self._tokens.get(member, 0)
             if found < before:
-                self.say("usage_decreases", f"{member}: {before}, then {found}")
+                self.record("usage_decreases", f"{member}: {before}, then {found}")
             self._tokens[member] = max(found, before)
 
     def _candidate(self, index: int, candidate: dict[str, Any]) -> None:
@@ -101,27 +101,27 @@ class Gemini(Lifecycle):
             self.once("role", repr(role))
         before = self._finished[index]
         parts = array(content, "parts") or ()
-        if before is not None and any(_says(part) for part in parts):
+        if before is not None and any(_has_content(part) for part in parts):
             self.once("after_finish", f"candidate {index}, after {before}")
         for part in parts:
             if isinstance(part, dict):
                 self._part(cast("dict[str, Any]", part))
             else:
-                self.say("part_empty", "a part that is no object")
+                self.record("part_empty", "a part that is no object")
         reason = string(candidate, "finishReason")
         if reason and reason != "FINISH_REASON_UNSPECIFIED":
             if before is not None:
                 self.once("finish_repeated", f"candidate {index}: {before}, then {reason}")
             elif reason not in self._facts["finish"]:
-                self.say("finish_unknown", reason)
+                self.record("finish_unknown", reason)
             self._finished[index] = reason
 
     def _part(self, part: dict[str, Any]) -> None:
         kinds = [kind for kind in self._facts["parts"] if kind in part]
         if not kinds and "thoughtSignature" not in part:
-            self.say("part_empty", ", ".join(part)[:80])
+            self.record("part_empty", ", ".join(part)[:80])
         elif len(kinds) > 1:
-            self.say("part_union", ", ".join(kinds))
+            self.record("part_union", ", ".join(kinds))
         call = part.get("functionCall")
         if call is not None:
             self._call(cast("dict[str, Any]", call) if isinstance(call, dict) else {"args": call})
@@ -130,19 +130,19 @@ class Gemini(Lifecycle):
         streamed = any(member in call for member in ("partialArgs", "willContinue")) or not call
         args = call.get("args")
         if args is not None and not isinstance(args, dict):
-            self.say("args_not_object", type(args).__name__)
+            self.record("args_not_object", type(args).__name__)
         if missing(call, ("name",)) and not streamed:
-            self.say("call_name_missing")
+            self.record("call_name_missing")
         identifier = string(call, "id")
         if identifier and not streamed:
             if identifier in self._ids:
-                self.say("call_id_repeated", identifier)
+                self.record("call_id_repeated", identifier)
             else:
                 self._ids.add(identifier)
                 self.remember(identifier)
 
 
-def _says(part: object) -> bool:
+def _has_content(part: object) -> bool:
     """Return True if a part has content. An empty text counts if it carries a finish reason or a signature."""
     if not isinstance(part, dict):
         return False

@@ -45,8 +45,8 @@ class Lifecycle:
         """Check for missing events at the end of the input."""
         raise NotImplementedError
 
-    def say(self, rule: str, detail: str = "") -> None:
-        self.report.say(f"{self.dialect}.{rule}", detail)
+    def record(self, rule: str, detail: str = "") -> None:
+        self.report.record(f"{self.dialect}.{rule}", detail)
 
     def once(self, rule: str, detail: str = "") -> None:
         self.report.once(f"{self.dialect}.{rule}", detail)
@@ -56,7 +56,7 @@ class Lifecycle:
         self._kept += _size(words)
         if self._kept > MOST_KEPT and not self.full:
             self.full = True
-            self.report.say("framing.too_much")
+            self.report.record("framing.too_much")
 
     def forget(self, *words: str | None) -> None:
         """Stop counting the size of an entry that was removed."""
@@ -70,22 +70,22 @@ def _size(words: Iterable[str | None]) -> int:
 class Text:
     """A text that arrives in fragments, to be compared with the same text sent whole."""
 
-    __slots__ = ("_doubtful", "_hash", "length", "pieces")
+    __slots__ = ("_has_replacement", "_hash", "length", "pieces")
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
-        self._doubtful = False
+        self._has_replacement = False
         self.length: int = 0
         self.pieces: int = 0
 
     def add(self, piece: str) -> None:
         self._hash.update(piece.encode("utf-8", "surrogatepass"))
-        self._doubtful = self._doubtful or "\ufffd" in piece
+        self._has_replacement = self._has_replacement or "\ufffd" in piece
         self.length += len(piece)
         self.pieces += 1
 
     def is_(self, whole: str) -> bool:
-        if self._doubtful:  # a surrogate pair that is split between two fragments is not a character in either
+        if self._has_replacement:  # a surrogate pair that is split between two fragments is not a character in either
             return True
         return digest(whole) == self._hash.digest() and len(whole) == self.length
 

@@ -39,12 +39,12 @@ class Responses(Lifecycle):
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
         kind = string(value, "type")
         if kind is None:
-            self.say("type_missing")
+            self.record("type_missing")
             return
         if name == "message":
             self.once("event_missing", kind)
         elif name != kind:
-            self.say("event_differs", f"event: {name}, type {kind}")
+            self.record("event_differs", f"event: {name}, type {kind}")
         if identifier:
             self.once("id_used", identifier)
         if self._done:
@@ -61,11 +61,11 @@ class Responses(Lifecycle):
         if not self._begun:
             self._begun = True
             if kind not in ("response.created", "error"):
-                self.say("created_first", kind)
+                self.record("created_first", kind)
         if kind in self._facts["required"]:
             lacking = missing(value, self._facts["required"][kind])
             if lacking:
-                self.say("event_fields", f"{kind}: {lacking}")
+                self.record("event_fields", f"{kind}: {lacking}")
         else:
             self._extension(kind)
         if kind == "error":
@@ -82,13 +82,13 @@ class Responses(Lifecycle):
 
     def end(self) -> None:
         if self._error and self._terminal != "response.failed":
-            self.say("error_not_failed")
+            self.record("error_not_failed")
         elif self._terminal is None:
-            self.say("terminal_missing")
+            self.record("terminal_missing")
         if self._terminal is None:
             self._items.unfinished()
         if not self._done:
-            self.say("done_missing")
+            self.record("done_missing")
 
     def _extension(self, kind: str) -> None:
         """Check an event type that is not in the schema."""
@@ -105,16 +105,16 @@ class Responses(Lifecycle):
             self.once("sequence_missing", repr(value.get("sequence_number")))
         elif before is None:
             if number != 0:
-                self.say("sequence_start", str(number))
+                self.record("sequence_start", str(number))
         elif number <= before:
-            self.say("sequence_repeated", f"{before}, then {number}")
+            self.record("sequence_repeated", f"{before}, then {number}")
         elif number != before + 1:
-            self.say("sequence_gap", f"{before}, then {number}")
+            self.record("sequence_gap", f"{before}, then {number}")
 
     def _response(self, kind: str, response: dict[str, Any]) -> None:
         if kind == "response.created":
             if self._created:
-                self.say("created_repeated")
+                self.record("created_repeated")
             self._created = True
         lacking = missing(response, self._facts["response"])
         if lacking:
@@ -131,12 +131,12 @@ class Responses(Lifecycle):
         else:
             fits = status in (None, wanted)
         if not fits and wanted in self._facts["statuses"]:
-            self.say("status_differs", f"{kind} with status {status}")
+            self.record("status_differs", f"{kind} with status {status}")
         if kind in _TERMINAL:
             self._terminal = kind
             self._items.unfinished()
             self._items.compare(kind, array(response, "output"))
             if kind == "response.incomplete" and not object_(response, "incomplete_details"):
-                self.say("incomplete_details")
+                self.record("incomplete_details")
         elif output := array(response, "output"):
             self.once("output_early", f"{len(output)} items in {kind}")

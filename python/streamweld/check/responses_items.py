@@ -64,7 +64,7 @@ class Items:
     """All items of one response. Violations are reported through the report of the lifecycle that owns them."""
 
     def __init__(self, lifecycle: Lifecycle) -> None:
-        self._say = lifecycle.say
+        self._record = lifecycle.record
         self._remember = lifecycle.remember
         self._forget = lifecycle.forget
         self._facts = facts("responses")
@@ -88,7 +88,7 @@ class Items:
             if item is None:
                 return
             if item.done:
-                self._say("after_item_done", f"{kind}, {_told(item)}")
+                self._record("after_item_done", f"{kind}, {_label(item)}")
             elif family in _PARTS:
                 self._part(kind, family, step, item, value)
             elif family in _CHANNELS and step in ("delta", "done"):
@@ -102,31 +102,31 @@ class Items:
         identifier, call_id = string(body, "id"), string(body, "call_id")
         given = count(value, "output_index")
         if given is not None and given in self._items:
-            self._say("output_index_repeated", f"{given}: {identifier} after {self._items[given].id}")
+            self._record("output_index_repeated", f"{given}: {identifier} after {self._items[given].id}")
         elif given is not None and given != len(self._items):
-            self._say("output_index_order", f"{given} where {len(self._items)} comes next")
+            self._record("output_index_order", f"{given} where {len(self._items)} comes next")
         index = self._next if given is None else given
         self._next = max(self._next, index + 1)
         wanted = self._facts["items"].get(kind, ("type", "id"))
         empty = ("id", "call_id", "name")  # values that are not valid as ids or names
         lacking = missing({name: member for name, member in body.items() if member or name not in empty}, wanted)
         if lacking:
-            self._say("item_fields", f"{kind or 'item'}: {lacking}")
+            self._record("item_fields", f"{kind or 'item'}: {lacking}")
         if kind not in self._facts["item_types"] and ":" not in kind:
-            self._say("item_unlisted", kind or repr(body.get("type")))
+            self._record("item_unlisted", kind or repr(body.get("type")))
         if self._incomplete is not None:
-            self._say("incomplete_not_last", f"{_told(self._incomplete)}, then output[{index}]")
+            self._record("incomplete_not_last", f"{_label(self._incomplete)}, then output[{index}]")
         item = _Item(index, kind, identifier, call_id)
         if identifier in self._ids:
-            self._say("added_repeated", identifier)
+            self._record("added_repeated", identifier)
         elif identifier:
             self._ids[identifier] = item
         if call_id and kind in self._facts["calls"]:
             other = self._call_ids.setdefault(call_id, item)
             if other.id != identifier:
-                self._say("call_id_repeated", f"{call_id}: items {other.id} and {identifier}")
+                self._record("call_id_repeated", f"{call_id}: items {other.id} and {identifier}")
         if body.get("arguments") and kind == "function_call":
-            self._say("arguments_in_added", f"{identifier}: {len(str(body['arguments']))} characters")
+            self._record("arguments_in_added", f"{identifier}: {len(str(body['arguments']))} characters")
         self._items[index] = item
         self._remember(identifier, call_id)
 
@@ -139,14 +139,14 @@ class Items:
         found = by_index or by_id
         if found is None:
             if identifier in self._call_ids:
-                self._say("item_id_is_call_id", f"{kind}: {identifier}")
+                self._record("item_id_is_call_id", f"{kind}: {identifier}")
                 return self._call_ids[identifier]
-            self._say("item_unknown", f"{kind}: output_index {value.get('output_index')!r}, item_id {identifier!r}")
+            self._record("item_unknown", f"{kind}: output_index {value.get('output_index')!r}, item_id {identifier!r}")
         elif identifier is not None and found.id is not None and identifier != found.id:
             if identifier == found.call_id or identifier in self._call_ids:
-                self._say("item_id_is_call_id", f"{kind}: {identifier}, {_told(found)}")
+                self._record("item_id_is_call_id", f"{kind}: {identifier}, {_label(found)}")
             else:
-                self._say("item_id_differs", f"{kind}: {identifier}, {_told(found)}")
+                self._record("item_id_differs", f"{kind}: {identifier}, {_label(found)}")
         return found
 
     def _item_done(self, value: dict[str, Any]) -> None:
@@ -157,31 +157,31 @@ class Items:
             self._ids.get(identifier) if identifier else None
         )
         if item is None:
-            self._say("item_unknown", f"response.output_item.done: output_index {index!r}, id {identifier!r}")
+            self._record("item_unknown", f"response.output_item.done: output_index {index!r}, id {identifier!r}")
             return
         if item.done:
-            self._say("item_done_repeated", _told(item))
+            self._record("item_done_repeated", _label(item))
             return
         item.done = True
         if identifier is not None and item.id is not None and identifier != item.id:
             rule = "item_id_is_call_id" if identifier == item.call_id else "item_id_differs"
-            self._say(rule, f"response.output_item.done: {identifier}, {_told(item)}")
+            self._record(rule, f"response.output_item.done: {identifier}, {_label(item)}")
         kind = string(body, "type")
         call_id = string(body, "call_id")
         if (kind is not None and kind != item.kind) or (call_id and item.call_id and call_id != item.call_id):
-            self._say("item_changes", f"{item.kind} {item.call_id or ''} into {kind} {call_id or ''}")
+            self._record("item_changes", f"{item.kind} {item.call_id or ''} into {kind} {call_id or ''}")
         item.status = string(body, "status")
         if item.status == "incomplete":
             self._incomplete = item
         elif item.status == "in_progress":
-            self._say("done_in_progress", _told(item))
+            self._record("done_in_progress", _label(item))
         self._close_parts(item, body)
         arguments = string(body, "arguments")
         if kind == "function_call" and arguments is not None and item.status in (None, "completed"):
             text = Json()
             text.add(arguments)
             if text.fault():
-                self._say("arguments_not_object", f"{_told(item)}: {text.fault()}")
+                self._record("arguments_not_object", f"{_label(item)}: {text.fault()}")
         item.digests = {name: digest(member) for name, member in body.items()}
         for _ in item.parts:
             self._forget()
@@ -190,14 +190,14 @@ class Items:
 
     def _close_parts(self, item: _Item, body: dict[str, Any]) -> None:
         for (name, number), part in item.parts.items():
-            where = f"{_told(item)}, {name} {number}" if name else _told(item)
+            where = f"{_label(item)}, {name} {number}" if name else _label(item)
             if part.done is None and item.status != "incomplete":
-                self._say("text_done_missing", f"{where}, {part.kind}")
+                self._record("text_done_missing", f"{where}, {part.kind}")
             if name and not part.closed:
-                self._say("part_done_missing", where)
+                self._record("part_done_missing", where)
             whole = self._whole(name, number, part, body)
             if whole is not None and part.done is not None and digest(whole) != part.done:
-                self._say("item_done_differs", where)
+                self._record("item_done_differs", where)
 
     def _whole(self, name: str, number: int, part: _Part, body: dict[str, Any]) -> str | None:
         """Return the text of a part as the done item repeats it."""
@@ -220,26 +220,26 @@ class Items:
         part = item.parts.get(key)
         if step == "added":
             if part is not None:
-                self._say("part_repeated", f"{_told(item)}, {name} {key[1]}")
+                self._record("part_repeated", f"{_label(item)}, {name} {key[1]}")
             else:
                 self._remember()
                 if key[1] != item.counts[name]:
-                    self._say("part_order", f"{_told(item)}, {name} {key[1]}")
+                    self._record("part_order", f"{_label(item)}, {name} {key[1]}")
             item.put(key, _Part(string(body, "type") or ""))
         elif step == "done":
             if part is None:
-                self._say("part_unknown", f"{kind}, {_told(item)}, {name} {key[1]}")
+                self._record("part_unknown", f"{kind}, {_label(item)}, {name} {key[1]}")
                 return
             if part.closed:
-                self._say("part_repeated", f"{kind}, {_told(item)}, {name} {key[1]}")
+                self._record("part_repeated", f"{kind}, {_label(item)}, {name} {key[1]}")
             part.closed = True
             text = string(body, "text") if "text" in body else string(body, "refusal")
             if part.done is None:
                 # Mark the part as done, so that the end of the item does not report it again.
-                self._say("text_done_missing", f"{_told(item)}, {name} {key[1]}, {part.kind}")
+                self._record("text_done_missing", f"{_label(item)}, {name} {key[1]}, {part.kind}")
                 part.done = digest(text or "")
             elif text is not None and digest(text) != part.done:
-                self._say("part_done_differs", f"{_told(item)}, {name} {key[1]}")
+                self._record("part_done_differs", f"{_label(item)}, {name} {key[1]}")
 
     def _text(self, kind: str, family: str, step: str, item: _Item, value: dict[str, Any]) -> None:
         name, wanted, member = _CHANNELS[family]
@@ -247,17 +247,17 @@ class Items:
         part = item.parts.get(key)
         if part is None:
             if name:
-                self._say("part_unknown", f"{kind}, {_told(item)}, {name} {key[1]}")
+                self._record("part_unknown", f"{kind}, {_label(item)}, {name} {key[1]}")
             elif item.kind != wanted:
-                self._say("part_type", f"{kind}, {_told(item)}")
+                self._record("part_type", f"{kind}, {_label(item)}")
             self._remember()
             part = _Part(wanted)
             item.put(key, part)
             part.closed = bool(name)  # a part that was never opened needs no close
         elif part.kind != wanted and not (wanted == "reasoning_text" and part.kind in ("text", "summary_text")):
-            self._say("part_type", f"{kind}, {_told(item)}, a part of type {part.kind}")
+            self._record("part_type", f"{kind}, {_label(item)}, a part of type {part.kind}")
         if part.done is not None:
-            self._say("delta_after_done" if step == "delta" else "text_done_repeated", f"{kind}, {_told(item)}")
+            self._record("delta_after_done" if step == "delta" else "text_done_repeated", f"{kind}, {_label(item)}")
             return
         if step == "delta":
             part.text.add(string(value, "delta") or "")
@@ -267,9 +267,9 @@ class Items:
         if whole is None:
             return
         if part.text.pieces == 0 and whole:
-            self._say("delta_missing", f"{kind}, {_told(item)}")
+            self._record("delta_missing", f"{kind}, {_label(item)}")
         elif not part.text.is_(whole):
-            self._say("done_differs", f"{kind}, {_told(item)}: {part.text.length} and {len(whole)} characters")
+            self._record("done_differs", f"{kind}, {_label(item)}: {part.text.length} and {len(whole)} characters")
 
     # End of the response
 
@@ -277,19 +277,19 @@ class Items:
         """Report the items that have not ended when the response ends."""
         for _, item in sorted(self._items.items()):
             if not item.done:
-                self._say("item_done_missing", _told(item))
+                self._record("item_done_missing", _label(item))
 
     def compare(self, kind: str, output: list[object] | None) -> None:
         """Compare the items with those of the terminal response."""
         if self._incomplete is not None and kind == "response.completed":
-            self._say("incomplete_status", _told(self._incomplete))
+            self._record("incomplete_status", _label(self._incomplete))
         if output is None or not self._items:
             return
         if not output:
-            self._say("output_empty", f"{len(self._items)} items were streamed")
+            self._record("output_empty", f"{len(self._items)} items were streamed")
             return
         if len(output) != len(self._items):
-            self._say("output_count", f"{len(output)} in the response, {len(self._items)} streamed")
+            self._record("output_count", f"{len(output)} in the response, {len(self._items)} streamed")
             return
         for (_, item), final in zip(sorted(self._items.items()), output, strict=True):
             if not isinstance(final, dict) or not item.done:
@@ -297,9 +297,9 @@ class Items:
             body = cast("dict[str, Any]", final)
             names = [name for name in sorted(item.digests.keys() | body.keys()) if _differs(item, body, name)]
             for rule, of_rule in (("output_opaque_differs", True), ("output_differs", False)):
-                told = [name for name in names if (name in self._facts["opaque"]) is of_rule]
-                if told:
-                    self._say(rule, f"{_told(item)}: {', '.join(told)}")
+                present = [name for name in names if (name in self._facts["opaque"]) is of_rule]
+                if present:
+                    self._record(rule, f"{_label(item)}: {', '.join(present)}")
 
 
 def _differs(item: _Item, body: dict[str, Any], name: str) -> bool:
@@ -309,5 +309,5 @@ def _differs(item: _Item, body: dict[str, Any], name: str) -> bool:
     return digest(body[name]) != item.digests[name]
 
 
-def _told(item: _Item) -> str:
+def _label(item: _Item) -> str:
     return f"output[{item.index}] {item.kind} {item.id or 'without an id'}"

@@ -104,10 +104,10 @@ def rules() -> Mapping[str, Rule]:
     made: dict[str, Rule] = {}
     for family, rows in table["rules"].items():
         for name, (severity, basis, source, section, text) in rows.items():
-            said = f"{table['sources'][source]}, {section}{table['bases'][basis]}"
+            basis_text = f"{table['sources'][source]}, {section}{table['bases'][basis]}"
             broken = table["breaks_client"].get(f"{family}.{name}", {})
             clients = tuple(BrokenClient(client, row["version"], row["effect"]) for client, row in broken.items())
-            made[f"{family}.{name}"] = Rule(f"{family}.{name}", severity, basis, said, text, clients)
+            made[f"{family}.{name}"] = Rule(f"{family}.{name}", severity, basis, basis_text, text, clients)
     return made
 
 
@@ -121,25 +121,25 @@ class Report:
     """Collects violations, and stores the place of the payload that is being checked."""
 
     def __init__(self) -> None:
-        self.place: Place = Place(0, 0)
+        self.position: Place = Place(0, 0)
         self.dropped: int = 0
         self._found: list[Violation] = []
-        self._said: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
-    def say(self, rule: str, detail: str = "", at: Place | None = None) -> None:
-        said = self._said.get(rule, 0)
-        self._said[rule] = said + 1
-        if said >= MOST_OF_A_RULE:
+    def record(self, rule: str, detail: str = "", at: Place | None = None) -> None:
+        basis_text = self._counts.get(rule, 0)
+        self._counts[rule] = basis_text + 1
+        if basis_text >= MOST_OF_A_RULE:
             self.dropped += 1
             return
         known = rules()[rule]
         message = f"{known.text}: {printable(detail, _DETAIL)}" if detail else known.text
-        self._found.append(Violation(rule, at or self.place, message, known.source, known.severity))
+        self._found.append(Violation(rule, at or self.position, message, known.source, known.severity))
 
     def once(self, rule: str, detail: str = "") -> None:
         """Report a violation that concerns the whole stream once, at its first place."""
-        if rule not in self._said:
-            self.say(rule, detail)
+        if rule not in self._counts:
+            self.record(rule, detail)
 
     def take(self) -> list[Violation]:
         found, self._found = self._found, []

@@ -168,8 +168,10 @@ def _processor() -> str:
 
 
 @click.command(short_help="Measure how fast this machine parses, with both backends.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a reader and shape (JSON Lines).")
-@click.option("--rounds", type=click.IntRange(1), default=21, show_default=True, help="Rounds; medians are shown.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per reader and shape (JSON Lines).")
+@click.option(
+    "--rounds", type=click.IntRange(1), default=21, show_default=True, help="Number of rounds; the medians are shown."
+)
 def bench(as_json: bool, rounds: int) -> None:
     """Time both backends on two streams, in reads of 16 KiB, against `orjson.loads` of each payload.
 

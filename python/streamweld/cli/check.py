@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,11 @@ from streamweld.cli.console import (
     FINE,
     UNREADABLE,
     console,
+    count_streams,
     emit,
     folder,
     opened,
+    print_files,
     progress,
     read_each,
     table,
@@ -67,7 +68,7 @@ class Report:
     violations: list[Violation]
     leaks: list[Diagnostic]
     dropped: int
-    unknown: UnknownDialect | None
+    unknown: StreamError | None
     lines: Lines
     hint: str  # description of the body if it is not a stream
 
@@ -113,19 +114,21 @@ class _Leaks:
 
     def __init__(self, dialect: CheckDialect) -> None:
         self._parser = StreamParser(policy=Policy("salvage", text_calls="report"), dialect=dialect)
-        self._is_over = False
+        self.error: StreamError | None = None
 
     def feed(self, piece: bytes) -> None:
-        if not self._is_over:
+        if self.error is None:
             try:
                 self._parser.feed(piece)
-            except StreamError:
-                self._is_over = True
+            except StreamError as error:
+                self.error = error
 
     def close(self) -> list[Diagnostic]:
-        if not self._is_over:
-            with suppress(StreamError):
+        if self.error is None:
+            try:
                 self._parser.close()
+            except StreamError as error:
+                self.error = error
         return [one for one in self._parser.response.diagnostics if one.code == "text_call_seen"]
 
 
@@ -136,7 +139,7 @@ def _report(dialect: CheckDialect, selection: Selection, file: str, source: Bina
     found: list[Violation] = []
     size = 0
     head = b""
-    unknown: UnknownDialect | None = None
+    unknown: StreamError | None = None
     try:
         while piece := source.read(_READ):
             size += len(piece)
@@ -147,9 +150,13 @@ def _report(dialect: CheckDialect, selection: Selection, file: str, source: Bina
         found += checker.close()
     except UnknownDialect as error:
         unknown = error if selection.keeps(error.rule) else None
-    kept = sorted((one for one in found if selection.keeps(one.rule)), key=lambda one: one.where)
-    hint = input_hint(head) if checker.dialect is None or dialect != "auto" else ""
     leaked = [leak for leak in leaks.close() if selection.keeps(leak.code)]
+    hint = input_hint(head) if checker.dialect is None or dialect != "auto" else ""
+    problem = leaks.error or unknown
+    if hint and problem is not None:  # not a stream, so there is nothing to check
+        unknown = problem if selection.keeps(problem.rule) else None
+        return Report(file, size, None, [], [], 0, unknown, lines, hint)
+    kept = sorted((one for one in found if selection.keeps(one.rule)), key=lambda one: one.where)
     return Report(file, size, checker.dialect, kept, leaked, checker.dropped, unknown, lines, hint)
 
 
@@ -223,7 +230,7 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
     out.print(f"{printable(report.file)}  {report.dialect or 'unknown'}", style="bold", soft_wrap=True)
     if report.unknown is not None:
         out.print(str(report.unknown), soft_wrap=True)
-    if report.hint:
+    if report.hint and report.hint not in str(report.unknown):
         out.print(report.hint, soft_wrap=True)
     found = [Finding.of_violation(violation, report.lines) for violation in report.violations]
     found += [Finding.of_diagnostic(leak, report.lines) for leak in report.leaks]
@@ -250,8 +257,8 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         streams.update({violation.rule for violation in report.violations})
         if report.codes:
             counts = Counter(finding.severity for finding in report.findings if finding.kind != "error")
-            told = [str(counts[level]) for level in levels]
-            rows.append((report.file, report.dialect or "unknown", *told, ", ".join(report.codes)))
+            numbers = [str(counts[level]) for level in levels]
+            rows.append((report.file, report.dialect or "unknown", *numbers, ", ".join(report.codes)))
     shared = folder([row[0] for row in rows]) if rows else ""
     if rows:
         if shared:
@@ -259,8 +266,8 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         shown = table("file", "dialect", *levels, "findings", right=levels)
         for file, *cells in rows:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
-        out.print(shown)
-    out.print(f"{number} streams, {number - len(rows)} without a finding")
+        print_files(out, shown)
+    out.print(count_streams(number, number - len(rows)))
     if streams:
         broken = table("streams", "severity", "rule", "what", "source", right=("streams",))
         for name, count in streams.most_common():

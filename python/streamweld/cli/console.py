@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager, nullcontext
+import zlib
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -29,10 +30,12 @@ __all__ = [
     "USAGE",
     "UnwritableError",
     "console",
+    "count_streams",
     "emit",
     "folder",
     "lines",
     "opened",
+    "print_files",
     "progress",
     "read_each",
     "table",
@@ -44,6 +47,7 @@ FINE: Final = 0
 FINDINGS: Final = 1
 USAGE: Final = 2
 UNREADABLE: Final = 3
+_OTHER_COLUMNS: Final = 100  # characters
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
@@ -65,6 +69,23 @@ def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) 
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     return made
+
+
+def print_files(out: Console, rows: Table) -> None:
+    """Print a table whose first column has file names. In a file or a pipe, names stay on one line, so that they can be
+    searched and copied.
+    """
+    if not out.is_terminal:
+        names = rows.columns[0]
+        names.no_wrap = True
+        names.min_width = max((len(str(cell)) for cell in names.cells), default=0)
+        out.width = max(out.width, names.min_width + _OTHER_COLUMNS)
+    out.print(rows)
+
+
+def count_streams(number: int, clean: int) -> str:
+    """Return the summary of several streams."""
+    return f"{number} stream{'' if number == 1 else 's'}, {clean} without a finding"
 
 
 def lines(text: str, limit: int | None = None) -> str:
@@ -100,16 +121,37 @@ def opened(output: str | None) -> Generator[TextIO]:
         raise UnwritableError(f"{printable(output)}: {error.strerror or error}") from error
 
 
+@contextmanager
+def _source(file: str) -> Generator[BinaryIO]:
+    """Open an input file; `-` is standard input. Files that end in `.gz` are decompressed."""
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    with Path(file).open("rb") as source:
+        if not file.endswith(".gz"):
+            yield source
+            return
+        import gzip
+
+        with gzip.GzipFile(fileobj=source) as plain:
+            yield cast("BinaryIO", plain)
+
+
 def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreadable: list[str]) -> Iterator[_R]:
-    """Yield the result of `read` for each file; `-` is standard input. Files that cannot be read are reported at once,
-    and appended to `unreadable`."""
+    """Yield the result of `read` for each file; `-` is standard input, and `.gz` is decompressed. Files that cannot be
+    read are reported at once, and appended to `unreadable`."""
     for file in files:
         try:
-            with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as source:
+            with _source(file) as source:
                 made = read(file, source)
-        except OSError as error:
+        except IsADirectoryError:
             unreadable.append(file)
-            click.echo(f"streamweld: {printable(file)}: {error.strerror or error}", err=True)
+            hint = "this is a folder; `streamweld scan` and `streamweld report` read folders"
+            click.echo(f"streamweld: {printable(file)}: {hint}", err=True)
+        except (OSError, EOFError, zlib.error) as error:
+            unreadable.append(file)
+            problem = error.strerror if isinstance(error, OSError) and error.strerror else error
+            click.echo(f"streamweld: {printable(file)}: {problem}", err=True)
         else:
             yield made
 

@@ -41,8 +41,8 @@ class _Sink:
             file.write(data)
             file.flush()
         except OSError as error:
-            place = "" if self._path is None else f"{printable(str(self._path))}: "
-            raise UnwritableError(f"{place}{error.strerror or error}") from error
+            position = "" if self._path is None else f"{printable(str(self._path))}: "
+            raise UnwritableError(f"{position}{error.strerror or error}") from error
 
     def close(self) -> None:
         if self._file is not None and self._path is not None:
@@ -65,7 +65,7 @@ def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) 
     aliases=("--target",),
     type=DialectChoice(TARGETS),
     required=True,
-    help="The dialect to write; same: that of the source, repaired.",
+    help="The dialect to write; same repairs the stream in its own dialect.",
 )
 @click.option(
     "--from",
@@ -77,7 +77,9 @@ def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) 
     show_default=True,
     help="The dialect to read; auto detects it.",
 )
-@click.option("--seed", help="For ids that are the same in every run: 1 to 64 characters of A-Z a-z 0-9 _ -.")
+@click.option(
+    "--seed", help="Seed for generated ids, to make them the same in every run: 1 to 64 characters of A-Z a-z 0-9 _ -."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")
 def convert(file: str, target: str, source: str, seed: str | None, output: str | None) -> None:
     """Write the recorded stream FILE (- is standard input) in another dialect, or repaired in its own.
@@ -97,8 +99,10 @@ def convert(file: str, target: str, source: str, seed: str | None, output: str |
         for diagnostic in done.diagnostics:
             found = found or diagnostic.severity != "info"
             text = diagnostic.message
-            place = f"byte {diagnostic.byte_offset}, event {diagnostic.event_ordinal}"
-            click.echo(f"streamweld: {diagnostic.severity}: {printable(text)} [{diagnostic.code} at {place}]", err=True)
+            position = f"byte {diagnostic.byte_offset}, event {diagnostic.event_ordinal}"
+            click.echo(
+                f"streamweld: {diagnostic.severity}: {printable(text)} [{diagnostic.code} at {position}]", err=True
+            )
         if done.error is not None:
             found = True
             click.echo(f"streamweld: {printable(str(done.error))}", err=True)

@@ -61,9 +61,9 @@ def _speed(body: bytes) -> tuple[int, float]:
 
 @click.command(short_help="Parse a bundled stream that breaks naive readers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--raw", is_flag=True, help="Print the stream itself, as it comes from the network.")
+@click.option("--raw", is_flag=True, help="Print the raw stream, as received from the network.")
 def demo(as_json: bool, raw: bool) -> None:
-    """Replay a bundled stream in the shape of DeepSeek behind a router: its call's id comes in every chunk."""
+    """Replay a bundled stream of DeepSeek behind a router. Every chunk of it repeats the id of the call."""
     body = sample()
     if raw:
         click.echo(body, nl=False)
@@ -100,9 +100,9 @@ def demo(as_json: bool, raw: bool) -> None:
             shown = lines(value) if isinstance(value, str) else printable(json.dumps(value))
             say(f"  {printable(name)}: " + shown.rstrip("\n").replace("\n", "\n    "))
     say()
-    places = Lines()
-    places.feed(body)
-    found = [Finding.of_diagnostic(diagnostic, places) for diagnostic in response.diagnostics]
+    positions = Lines()
+    positions.feed(body)
+    found = [Finding.of_diagnostic(diagnostic, positions) for diagnostic in response.diagnostics]
     out.print(finding_table(found, title="diagnostics"))
     say(f"finish      {response.finish_reason} (sent: {response.raw_finish_reason}), {response.completeness}")
     say(f"backend     {backend}, {events:,} events, {a_second:,.0f} events per second")

@@ -1,26 +1,42 @@
-"""`streamweld explain`: explain a diagnostic code or a rule of the checker."""
+"""`streamweld explain`: explain a diagnostic code or a rule."""
 
 from __future__ import annotations
 
 import difflib
+import re
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from streamweld._messages import error_help_url, help_url
-from streamweld._spec import CODES
+from streamweld._spec import CODES, load_history, load_numbered_rules, load_requests
 from streamweld.check.violation import rules
 from streamweld.cli.console import USAGE, emit
 from streamweld.cli.findings import ERRORS, complete_codes
 from streamweld.errors import LimitExceeded, StreamError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld._spec import Base
 
-__all__ = ["explain"]
+__all__ = ["explain", "known_codes"]
 
 BASES: Final[tuple[Base, ...]] = ("strict", "standard", "salvage")
+_KINDS: Final = {
+    "diagnostic": "diagnostic",
+    "rule": "rule of `streamweld check`",
+    "history": "edit of `streamweld history convert`",
+    "history_check": "rule of `streamweld history check`",
+    "requests": "rule of `streamweld.requests`",
+    "ambiguity": "ambiguity",
+    "identity": "identity rule: condition, then result",
+    "arguments": "argument rule: condition, then action",
+    "error": "error",
+}
+_LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 def _about_code(name: str) -> dict[str, Any]:
@@ -32,6 +48,7 @@ def _about_code(name: str) -> dict[str, Any]:
         "message": code.text,
         "detail": code.detail or None,
         "details": dict(code.details),
+        "advice": code.advice,
         "raises": code.raises,
         "policy": {
             "strict": code.action("strict"),
@@ -62,21 +79,73 @@ def _about_error(name: str) -> dict[str, Any]:
     return {"code": name, "kind": "error", "severity": "error", "message": message, "help_url": error_help_url(name)}
 
 
+@cache
+def _other_rules() -> Mapping[str, dict[str, Any]]:
+    """Return what the documentation lists beside diagnostics and rules of `check`, under its name there.
+
+    Rules of histories and requests are `history.NAME`, `history_check.NAME` and `requests.NAME`; numbered rules have no
+    prefix.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    history, numbered = load_history("history_rules"), load_numbered_rules()
+    for kind, table in (
+        ("history", history["edits"]),
+        ("history_check", history["checks"]),
+        ("requests", load_requests()["rules"]),
+    ):
+        for name, rule in table.items():
+            code = f"{kind}.{name}"
+            about = {"code": code, "kind": kind, "severity": rule["severity"], "message": _sentence(rule["text"])}
+            found[code] = about | {"source": rule["source"], "help_url": help_url(code)}
+    texts = dict(numbered["ambiguities"]["rules"])
+    for name, group in numbered["identity"]["groups"].items():
+        texts[name] = " ".join([group["text"], *[f"{one}: {': '.join(row)}." for one, row in group["rules"].items()]])
+        texts |= {one: f"{group['text']} {': '.join(row)}." for one, row in group["rules"].items()}
+    texts |= {name: f"{': '.join(row)}." for name, row in numbered["arguments"]["rules"].items()}
+    for name, text in texts.items():
+        kind = "ambiguity" if name.startswith("AM") else "identity" if name.startswith("R") else "arguments"
+        about = {"code": name, "kind": kind, "severity": None, "message": _LINK.sub(r"\1", text)}
+        found[name] = about | {"help_url": help_url(name.lower())}
+    return found
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+def known_codes() -> list[str]:
+    """Return every code, in the order of the documentation."""
+    return [*CODES, *_other_rules(), *rules(), *ERRORS]
+
+
+def _meant(name: str) -> list[str]:
+    """Return the codes that a name stands for: itself, in any case, or without the prefix `history.` or `requests.`."""
+    known = known_codes()
+    same = [code for code in known if code.lower() == name.lower()]
+    return same or [code for code in _other_rules() if code.partition(".")[2] == name]
+
+
 def _about(name: str) -> dict[str, Any]:
-    return _about_code(name) if name in CODES else _about_rule(name) if name in rules() else _about_error(name)
+    if name in CODES:
+        return _about_code(name)
+    if name in rules():
+        return _about_rule(name)
+    return _other_rules()[name] if name in _other_rules() else _about_error(name)
 
 
 def _print(about: dict[str, Any]) -> None:
-    what = {"diagnostic": "diagnostic", "rule": "rule of `streamweld check`", "error": "error"}[about["kind"]]
-    click.echo(f"{about['code']} ({what}, {about['severity']})")
+    severity = f", {about['severity']}" if about["severity"] else ""
+    click.echo(f"{about['code']} ({_KINDS[about['kind']]}{severity})")
     click.echo(about["message"])
     if about.get("detail"):
         click.echo(f"detail: {about['detail']}")
     for value, meaning in about.get("details", {}).items():
         click.echo(f"  {value}: {meaning}")
+    if "advice" in about:
+        click.echo(f"what to do: {about['advice']}")
     if "policy" in about:
         actions = ", ".join(f"{base}: {action}" for base, action in about["policy"].items())
-        click.echo(f"{actions} (`raise` raises {about['raises']})")
+        click.echo(actions if about["raises"] is None else f"{actions} (`raise` raises {about['raises']})")
     if about.get("source"):
         click.echo(f"source: {about['source']}")
     for broken in about.get("breaks_client", ()):
@@ -90,19 +159,20 @@ def _print(about: dict[str, Any]) -> None:
 def explain(code: tuple[str, ...], as_json: bool) -> None:
     """Explain diagnostic codes and rules; without CODE, list all of them.
 
-    CODE is a diagnostic code that `inspect` shows, such as args_restart, or a rule that `check` shows, such as
-    anthropic.message_start_missing.
+    CODE is a diagnostic code that `inspect` shows, such as args_restart, a rule that `check` or `history check` shows,
+    such as anthropic.message_start_missing, or a rule that the documentation cites by number, such as R1.
 
     Exit codes: 0 explained, 2 a code is unknown.
     """
-    known = [*CODES, *rules(), *ERRORS]
-    unknown = [name for name in code if name not in known]
+    meant = {name: _meant(name) for name in code}
+    unknown = [name for name, codes in meant.items() if not codes]
     for name in unknown:
-        near = difflib.get_close_matches(name, known, 3)
+        near = difflib.get_close_matches(name, known_codes(), 3)
         click.echo(
             f"streamweld: unknown code {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""), err=True
         )
-    for number, name in enumerate([name for name in (code or known) if name not in unknown]):
+    chosen = [one for codes in meant.values() for one in codes] if code else known_codes()
+    for number, name in enumerate(dict.fromkeys(chosen)):
         about = _about(name)
         if as_json:
             emit(about)

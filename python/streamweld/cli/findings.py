@@ -114,7 +114,7 @@ def finding_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(get_args(OutputFormat)),
             default="text",
             show_default=True,
-            help="json: one object a stream (JSON Lines). github: workflow annotations. sarif: SARIF 2.1.0.",
+            help="json: one object per stream (JSON Lines). github: workflow annotations. sarif: SARIF 2.1.0.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Short for --output-format json."),
         click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."),
@@ -131,8 +131,8 @@ def finding_table(findings: Iterable[Finding], *, title: str | None = None, most
     for finding in findings:
         counts[finding.code] += 1
         if most is None or counts[finding.code] <= most:
-            place = (finding.byte_offset, finding.line, finding.event_ordinal)
-            cells = ["" if number is None else str(number) for number in place]
+            position = (finding.byte_offset, finding.line, finding.event_ordinal)
+            cells = ["" if number is None else str(number) for number in position]
             shown.add_row(finding.severity, printable(finding.code), *cells, printable(finding.message))
     return shown
 
@@ -144,10 +144,14 @@ def write_github(out: TextIO, file: str, findings: Iterable[Finding]) -> None:
     """Write one workflow command per finding. GitHub shows it as an annotation of the line."""
     for finding in findings:
         properties = {"file": file, "line": finding.line, "title": finding.code}
-        told = ",".join([f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None])
-        place = "" if finding.byte_offset is None else f" (byte {finding.byte_offset}, event {finding.event_ordinal})"
-        text = _data(f"{printable(finding.message)}{place} {finding.help_url}")
-        click.echo(f"::{_COMMANDS[finding.severity]} {told}::{text}", file=out)
+        fields = ",".join(
+            [f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None]
+        )
+        position = (
+            "" if finding.byte_offset is None else f" (byte {finding.byte_offset}, event {finding.event_ordinal})"
+        )
+        text = _data(f"{printable(finding.message)}{position} {finding.help_url}")
+        click.echo(f"::{_COMMANDS[finding.severity]} {fields}::{text}", file=out)
 
 
 def _data(text: str) -> str:

@@ -18,6 +18,10 @@ from streamweld.history import HistoryPolicy, profiles
 from streamweld.history import check as check_history
 from streamweld.history import convert as convert_history
 from streamweld.history import dedupe_reasoning as dedupe_history
+from streamweld.history.dialects import FAMILIES
+from streamweld.history.payload import items_of
+from streamweld.history.read.detect import detect
+from streamweld.response import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,7 +75,7 @@ def _gateway(name: str | None, profile: str | None) -> str | Mapping[str, Any] |
 
 def _gateways(command: Any) -> Any:
     names = ", ".join(profiles.names())
-    command = click.option("--profile", metavar="FILE", help="A gateway profile of your own, as JSON.")(command)
+    command = click.option("--profile", metavar="FILE", help="Your own gateway profile, as a JSON file.")(command)
     return click.option(
         "--gateway",
         metavar="NAME",
@@ -122,9 +126,17 @@ def _profile_row(profile: profiles.Profile) -> dict[str, Any]:
 @_gateways
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(file: str, target: Target, gateway: str | None, profile: str | None, as_json: bool) -> None:
-    """Check a history against the rules of its target and its gateway. - is standard input."""
+    """Check a history against the rules of its target and its gateway. - is standard input.
+
+    The history must be in the format of the target; `history convert` converts it. chat is an alias of openai-chat.
+    """
     meant = profiles.resolve(_gateway(gateway, profile), target)
-    found = check_history(_load(file), target=target, gateway=meant)
+    history = _load(file)
+    found = check_history(history, target=target, gateway=meant)
+    seen = _dialect_of(history, meant.target)
+    if found and seen != FAMILIES[meant.target]:
+        hint = f"this looks like a history for {seen}: convert it first (streamweld history convert --to {target})"
+        click.echo(f"streamweld: {printable(file)}: {hint}", err=True)
     if as_json:
         name = f"{meant.name}@{meant.date}" if meant.date else meant.name
         rows = [violation.to_dict() for violation in found]
@@ -132,6 +144,13 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     else:
         _show_violations(console(), found)
     sys.exit(FINDINGS if found else FINE)
+
+
+def _dialect_of(history: Any, target: str) -> str:
+    """Return the dialect that the history shows; that of the target if it could be either."""
+    items, _ = items_of(history)
+    payload = cast("Mapping[str, Any]", history) if isinstance(history, dict) else None
+    return detect(() if isinstance(items, str | Response) else items, payload, FAMILIES[target])
 
 
 @history.command(short_help="Convert a history to another API.")
@@ -156,12 +175,14 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
     help="The API that the history was written for; auto detects it.",
 )
 @_gateways
-@click.option("--provider", help="The vendor or gateway that made the assistant's turns, if they do not name it.")
+@click.option(
+    "--provider", help="The vendor or gateway that generated the assistant turns, if the history does not name it."
+)
 @click.option("--store/--no-store", default=None, help="Responses: whether the server keeps the items.")
 @click.option(
     "--policy", "words", multiple=True, metavar="NAME=WORD", help="How to fix faults, such as orphan_call=drop."
 )
-@click.option("-o", "--output", metavar="FILE|-", help="Write the payload to FILE.")
+@click.option("-o", "--output", metavar="FILE|-", help="Write the payload to FILE, and the edits to standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: payload, edits, ids, losses.")
 def convert(
     file: str,
@@ -175,7 +196,10 @@ def convert(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Convert a history to another API, repair what that API would refuse, and show each edit. - is standard input."""
+    """Convert a history to another API, and repair what that API would refuse. - is standard input.
+
+    The payload goes to standard output, and each edit to standard error.
+    """
     try:
         made = convert_history(
             _load(file),
@@ -204,11 +228,14 @@ def convert(
 
 @history.command(short_help="Remove reasoning that a replayed stream repeated.")
 @click.argument("file", metavar="FILE|-")
-@click.option("--items", default="rs", show_default=True, help="Which items, with commas: rs, fc, msg.")
-@click.option("-o", "--output", metavar="FILE|-", help="Write the history to FILE.")
+@click.option("--items", default="rs", show_default=True, help="Kinds of items, separated by commas: rs, fc, msg.")
+@click.option("-o", "--output", metavar="FILE|-", help="Write the history to FILE, and the edits to standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: messages, edits.")
 def dedupe(file: str, items: str, output: str | None, as_json: bool) -> None:
-    """Remove reasoning that a replayed stream repeated: AI SDK messages, Responses items. - is standard input."""
+    """Remove reasoning that a replayed stream repeated: AI SDK messages, Responses items. - is standard input.
+
+    The history goes to standard output, and each edit to standard error.
+    """
     edits: list[Edit] = []
     done = dedupe_history(_load(file), items=tuple(items.split(",")), on_edit=edits.append)
     if as_json:
@@ -218,15 +245,15 @@ def dedupe(file: str, items: str, output: str | None, as_json: bool) -> None:
 
 
 def _policy(words: tuple[str, ...]) -> HistoryPolicy:
-    told: dict[str, Any] = {}
+    switches: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name not in HistoryPolicy.__dataclass_fields__:
             raise UsageError(
                 f"--policy {word}: it must be NAME=WORD, of {', '.join(HistoryPolicy.__dataclass_fields__)}"
             )
-        told[name] = value
-    return HistoryPolicy(**told)
+        switches[name] = value
+    return HistoryPolicy(**switches)
 
 
 def _base64(value: Any) -> str:
@@ -238,10 +265,8 @@ def _base64(value: Any) -> str:
 
 def _write(value: Any, output: str | None) -> Console:
     """Write the result to the output, and return the console for all other messages."""
-    if output is None:
-        return console()
     text = json.dumps(value, indent=2, ensure_ascii=False, default=_base64) + "\n"
-    if output == "-":
+    if output is None or output == "-":
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
         return console(stderr=True)
     Path(output).write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from streamweld._messages import help_url
+from streamweld._messages import HEAD_BYTES, help_url, input_hint
 from streamweld._show import printable
+from streamweld._spec import CODES
 from streamweld.check import Checker
 from streamweld.cli.console import (
     FINDINGS,
     FINE,
     UNREADABLE,
     console,
+    count_streams,
     emit,
     folder,
     lines,
     opened,
+    print_files,
     progress,
     read_each,
     table,
@@ -82,8 +85,10 @@ class Report:
 
     @property
     def needed_repair(self) -> bool:
-        """Return True if there is a finding other than a broken rule, which the parser reads without a repair."""
-        return any(one.severity != "info" and one.kind != "rule" for one in self.findings)
+        """Return True if there is an error, or a diagnostic that a repair in flight changes something for."""
+        return self.raised is not None or any(
+            one.severity != "info" or CODES[one.code].mends is not None for one in self.diagnostics
+        )
 
     @property
     def _items(self) -> list[Item]:
@@ -180,12 +185,14 @@ class _Rules:
 def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, source: BinaryIO) -> Report:
     parser = StreamParser(policy=Policy(policy, text_calls="report"), dialect=dialect)
     rules = _Rules(dialect)
-    places = Lines()
+    positions = Lines()
     size = 0
+    head = b""
     raised: StreamError | None = None
     while piece := source.read(_READ):
         size += len(piece)
-        places.feed(piece)
+        head = head or piece[:HEAD_BYTES]
+        positions.feed(piece)
         rules.feed(piece)
         if raised is None:
             try:
@@ -199,14 +206,16 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
         except StreamError as error:
             raised = error
     response = parser.response
-    diagnostics = [one for one in response.diagnostics if selection.keeps(one.code)]
-    violations = sorted((one for one in rules.found if selection.keeps(one.rule)), key=lambda one: one.where)
-    findings = [Finding.of_diagnostic(one, places) for one in diagnostics]
-    findings += [Finding.of_violation(one, places) for one in violations]
+    is_stream = raised is None or not input_hint(head)  # otherwise the error is the only finding
+    diagnostics = [one for one in response.diagnostics if is_stream and selection.keeps(one.code)]
+    broken = (one for one in rules.found if is_stream and selection.keeps(one.rule))
+    violations = sorted(broken, key=lambda one: one.where)
+    findings = [Finding.of_diagnostic(one, positions) for one in diagnostics]
+    findings += [Finding.of_violation(one, positions) for one in violations]
     findings.sort(key=lambda one: (one.byte_offset or 0, one.event_ordinal or 0))
     if raised is not None and selection.keeps(raised.rule) and all(raised.rule != one.code for one in findings):
-        findings.append(Finding.of_error(raised, places))
-    return Report(file, size, parser.dialect, response, raised, diagnostics, violations, places, findings)
+        findings.append(Finding.of_error(raised, positions))
+    return Report(file, size, parser.dialect, response, raised, diagnostics, violations, positions, findings)
 
 
 @click.command(short_help="Show what recorded streams contain, and what had to be repaired.")
@@ -225,7 +234,7 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
     show_default=True,
     help="The wire format; auto detects it.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show the whole view of each stream, also if there are many.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the whole view of each stream, even if there are many.")
 @finding_options
 def inspect(
     files: tuple[str, ...],
@@ -323,7 +332,7 @@ def _show(out: Console, report: Report) -> None:
     if not report.findings:
         out.print("clean: no finding")
     elif not report.needed_repair:
-        out.print("no repair was needed")
+        out.print("`repair` passes it through unchanged" if report.diagnostics else "no repair was needed")
 
 
 def _body(raised: StreamError | None) -> str | None:
@@ -376,8 +385,8 @@ def _show_many(out: Console, reports: Iterable[Report]) -> bool:
         shown = table("file", "dialect", "text", "calls", "finish", "completeness", "findings", right=("text", "calls"))
         for file, *cells in rows:
             shown.add_row(printable(file.removeprefix(shared)), *cells)
-        out.print(shown)
-    out.print(f"{number} streams, {number - len(rows)} without a finding")
+        print_files(out, shown)
+    out.print(count_streams(number, number - len(rows)))
     if codes:
         out.print("streams with a finding, by code")
         for code, count in codes.most_common():

@@ -22,6 +22,9 @@ class AliasedOption(click.Option):
         super().__init__([*declarations, *aliases], **settings)
         self._aliases = frozenset(aliases)
 
+    def get_error_hint(self, ctx: click.Context | None) -> str:  # noqa: ARG002
+        return f"'{self.opts[0]}'"
+
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         accepted = self.opts
         setattr(self, "opts", [name for name in accepted if name not in self._aliases])  # noqa: B010 (declared by click)
@@ -35,7 +38,7 @@ class DialectChoice(click.Choice[str]):
     """A choice among dialects that suggests the closest name if the given one does not exist."""
 
     def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002
-        return choice_message("dialect", value, self.choices)
+        return f"{value!r}: {choice_message('dialect', value, self.choices).partition(': ')[2]}"
 
 
 def _once(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:

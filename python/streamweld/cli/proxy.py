@@ -12,18 +12,23 @@ from streamweld._spec import Base
 from streamweld.cli.console import UNREADABLE
 from streamweld.cli.names import DialectChoice
 from streamweld.cli.settings import CONFIG, option
+from streamweld.integrations.otel import exports_spans
 from streamweld.integrations.proxy import ProxyConfig, logs, serve
 from streamweld.integrations.proxy.access import LOGGER
-from streamweld.integrations.proxy.config import SPEAKS
-from streamweld.integrations.proxy.logs import FORMATS
+from streamweld.integrations.proxy.config import PROXY_DIALECTS
+from streamweld.integrations.proxy.logs import FORMATS, LEVELS
 from streamweld.integrations.proxy.signals import end_at_once
 from streamweld.options import TextCalls
 
 if TYPE_CHECKING:
-    from streamweld.integrations.proxy.config import Speaks
-    from streamweld.integrations.proxy.logs import Format
+    from streamweld.integrations.proxy.config import ProxyDialect
+    from streamweld.integrations.proxy.logs import Format, Level
 
 __all__ = ["proxy"]
+
+
+class _Port(click.IntRange):
+    name = "port number"
 
 
 @click.command(short_help="Serve a proxy for one gateway that repairs and converts streams.")
@@ -35,7 +40,7 @@ __all__ = ["proxy"]
     "--upstream-dialect",
     "--to",
     "to",
-    type=DialectChoice(SPEAKS),
+    type=DialectChoice(PROXY_DIALECTS),
     help="The dialect of the gateway. Requests in another of these dialects are converted to it, and the answers are "
     "converted back. Without it, nothing is converted. --to is a short name of this option.",
 )
@@ -44,7 +49,7 @@ __all__ = ["proxy"]
     type=click.Choice(get_args(Base)),
     default="standard",
     show_default=True,
-    help="What to do about a fault: strict ends the stream with an error at every repair, salvage reads on.",
+    help="What to do about a fault: strict ends the stream with an error at every repair, salvage continues.",
 )
 @option(
     "--text-calls",
@@ -52,6 +57,13 @@ __all__ = ["proxy"]
     default="off",
     show_default=True,
     help="What to do with tool calls that a model wrote into its text; see docs/guides/text-calls.md first.",
+)
+@option(
+    "--text-call-families",
+    multiple=True,
+    metavar="NAME",
+    help="Recognize only this form of text calls; docs/guides/text-calls.md lists them by model. May be repeated. "
+    "Needs --text-calls.",
 )
 @option(
     "--gateway",
@@ -67,7 +79,7 @@ __all__ = ["proxy"]
 )
 @option(
     "--port",
-    type=click.IntRange(0, 65_535),
+    type=_Port(0, 65_535),
     default=8787,
     show_default=True,
     help="The port to listen on; 0 selects a free one.",
@@ -133,14 +145,14 @@ __all__ = ["proxy"]
     type=int,
     default=ProxyConfig.max_body_bytes,
     show_default=True,
-    help="Limit of a request, and of an answer that is read whole.",
+    help="Maximum size of a request, and of an answer that is not streamed.",
 )
 @option(
     "--max-stream-bytes",
     type=int,
     default=ProxyConfig.max_stream_bytes,
     show_default=True,
-    help="Limit of a streamed answer, decompressed.",
+    help="Maximum size of a streamed answer, after decompression.",
 )
 @option(
     "--record",
@@ -156,6 +168,14 @@ __all__ = ["proxy"]
     help="The format of the log on standard error: one line of text or one JSON object for each request.",
 )
 @option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    help="The least important records to log: debug adds each diagnostic, which may hold model output; warning leaves "
+    "out the lines of requests.",
+)
+@option(
     "--otel",
     is_flag=True,
     help="Create a span for each request (extra `otel`). An SDK exports them: opentelemetry-instrument streamweld "
@@ -166,6 +186,7 @@ def proxy(
     to: str | None,
     policy: str,
     text_calls: str,
+    text_call_families: tuple[str, ...],
     gateway: str | None,
     host: str,
     port: int,
@@ -181,6 +202,7 @@ def proxy(
     max_stream_bytes: int,
     record: str | None,
     log_format: Format,
+    log_level: Level,
     otel: bool,
 ) -> None:
     """Repair the streams of the gateway at URL for clients of any official SDK.
@@ -194,9 +216,10 @@ def proxy(
     """
     config = ProxyConfig(
         upstream,
-        to=cast("Speaks | None", to),
+        to=cast("ProxyDialect | None", to),
         policy=cast("Base", policy),
         text_calls=cast("TextCalls", text_calls),
+        text_call_families=text_call_families,
         gateway=gateway,
         connect_timeout=connect_timeout,
         idle_timeout=idle_timeout,
@@ -210,9 +233,14 @@ def proxy(
         allow_hosts=allow_hosts,
         allow_origins=allow_origins,
     )
-    logs.configure(log_format)
+    logs.configure(log_format, log_level)
 
     def ready(address: str) -> None:
+        if otel and not exports_spans():
+            LOGGER.warning(
+                "--otel: no OpenTelemetry SDK is set up, so no span is exported; start the proxy with "
+                "opentelemetry-instrument"
+            )
         if log_format == "json":
             LOGGER.info("listening", extra={"facts": {"address": address, "upstream": upstream}})
         else:

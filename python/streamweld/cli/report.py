@@ -56,8 +56,8 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
             recorded.append(read(path, name, gateway))
         except (OSError, ValueError) as error:
             unreadable = True
-            told = error.strerror if isinstance(error, OSError) and error.strerror else error
-            click.echo(f"streamweld: {printable(str(path))}: {told}", err=True)
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            click.echo(f"streamweld: {printable(str(path))}: {reason}", err=True)
     if diff and unreadable:
         sys.exit(UNREADABLE)
     if recorded:

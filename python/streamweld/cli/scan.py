@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import click
 
 from streamweld._show import printable
-from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, table
+from streamweld.cli.console import FINDINGS, FINE, UNREADABLE, console, count_streams, print_files, table
 from streamweld.cli.names import DialectChoice
 from streamweld.cli.scan_rows import findings, rows_of
 from streamweld.errors import UsageError
@@ -43,9 +43,13 @@ _PART_BYTES: Final = 64 << 20
 _PART_ROWS: Final = 4_096
 _LISTED: Final = 200  # maximum number of rows with findings in the table
 _STEP: Final = 0.5  # seconds between two updates of the progress line
-# Rules of `CaptureError` for input that cannot be read, as opposed to faults of the stream.
+# Rules of input that cannot be read, as opposed to faults of the stream: those of `CaptureError`, and of bodies in no
+# known dialect.
 _UNREADABLE: Final = frozenset(
-    ["unreadable", "corrupt_file", "corrupt_row", "missing_column", "wrong_type", "unsupported_encoding"]
+    [
+        *("unreadable", "corrupt_file", "corrupt_row", "missing_column", "wrong_type", "unsupported_encoding"),
+        *("unknown_dialect", "not_an_event_stream"),
+    ]
 )
 
 
@@ -71,7 +75,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScanPosition:
     """The position at which a scan continues: the number of a file, and of a row in it."""
 
     file: int = 0
@@ -99,6 +103,10 @@ class Totals:
         self.codes.update(codes)
         return codes
 
+    @property
+    def summary(self) -> str:
+        return count_streams(self.rows, self.rows - self.with_findings)
+
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("rows", "bytes", "with_findings", "unreadable")} | {
             "dialects": dict(self.dialects),
@@ -116,10 +124,10 @@ class Chunk:
     """Captures that one job reads together, and the position of the next chunk."""
 
     captures: list[Capture]
-    after: Place
+    after: ScanPosition
 
 
-def _chunks(task: Task, start: Place) -> Iterator[Chunk]:
+def _chunks(task: Task, start: ScanPosition) -> Iterator[Chunk]:
     held: list[Capture] = []
     size = 0
     after = start
@@ -128,15 +136,15 @@ def _chunks(task: Task, start: Place) -> Iterator[Chunk]:
         for capture in captures(task.files[number], column=task.column, start=first):
             held.append(capture)
             size += len(capture.body or b"")
-            after = Place(number, capture.row + 1)
+            after = ScanPosition(number, capture.row + 1)
             if size >= _CHUNK_BYTES or len(held) >= _CHUNK_ROWS:
                 yield Chunk(held, after)
                 held, size = [], 0
-        after = Place(number + 1)
+        after = ScanPosition(number + 1)
     yield Chunk(held, after)
 
 
-def _read(task: Task, start: Place, jobs: int) -> Iterator[tuple[list[dict[str, Any]], Place]]:
+def _read(task: Task, start: ScanPosition, jobs: int) -> Iterator[tuple[list[dict[str, Any]], ScanPosition]]:
     """Yield the rows in the order of the input; at most two chunks per job are in memory."""
     read = partial(rows_of, dialect=task.dialect, policy=task.policy)
     chunks = _chunks(task, start)
@@ -165,7 +173,7 @@ class Parts:
         self.rows: list[dict[str, Any]] = []
         self.size: int = 0
 
-    def begin(self, *, resume: bool) -> tuple[Place, Totals]:
+    def begin(self, *, resume: bool) -> tuple[ScanPosition, Totals]:
         """Start a scan, or resume it after the last complete part.
 
         Raises:
@@ -177,7 +185,7 @@ class Parts:
                 click.echo(f"streamweld: {self.output}: nothing to resume, starting", err=True)
             self.folder.mkdir(parents=True)
             journal.write_text(json.dumps(self.task.to_dict()) + "\n", "ascii")
-            return Place(), Totals()
+            return ScanPosition(), Totals()
         if not resume:
             raise UsageError(f"{self.folder} is left of an interrupted scan; pass --resume, or remove it")
         try:
@@ -189,18 +197,18 @@ class Parts:
         if before != self.task.to_dict():
             raise UsageError(f"{self.folder} belongs to a scan of other files or with other options; remove it")
         if not parts:
-            return Place(), Totals()
+            return ScanPosition(), Totals()
         self.count = len(parts)
         last = parts[-1]
-        return Place(last["file"], last["row"]), Totals.of(last["totals"])
+        return ScanPosition(last["file"], last["row"]), Totals.of(last["totals"])
 
-    def add(self, rows: list[dict[str, Any]], after: Place, totals: Totals) -> None:
+    def add(self, rows: list[dict[str, Any]], after: ScanPosition, totals: Totals) -> None:
         self.rows += rows
         self.size += sum(row["bytes"] or 0 for row in rows)
         if self.size >= _PART_BYTES or len(self.rows) >= _PART_ROWS:
             self.flush(after, totals)
 
-    def flush(self, after: Place, totals: Totals) -> None:
+    def flush(self, after: ScanPosition, totals: Totals) -> None:
         """Complete a part, then write it into the journal, so that every part in the journal is complete."""
         write_part(self._part(self.count), self.rows, self.kind)
         line = {"part": self.count, "file": after.file, "row": after.row, "totals": totals.to_dict()}
@@ -212,7 +220,7 @@ class Parts:
         self.rows = []
         self.size = 0
 
-    def finish(self, after: Place, totals: Totals) -> None:
+    def finish(self, after: ScanPosition, totals: Totals) -> None:
         """Join the parts into the output and remove them."""
         if self.rows or self.count == 0:
             self.flush(after, totals)
@@ -226,7 +234,7 @@ class Parts:
 class Progress:
     """One line on standard error: the rate, and the remaining time estimated from the bytes of the files."""
 
-    def __init__(self, task: Task, start: Place, totals: Totals, *, shown: bool) -> None:
+    def __init__(self, task: Task, start: ScanPosition, totals: Totals, *, shown: bool) -> None:
         self.shown = shown
         self.streams: int = totals.rows  # streams that an earlier run read
         self.files: int = len(task.files)
@@ -235,7 +243,7 @@ class Progress:
         self.began: float = time.monotonic()
         self.next: float = self.began
 
-    def show(self, after: Place, totals: Totals, *, last: bool = False) -> None:
+    def show(self, after: ScanPosition, totals: Totals, *, last: bool = False) -> None:
         now = time.monotonic()
         if not self.shown or (now < self.next and not last):
             return
@@ -272,27 +280,36 @@ def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> 
         text = sys.stdin.read() if files_from == "-" else Path(files_from).read_text("utf-8", "surrogateescape")
         files += [line for line in text.splitlines() if line]
     if not files:
+        folders = [path for path in paths if Path(path).is_dir()]
+        if folders and not recursive and next(find(folders, recursive=True), None) is not None:
+            raise UsageError(f"{', '.join(folders)}: there are only folders in it; pass --recursive to read them")
         raise UsageError("there is nothing to scan: name files, directories or patterns, or pass --files-from")
     return files
 
 
 @click.command(short_help="Read many recorded streams into one table.")
 @click.argument("paths", nargs=-1, metavar="PATH…")
-@click.option("--files-from", metavar="FILE", help="Read further paths from FILE, one a line; - is standard input.")
-@click.option("--column", metavar="NAME", help="Column, or member of each line, that holds the body.  [default: body]")
+@click.option("--files-from", metavar="FILE", help="Read further paths from FILE, one per line; - is standard input.")
+@click.option(
+    "--column", metavar="NAME", help="Column, or member of each line, that contains the body.  [default: body]"
+)
 @click.option("--recursive", is_flag=True, help="Descend into directories.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes that parse.")
-@click.option("-o", "--output", metavar="FILE", help="Write .parquet, .arrow or .jsonl; a table without it.")
-@click.option("--format", "kind", type=click.Choice(FORMATS), help="Format of the output; by default that of its name.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Number of worker processes.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write a .parquet, .arrow or .jsonl file. Without it, print a table."
+)
+@click.option(
+    "--format", "kind", type=click.Choice(FORMATS), help="Output format; by default derived from the file name."
+)
 @click.option("--findings-only", is_flag=True, help="Only rows with a diagnostic of severity warning or error.")
-@click.option("--resume", is_flag=True, help="Go on with an interrupted scan to the same output.")
+@click.option("--resume", is_flag=True, help="Resume an interrupted scan to the same output.")
 @click.option("--progress/--no-progress", default=None, help="Show rate and remaining time.  [default: on a terminal]")
 @click.option(
     "--policy",
     type=click.Choice(get_args(Base)),
     default="salvage",
     show_default=True,
-    help="What to do about a fault; salvage reports it and reads on.",
+    help="What to do about a fault; salvage reports it and continues.",
 )
 @click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
 def scan(
@@ -309,13 +326,14 @@ def scan(
     policy: Base,
     dialect: Dialect,
 ) -> None:
-    """Read recorded streams from files, directories and patterns into one table, one row a stream.
+    """Read recorded streams from files, directories and patterns into one table, one row per stream.
 
     A file holds one body; or rows of bodies, if it is JSON Lines (with the member --column), Parquet or Arrow IPC (with
     the column --column), a HAR archive, HTTP messages as a proxy records them, or mitmproxy flows. Files that end in
     .gz are decompressed. Parquet and Arrow need the extra `bulk`.
 
-    A file or row that cannot be read is a row with an error, and is reported on standard error.
+    A file or row that cannot be read, or is in no known dialect, is a row with an error, and is reported on standard
+    error.
 
     Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file or row could not
     be read.
@@ -330,18 +348,18 @@ def scan(
         kind = kind or format_of(output)
         check(kind)
         totals = _to_file(task, jobs, shown, Parts(Path(output), kind, task), resume=resume)
-        click.echo(f"{totals.rows} streams, {totals.rows - totals.with_findings} without a finding", err=True)
+        click.echo(totals.summary, err=True)
     sys.exit(UNREADABLE if totals.unreadable else FINDINGS if totals.with_findings else FINE)
 
 
 def _run(
     task: Task,
     jobs: int,
-    start: Place,
+    start: ScanPosition,
     totals: Totals,
     shown: bool,
-    keep: Callable[[list[dict[str, Any]], Place], None],
-) -> Place:
+    keep: Callable[[list[dict[str, Any]], ScanPosition], None],
+) -> ScanPosition:
     """Read all rows from `start` on, and pass the selected ones to `keep`."""
     meter = Progress(task, start, totals, shown=shown)
     after = start
@@ -351,7 +369,10 @@ def _run(
             codes = totals.add(row)
             error = row["error"]
             if error is not None and error["rule"] in _UNREADABLE:
-                click.echo(f"streamweld: {printable(error['message'])}", err=True)
+                message = error["message"]
+                if not message.startswith(row["path"]):
+                    message = f"{row['path']}, row {row['row']}: {message}"
+                click.echo(f"streamweld: {printable(message)}", err=True)
             if codes or not task.findings_only:
                 wanted.append(row)
         keep(wanted, after)
@@ -375,27 +396,27 @@ def _to_table(task: Task, jobs: int, shown: bool) -> Totals:
     totals = Totals()
     listed: list[tuple[str, ...]] = []
 
-    def keep(rows: list[dict[str, Any]], _: Place) -> None:
+    def keep(rows: list[dict[str, Any]], _: ScanPosition) -> None:
         for row in rows:
             codes = findings(row)
             if codes and len(listed) < _LISTED:
-                place = f"{row['path']}:{row['row']}" if row["row"] else row["path"]
-                listed.append((place, row["dialect"] or "unknown", row["completeness"] or "", ", ".join(codes)))
+                location = f"{row['path']}:{row['row']}" if row["row"] else row["path"]
+                listed.append((location, row["dialect"] or "unknown", row["completeness"] or "", ", ".join(codes)))
 
-    _run(task, jobs, Place(), totals, shown, keep)
+    _run(task, jobs, ScanPosition(), totals, shown, keep)
     out = console()
     if listed:
         rows = table("file", "dialect", "completeness", "findings")
         for line in listed:
             rows.add_row(*[printable(cell) for cell in line])
-        out.print(rows)
+        print_files(out, rows)
         if totals.with_findings > len(listed):
             out.print(f"and {totals.with_findings - len(listed)} more with findings; --output lists all")
     dialects = table("streams", "dialect", right=("streams",))
     for name, count in totals.dialects.most_common():
         dialects.add_row(str(count), name)
     out.print(dialects)
-    out.print(f"{totals.rows} streams, {totals.rows - totals.with_findings} without a finding")
+    out.print(totals.summary)
     for code, count in totals.codes.most_common():
         out.print(f"{count:6}  {code}")
     return totals

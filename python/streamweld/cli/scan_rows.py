@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from streamweld.errors import StreamError, UpstreamError
+from streamweld.errors import StreamError, TruncatedStream, UpstreamError
 from streamweld.stream import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamweld.events import ToolCall
+    from streamweld._words import DiagnosticCode
+    from streamweld.events import Diagnostic, ToolCall
     from streamweld.integrations.captures import Capture
     from streamweld.options import Base, Dialect
     from streamweld.response import Response
@@ -56,18 +57,18 @@ def findings(row: dict[str, Any]) -> list[str]:
 
 def _row(capture: Capture, dialect: Dialect, policy: Base) -> dict[str, Any]:
     body = capture.body
-    place = {"path": capture.path, "row": capture.row, "bytes": None if body is None else len(body)}
+    position = {"path": capture.path, "row": capture.row, "bytes": None if body is None else len(body)}
     nothing: dict[str, Any] = dict.fromkeys(_NOTHING)
     if capture.error is not None:
         error = capture.error
-        return place | nothing | {"error": _error(type(error).__name__, error.rule, str(error), error.problem)}
+        return position | nothing | {"error": _error(type(error).__name__, error.rule, str(error), error.problem)}
     if body is None:
-        return place | nothing
+        return position | nothing
     try:
         response = parse(body, dialect=dialect, policy=policy)
     except StreamError as error:
-        return place | _columns(error.partial, _raised(error))
-    return place | _columns(response, _sent(response))
+        return position | _columns(error.partial, _raised(error))
+    return position | _columns(response, _reported(response))
 
 
 def _columns(response: Response | None, error: dict[str, Any] | None) -> dict[str, Any]:
@@ -110,22 +111,29 @@ def _raised(error: StreamError) -> dict[str, Any]:
     )
 
 
-def _sent(response: Response) -> dict[str, Any] | None:
-    """Return the error that the gateway sent, if the policy continues after it."""
+def _reported(response: Response) -> dict[str, Any] | None:
+    """Return the error that another policy would have raised: the one that the gateway sent, or the truncation."""
     sent = response.error
-    if sent is None:
-        return None
-    place = next((found for found in response.diagnostics if found.code == "upstream_error"), None)
-    return _raised(
-        UpstreamError(
-            rule="upstream_error",
-            code=sent.code,
-            kind=sent.kind,
-            message=sent.message,
-            byte_offset=None if place is None else place.byte_offset,
-            event_ordinal=None if place is None else place.event_ordinal,
+    if sent is not None:
+        position = _place(response, "upstream_error")
+        return _raised(
+            UpstreamError(rule="upstream_error", code=sent.code, kind=sent.kind, message=sent.message, **position)
         )
-    )
+    if response.completeness == "truncated":
+        found = _diagnostic(response, "truncated")
+        where = "between_events" if found is None else found.detail
+        return _raised(TruncatedStream(rule="truncated", detail=where, where=where, **_place(response, "truncated")))
+    return None
+
+
+def _place(response: Response, code: DiagnosticCode) -> dict[str, Any]:
+    found = _diagnostic(response, code)
+    return {} if found is None else {"byte_offset": found.byte_offset, "event_ordinal": found.event_ordinal}
+
+
+def _diagnostic(response: Response, code: DiagnosticCode) -> Diagnostic | None:
+    """Return the first diagnostic with this code; None if the kept list was full."""
+    return next((found for found in response.diagnostics if found.code == code), None)
 
 
 def _error(kind_of_error: str, rule: str, message: str, detail: str, **more: Any) -> dict[str, Any]:

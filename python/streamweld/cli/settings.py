@@ -35,7 +35,7 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
     if path is None:
         return
     try:
-        told = tomllib.loads(Path(path).read_text("utf-8"))
+        table = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         click.echo(f"streamweld: {path}: {error.strerror or error}", err=True)
         context.exit(UNREADABLE)
@@ -50,7 +50,7 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
     }
     names = dict.fromkeys(each.opts[0].removeprefix("--") for each in known.values())
     defaults: dict[str, Any] = {}
-    for name, value in told.items():
+    for name, value in table.items():
         if name not in known:
             shown = printable(name, 100)
             meant = get_close_matches(name.replace("_", "-"), names, 1)

@@ -72,8 +72,8 @@ def whole_entries(entries: Sequence[Json]) -> list[tuple[int, Json]]:
         last = made[-1][1] if made else {}
         if name is not None and made and _continues(entry, last):
             texts.append(str(entry.get(name) or ""))
-            said = {key: value for key, value in entry.items() if value is not None and key != name}
-            made[-1] = (made[-1][0], {**last, **said})
+            sent = {key: value for key, value in entry.items() if value is not None and key != name}
+            made[-1] = (made[-1][0], {**last, **sent})
             continue
         _close(made, texts)
         made.append((n, entry))
@@ -101,12 +101,12 @@ def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every
 
     `every`: also write plain reasoning, because the target has no other member for it.
     """
-    told = list(thoughts)
+    given = list(thoughts)
     signed = [call for call in calls if call.signature]
-    if not every and not signed and not any(part.signature or part.encrypted for part in told):
+    if not every and not signed and not any(part.signature or part.encrypted for part in given):
         return []
     made: list[Any] = []
-    for part in told:
+    for part in given:
         made += _entries(part)
     made += [
         {"type": "reasoning.encrypted", "data": call.signature, "id": call.call_id, "format": "google-gemini-v1"}

@@ -87,16 +87,16 @@ def convert(
     if source != "auto" and source not in FAMILIES:
         raise UsageError(choice_message("source", source, ("auto", *FAMILIES)))
     options = _Options(source, target, gateway, provider, policy or _POLICY, tools, store, previous)
-    told: Any = messages
-    lone = not isinstance(told, Mapping | Sequence | Response) and plain(told) is not told
-    told = [told] if lone else told
+    entry: Any = messages
+    lone = not isinstance(entry, Mapping | Sequence | Response) and plain(entry) is not entry
+    entry = [entry] if lone else entry
     try:
-        return _converted(told, options, pending=lone)
+        return _converted(entry, options, pending=lone)
     except HistoryError as error:
         # Readers reject objects of vendors' packages, because these are not mappings. They are converted only after
         # such an error, so that plain data need not be searched for them.
-        made = plain_items(told) if error.rule == "unreadable" else told
-        if made is told:
+        made = plain_items(entry) if error.rule == "unreadable" else entry
+        if made is entry:
             raise
         return _converted(made, options, pending=lone)
 
@@ -207,14 +207,14 @@ def _refuse(
     """Raise for violations that no edit can repair: too few messages, no user message, a wrong last role, content of
     an unknown kind."""
     lead = next((n for n, turn in enumerate(turns) if not turn.top), len(turns))  # skip the system prompt
-    said = turns[lead:]
+    sent = turns[lead:]
     last: Collection[str] | None = context.fact("last_role")
     toolless = given is not None and _without_tools(given)
-    if len(said) < (context.fact("min_items") or 0):
+    if len(sent) < (context.fact("min_items") or 0):
         rule = "too_few"
-    elif context.fact("user_required") and not any(turn.role == "user" for turn in said):
+    elif context.fact("user_required") and not any(turn.role == "user" for turn in sent):
         rule = "user_missing"
-    elif last is not None and said and said[-1].role not in last:
+    elif last is not None and sent and sent[-1].role not in last:
         rule = "last_role"
     elif context.survey(turns).opaque or (context.fact("tools_required") and toolless):
         rule = ""
@@ -252,11 +252,11 @@ def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
 def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
-        told = facts.get(name)
-        if told is None:
+        entry = facts.get(name)
+        if entry is None:
             facts[name] = value
-        elif isinstance(told, Mapping):
-            facts[name] = {**told, **value}  # pyright: ignore[reportUnknownVariableType]
+        elif isinstance(entry, Mapping):
+            facts[name] = {**entry, **value}  # pyright: ignore[reportUnknownVariableType]
     return facts
 
 
@@ -273,10 +273,10 @@ def tool_names(tools: Any) -> dict[str, Any]:
         if isinstance(tool, str):
             found[tool] = None
         elif isinstance(tool, Mapping):
-            told = cast("Mapping[str, Any]", tool)
-            declared: Any = told.get("functionDeclarations")
+            entry = cast("Mapping[str, Any]", tool)
+            declared: Any = entry.get("functionDeclarations")
             several: list[Any] = declared if declared.__class__ is list else []
-            for raw in (told, told.get("function"), told.get("toolSpec"), *several):
+            for raw in (entry, entry.get("function"), entry.get("toolSpec"), *several):
                 name = members_of(raw).get("name")
                 if isinstance(name, str):
                     found[name] = raw

@@ -115,19 +115,19 @@ def _deduped(
     base: tuple[str | int, ...],
     on_edit: Callable[[Edit], object] | None,
 ) -> Sequence[Any]:
-    said, results = _read(messages, items)
-    _within(said)
-    _across(said)
-    _blank_first(said)
+    occurrences, results = _read(messages, items)
+    _within(occurrences)
+    _across(occurrences)
+    _blank_first(occurrences)
     dropped: dict[int, dict[int | None, str]] = {}
-    for one in said:
+    for one in occurrences:
         if one.drop is not None:
             dropped.setdefault(one.at, {})[one.part] = one.drop
     if not dropped:
         return messages
-    for result in _repeated_results(said, results):
+    for result in _repeated_results(occurrences, results):
         dropped.setdefault(result.at, {})[result.part] = "item_result_repeated"
-    ciphers = _ciphers(said)
+    ciphers = _ciphers(occurrences)
     made: list[Any] = []
     for at, message in enumerate(messages):
         gone = dropped.get(at, {})
@@ -155,21 +155,21 @@ def _deduped(
 
 
 def _read(messages: Sequence[Any], items: frozenset[str]) -> tuple[list[_Occurrence], list[_Result]]:
-    said: list[_Occurrence] = []
+    occurrences: list[_Occurrence] = []
     results: list[_Result] = []
     for at, message in enumerate(messages):
         if not isinstance(message, Mapping):
             continue
-        told = cast("Mapping[str, Any]", message)
-        name = _parts_name(told)
+        given = cast("Mapping[str, Any]", message)
+        name = _parts_name(given)
         if name is None:
-            _read_item(told, at, said, results)
+            _read_item(given, at, occurrences, results)
             continue
-        owned = told.get("role") == "assistant"
-        for n, raw in enumerate(cast("Sequence[Any]", told[name])):
+        owned = given.get("role") == "assistant"
+        for n, raw in enumerate(cast("Sequence[Any]", given[name])):
             if isinstance(raw, Mapping):
-                _read_part(cast("Mapping[str, Any]", raw), at, n, owned, said, results)
-    return [one for one in said if one.kind in items], results
+                _read_part(cast("Mapping[str, Any]", raw), at, n, owned, occurrences, results)
+    return [one for one in occurrences if one.kind in items], results
 
 
 def _parts_name(message: Mapping[str, Any]) -> str | None:
@@ -182,7 +182,7 @@ def _parts_name(message: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _read_item(item: Mapping[str, Any], at: int, said: list[_Occurrence], results: list[_Result]) -> None:
+def _read_item(item: Mapping[str, Any], at: int, occurrences: list[_Occurrence], results: list[_Result]) -> None:
     kind = item.get("type") or ("message" if "role" in item else None)
     if kind in _OUTPUTS:
         results.append(_Result(at, None, str(item.get("call_id"))))
@@ -199,7 +199,7 @@ def _read_item(item: Mapping[str, Any], at: int, said: list[_Occurrence], result
     else:
         text = json_text([item.get(name) for name in ("call_id", "name", "arguments", "input")], (at,))
     owned = found != "msg" or item.get("role") == "assistant"
-    said.append(
+    occurrences.append(
         _Occurrence(at, None, found, item_id, text, item, item.get("encrypted_content"), item.get("call_id"), owned)
     )
 
@@ -209,7 +209,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _read_part(
-    raw: Mapping[str, Any], at: int, n: int, owned: bool, said: list[_Occurrence], results: list[_Result]
+    raw: Mapping[str, Any], at: int, n: int, owned: bool, occurrences: list[_Occurrence], results: list[_Result]
 ) -> None:
     kind = str(raw.get("type"))
     call_id: Any = None
@@ -226,26 +226,26 @@ def _read_part(
         text = json_text([raw.get(name) for name in members], (at, "parts", n))
     else:
         return
-    item_id, cipher = _custody(raw)
+    item_id, cipher = _item_id_and_cipher(raw)
     if item_id is not None:
-        said.append(_Occurrence(at, n, found, item_id, text, raw, cipher, call_id, owned))
+        occurrences.append(_Occurrence(at, n, found, item_id, text, raw, cipher, call_id, owned))
 
 
-def _custody(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _item_id_and_cipher(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return the item id and the encrypted content from the metadata of the first provider that has an item id."""
-    for _, _, told in _metadata(raw):
-        item_id = told.get("itemId")
+    for _, _, given in _metadata(raw):
+        item_id = given.get("itemId")
         if isinstance(item_id, str) and item_id:
-            return item_id, told.get(_CIPHER)
+            return item_id, given.get(_CIPHER)
     return None, None
 
 
 def _metadata(raw: Mapping[str, Any]) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
     for member in ("providerMetadata", "callProviderMetadata", "providerOptions"):
-        told = raw.get(member)
-        if isinstance(told, Mapping):
+        given = raw.get(member)
+        if isinstance(given, Mapping):
             for provider in _PROVIDERS:
-                inner: Any = cast("Mapping[str, Any]", told).get(provider)
+                inner: Any = cast("Mapping[str, Any]", given).get(provider)
                 if isinstance(inner, Mapping):
                     yield member, provider, cast("Mapping[str, Any]", inner)
 
@@ -253,10 +253,10 @@ def _metadata(raw: Mapping[str, Any]) -> Iterable[tuple[str, str, Mapping[str, A
 # Deciding
 
 
-def _within(said: list[_Occurrence]) -> None:
+def _within(occurrences: list[_Occurrence]) -> None:
     """Mark parts that repeat the id and text of an earlier part of the same message."""
     seen: set[tuple[int, str, str, str]] = set()
-    for one in said:
+    for one in occurrences:
         if one.part is None:
             continue
         key = (one.at, one.kind, one.item_id, one.text)
@@ -265,11 +265,11 @@ def _within(said: list[_Occurrence]) -> None:
         seen.add(key)
 
 
-def _across(said: list[_Occurrence]) -> None:
+def _across(occurrences: list[_Occurrence]) -> None:
     """Mark parts that repeat an id of an earlier message with no text, or with a text seen before under that id."""
     known: dict[tuple[str, str], set[str]] = {}
     here: list[_Occurrence] = []
-    for one in said:
+    for one in occurrences:
         if here and here[0].at != one.at:
             for earlier in here:
                 known.setdefault((earlier.kind, earlier.item_id), set()).add(earlier.text)
@@ -280,22 +280,27 @@ def _across(said: list[_Occurrence]) -> None:
             one.drop = "item_repeated"
 
 
-def _blank_first(said: list[_Occurrence]) -> None:
+def _blank_first(occurrences: list[_Occurrence]) -> None:
     """Mark empty parts whose id has a text only in a later message."""
-    spoken: dict[tuple[str, str], int] = {}  # the first message that has text under the id
-    for one in said:
+    first_with_text: dict[tuple[str, str], int] = {}  # the first message that has text under the id
+    for one in occurrences:
         if not one.blank and one.drop is None:
-            spoken.setdefault((one.kind, one.item_id), one.at)
-    for one in said:
-        if one.blank and one.owned and one.drop is None and spoken.get((one.kind, one.item_id), one.at) > one.at:
+            first_with_text.setdefault((one.kind, one.item_id), one.at)
+    for one in occurrences:
+        if (
+            one.blank
+            and one.owned
+            and one.drop is None
+            and first_with_text.get((one.kind, one.item_id), one.at) > one.at
+        ):
             one.drop = "item_blank_first"
 
 
-def _repeated_results(said: list[_Occurrence], results: list[_Result]) -> list[_Result]:
+def _repeated_results(occurrences: list[_Occurrence], results: list[_Result]) -> list[_Result]:
     """Return results of dropped calls if the call that is kept already has an earlier result."""
     waiting: Counter[str] = Counter()
     answered: set[str] = set()
-    calls = [one for one in said if one.drop is not None and one.call_id is not None]
+    calls = [one for one in occurrences if one.drop is not None and one.call_id is not None]
     found: list[_Result] = []
     n = 0
     for result in results:
@@ -309,17 +314,17 @@ def _repeated_results(said: list[_Occurrence], results: list[_Result]) -> list[_
     return found
 
 
-def _ciphers(said: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
+def _ciphers(occurrences: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
     """Return the encrypted content that moves from dropped parts to parts that are kept, by message and part."""
     kept: dict[str, _Occurrence] = {}
     full: set[str] = set()
-    for one in said:
+    for one in occurrences:
         if one.kind == "rs" and one.drop is None:
             kept.setdefault(one.item_id, one)
             if one.cipher:
                 full.add(one.item_id)
     found: dict[int, dict[int | None, str]] = {}
-    for one in said:
+    for one in occurrences:
         if one.kind == "rs" and one.drop is not None and one.cipher and one.item_id not in full:
             full.add(one.item_id)
             stays = kept[one.item_id]
@@ -350,9 +355,9 @@ def _type(raw: Any) -> Any:
 def _sealed(raw: Any, cipher: str | None) -> Any:
     if cipher is None:
         return raw
-    for member, provider, told in _metadata(raw):
-        if told.get("itemId"):
-            return {**raw, member: {**raw[member], provider: {**told, _CIPHER: cipher}}}
+    for member, provider, given in _metadata(raw):
+        if given.get("itemId"):
+            return {**raw, member: {**raw[member], provider: {**given, _CIPHER: cipher}}}
     return raw
 
 

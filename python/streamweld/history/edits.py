@@ -106,7 +106,10 @@ class IdMap:
         return self._both().pairs
 
     def to_target(self, source_id: str, occurrence: int = 0) -> str:
-        """Return the payload's id of a call. `occurrence`: which call, counted from 0, if the source id recurs."""
+        """Return the payload's id of a call.
+
+        `occurrence`: the index (from 0) of the call among those with the same source id.
+        """
         found = self._both().forth.get(source_id)
         return source_id if not found else found[min(occurrence, len(found) - 1)]
 

@@ -125,9 +125,9 @@ class Minter:
             return plain
         return self._made(plain)
 
-    def nameless(self, said: str) -> str:
+    def nameless(self, sent: str) -> str:
         """Return an id for a call without one, derived from the call's content, not from its position."""
-        return self._made("call", said)
+        return self._made("call", sent)
 
     def _made(self, text: str, whole: str | None = None) -> str:
         salt = 0

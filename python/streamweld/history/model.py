@@ -309,9 +309,9 @@ def _fields(kind: type[_Part]) -> Callable[[Any], tuple[Any, ...]]:
 
 def pointer(path: Path) -> str:
     """Return a JSON pointer (RFC 6901)."""
-    told = "/%s" * len(path) % path
-    if told.count("/") == len(path) and "~" not in told:
-        return told
+    entry = "/%s" * len(path) % path
+    if entry.count("/") == len(path) and "~" not in entry:
+        return entry
     return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in path])
 
 

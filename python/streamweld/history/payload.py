@@ -42,10 +42,10 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
     if isinstance(messages, Response):
         return messages, ()
     if isinstance(messages, Mapping):
-        told = cast("Mapping[str, Any]", messages)
+        entry = cast("Mapping[str, Any]", messages)
         for name in _NAMES:
-            if name in told:
-                found: Any = told[name]
+            if name in entry:
+                found: Any = entry[name]
                 if not _is_listed(found):
                     raise UsageError(f"{name!r} must be a list")
                 return found, (name,)
@@ -68,12 +68,12 @@ def plain_items(messages: Any) -> Any:
 
 def _plain(messages: Any) -> Any:
     if isinstance(messages, Mapping):
-        told = cast("Mapping[str, Any]", messages)
+        entry = cast("Mapping[str, Any]", messages)
         made = {
             name: _plain_list(value) if name in _NAMES and isinstance(value, list | tuple) else plain(value)
-            for name, value in told.items()
+            for name, value in entry.items()
         }
-        return messages if all(made[name] is value for name, value in told.items()) else made
+        return messages if all(made[name] is value for name, value in entry.items()) else made
     return _plain_list(messages) if isinstance(messages, list | tuple) else messages
 
 
@@ -132,12 +132,12 @@ def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) ->
     """
     if members_of(thinking).get("type") != "enabled" or context.facts("reasoning").get("signed") != "required":
         return False
-    asked = next(
+    call_ids = next(
         (n for n in range(len(messages) - 1, -1, -1) if members_of(messages[n]).get("role") == "assistant"), None
     )
-    if asked is None or asked == len(messages) - 1:
+    if call_ids is None or call_ids == len(messages) - 1:
         return False
-    content: Any = messages[asked].get("content")
+    content: Any = messages[call_ids].get("content")
     kinds = [members_of(block).get("type") for block in content] if isinstance(content, list) else []
     answers: Any = members_of(messages[-1]).get("content")
     answered = isinstance(answers, list) and any(members_of(block).get("type") == "tool_result" for block in answers)

@@ -77,11 +77,11 @@ class Profile:
         >>> load("openai-responses").with_options(store=False).constraints["reasoning"]["needs_encrypted"]
         True
         """
-        said = {name: value for name, value in chosen.items() if value is not None and name in self.options}
-        if not said:
+        sent = {name: value for name, value in chosen.items() if value is not None and name in self.options}
+        if not sent:
             return self
         constraints, sources = dict(self.constraints), dict(self.sources)
-        for option, value in said.items():
+        for option, value in sent.items():
             values = self.options[option]
             word = str(value).lower() if isinstance(value, bool) else value
             if word not in values:
@@ -115,8 +115,8 @@ def _entries() -> tuple[Mapping[str, Any], ...]:
 
 @cache
 def _providers() -> Mapping[str, str]:
-    told: Mapping[str, Iterable[str]] = load_history("gateways")["providers"]
-    return {word: family for family, words in told.items() for word in words}
+    fields: Mapping[str, Iterable[str]] = load_history("gateways")["providers"]
+    return {word: family for family, words in fields.items() for word in words}
 
 
 def provider(word: str) -> str:
@@ -172,20 +172,20 @@ def load(name: str, target: str | None = None) -> Profile:
     plain, _, date = name.partition("@")
     entry = _newest([one for one in _entries() if one["name"] == plain and (not date or one["date"] == date)])
     if entry is None:
-        raise UsageError(f"gateway={name!r}: it must be one of {', '.join(names())}, or a mapping")
+        raise UsageError(f"{choice_message('gateway', name, names())} (or pass a mapping)")
     targets = tuple(entry["targets"])
     chosen = targets[0] if target is None else target_name(target)
     if chosen not in targets:
         raise UsageError(f"gateway={name!r} does not support {chosen}; supported: {', '.join(targets)}")
-    told = entry["targets"][chosen]
+    fields = entry["targets"][chosen]
     constraints: dict[str, Any] = {}
     sources: dict[str, str] = {}
     options: Mapping[str, Any] = _NOTHING
-    if "like" in told:
-        base = load(told["like"], chosen)
+    if "like" in fields:
+        base = load(fields["like"], chosen)
         constraints, sources, options = dict(base.constraints), dict(base.sources), base.options
-    _apply(told["constraints"], constraints, sources, merge=False)
-    options = told.get("options", options)
+    _apply(fields["constraints"], constraints, sources, merge=False)
+    options = fields.get("options", options)
     return Profile(
         *(plain, entry["date"], chosen, targets, MappingProxyType(constraints), MappingProxyType(sources), options),
         evidence=entry["evidence"],
@@ -230,25 +230,27 @@ def resolve(gateway: str | Profile | Mapping[str, Any] | None, target: str) -> P
     return _of_user(gateway, known)
 
 
-def _of_user(told: Mapping[str, Any], target: str) -> Profile:
-    if unknown := told.keys() - _USER_KEYS:
+def _of_user(fields: Mapping[str, Any], target: str) -> Profile:
+    if unknown := fields.keys() - _USER_KEYS:
         raise UsageError(f"unknown members of a profile: {', '.join(sorted(map(str, unknown)))}")
-    targets = tuple(told.get("targets", (target,)))
+    targets = tuple(fields.get("targets", (target,)))
     if target not in targets:
-        raise UsageError(f"gateway={told.get('name', '')!r} does not support {target}; supported: {', '.join(targets)}")
-    like: str | None = told.get("like", load_history("gateways")["defaults"][target])
+        raise UsageError(
+            f"gateway={fields.get('name', '')!r} does not support {target}; supported: {', '.join(targets)}"
+        )
+    like: str | None = fields.get("like", load_history("gateways")["defaults"][target])
     base = Profile("", "", target, targets, _NOTHING) if like is None else load(like, target)
-    base = base.with_options(**told.get("with", {}))
+    base = base.with_options(**fields.get("with", {}))
     constraints, sources = dict(base.constraints), dict(base.sources)
-    given = told.get("sources", {})
+    given = fields.get("sources", {})
     rows: dict[str, Any] = {}
-    for name, value in told.get("constraints", {}).items():
+    for name, value in fields.get("constraints", {}).items():
         rows[name] = None if value is None else (value, given.get(name, "the user's own profile"))
     _apply(rows, constraints, sources, merge=False)
     return replace(
         base,
-        name=told.get("name", base.name),
-        date=told.get("date", base.date),
+        name=fields.get("name", base.name),
+        date=fields.get("date", base.date),
         targets=targets,
         constraints=MappingProxyType(constraints),
         sources=MappingProxyType(sources),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 __all__ = ["ProviderMetadata", "read_metadata", "text_signature", "write_metadata"]
 
@@ -17,34 +17,41 @@ class ProviderMetadata(NamedTuple):
     encrypted: str | None
 
 
-def read_metadata(told: Any) -> ProviderMetadata:
+_NOTHING: Final = ProviderMetadata(None, None, None, None)
+
+
+def read_metadata(given: Any) -> ProviderMetadata:
     """Return the item id, signature and encrypted content of the first provider that has any of them.
 
     Examples of metadata: `{"openai": {"itemId": …, "reasoningEncryptedContent": …}}`,
     `{"anthropic": {"signature": …}}`.
     """
-    if isinstance(told, Mapping):
-        for issuer, raw in cast("Mapping[str, Any]", told).items():
+    if given is not None and isinstance(given, Mapping):
+        for issuer, raw in cast("Mapping[str, Any]", given).items():
             if not isinstance(raw, Mapping):
                 continue
-            said = cast("Mapping[str, Any]", raw)
-            item_id = _word(said, "itemId")
-            signature = _word(said, "signature") or _word(said, "thoughtSignature")
-            encrypted = _word(said, "reasoningEncryptedContent") or _word(said, "redactedData")
+            sent = cast("Mapping[str, Any]", raw)
+            item_id = _word(sent, "itemId")
+            signature = _word(sent, "signature") or _word(sent, "thoughtSignature")
+            encrypted = _word(sent, "reasoningEncryptedContent") or _word(sent, "redactedData")
             if item_id or signature or encrypted:
                 return ProviderMetadata(str(issuer), item_id, signature, encrypted)
-    return ProviderMetadata(None, None, None, None)
+    return _NOTHING
 
 
-def text_signature(told: Any) -> tuple[str | None, bool]:
+def text_signature(given: Any) -> tuple[str | None, bool]:
     """Return Google's signature of a text, and whether the metadata contains only that signature."""
-    found = read_metadata(told)
+    if given is None:
+        return None, False
+    found = read_metadata(given)
     signed = found.issuer in ("google", "vertex") and found.signature is not None
-    return (found.signature, told == {found.issuer: {"thoughtSignature": found.signature}}) if signed else (None, False)
+    return (
+        (found.signature, given == {found.issuer: {"thoughtSignature": found.signature}}) if signed else (None, False)
+    )
 
 
-def _word(said: Mapping[str, Any], name: str) -> str | None:
-    value = said.get(name)
+def _word(sent: Mapping[str, Any], name: str) -> str | None:
+    value = sent.get(name)
     return value if isinstance(value, str) and value else None
 
 
@@ -52,11 +59,11 @@ def write_metadata(
     issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None
 ) -> dict[str, Any]:
     """Return provider metadata with these values; empty if there are none."""
-    said: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
     if item_id:
-        said["itemId"] = item_id
+        sent["itemId"] = item_id
     if signature:
-        said["thoughtSignature" if issuer in ("google", "vertex") else "signature"] = signature
+        sent["thoughtSignature" if issuer in ("google", "vertex") else "signature"] = signature
     if encrypted:
-        said["redactedData" if issuer in ("anthropic", "bedrock") else "reasoningEncryptedContent"] = encrypted
-    return {issuer or "unknown": said} if said else {}
+        sent["redactedData" if issuer in ("anthropic", "bedrock") else "reasoningEncryptedContent"] = encrypted
+    return {issuer or "unknown": sent} if sent else {}

@@ -46,7 +46,7 @@ class Snapshot:
     losses: tuple[Loss, ...] = ()  # losses in the messages, without those in other members
 
 
-def _speaks(item: Any) -> bool:
+def _is_user_message(item: Any) -> bool:
     """Return whether this is a user message without tool results."""
     message = members_of(item)
     if message.get("role") != "user":
@@ -56,22 +56,22 @@ def _speaks(item: Any) -> bool:
         return True
     if not isinstance(blocks, list):
         return False
-    told = [members_of(block) for block in cast("list[Any]", blocks)]  # type: ignore[redundant-cast]
-    return not any(b.get("type") in _RESULTS or any(name in b for name in _RESULT_MEMBERS) for b in told)
+    given = [members_of(block) for block in cast("list[Any]", blocks)]  # type: ignore[redundant-cast]
+    return not any(b.get("type") in _RESULTS or any(name in b for name in _RESULT_MEMBERS) for b in given)
 
 
 def _instructs(item: Any) -> bool:
     return members_of(item).get("role") in ("system", "developer")
 
 
-def _answers(item: Any) -> bool:
+def _is_answer(item: Any) -> bool:
     return isinstance(item, Response) or members_of(item).get("role") in ("assistant", "model")
 
 
 def boundary(items: Sequence[Any]) -> int | None:
     """Return the index of the last user message that follows an answer; None if there is none."""
     for at in range(len(items) - 1, 0, -1):
-        if _speaks(items[at]) and _answers(items[at - 1]):
+        if _is_user_message(items[at]) and _is_answer(items[at - 1]):
             return at
     return None
 
@@ -95,7 +95,7 @@ def resume(
     before: list[Any] = previous.payload[now.member]
     end: list[Any] = was.payload[now.member]
     # If the user message at the cut was dropped, the answers before and after it are adjacent and may be merged.
-    if not (_asks(end) and _asks(new.payload[now.member])):
+    if not (_starts_with_user(end) and _starts_with_user(new.payload[now.member])):
         return None
     kept = len(before) - len(end)
     if kept <= 0 or before[kept:] != end:
@@ -120,7 +120,7 @@ def resume(
     return Conversion(payload, (*edits, *new.edits), ids, (*losses, *new.losses))
 
 
-def _asks(messages: Sequence[Any]) -> bool:
+def _starts_with_user(messages: Sequence[Any]) -> bool:
     return bool(messages) and members_of(messages[0]).get("role") == "user"
 
 

@@ -6,7 +6,7 @@ passes then check the history themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import MISSING, ApprovalRequest, ApprovalResponse, Call, Opaque, Reasoning, Result, Text
 
@@ -28,6 +28,7 @@ class Survey:
         instructed: the history has a system or developer turn.
         joined: two consecutive turns have the same role.
         reasoned: the history has reasoning.
+        signed_texts: a text has a signature.
         opaque: the history has content that only one dialect can represent, including in results.
         approvals: the history has approvals of calls.
         dialects: the dialects that the parts were read from.
@@ -37,12 +38,14 @@ class Survey:
         paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
             nothing else; there are no other results.
         trailing: within a turn, only calls follow a call.
-        ascii: every part is an ASCII text, a call with ASCII arguments, or a result that consists of ASCII texts.
+        ascii: every part is an ASCII text, a call, or a result that consists of ASCII texts or of a value; arguments
+            given as text are ASCII.
+        values: the arguments and results that are values and not texts.
     """
 
     __slots__ = (
-        *("turns", "calls", "results", "instructed", "joined", "reasoned", "opaque", "approvals"),
-        *("dialects", "bare", "plain", "paired", "trailing", "ascii"),
+        *("turns", "calls", "results", "instructed", "joined", "reasoned", "signed_texts", "opaque", "approvals"),
+        *("dialects", "bare", "plain", "paired", "trailing", "ascii", "values"),
     )
     turns: list[Turn]
     calls: list[Call]
@@ -50,6 +53,7 @@ class Survey:
     instructed: bool
     joined: bool
     reasoned: bool
+    signed_texts: bool
     opaque: bool
     approvals: bool
     dialects: set[str]
@@ -58,20 +62,22 @@ class Survey:
     paired: bool
     trailing: bool
     ascii: bool
+    values: list[Any]
 
     def __init__(self, turns: list[Turn]) -> None:
         calls: list[Call] = []
         results: list[Result] = []
-        instructed = joined = reasoned = opaque = approvals = False
+        values: list[Any] = []
+        instructed = joined = reasoned = signed_texts = opaque = approvals = False
         bare = plain = paired = trailing = ascii_only = True
         dialects: set[str] = set()
         seen: Origin | None = None  # origin of the previous part
         dialect = ""  # dialect of that origin
         before = ""  # role of the previous turn
-        asked: list[str] | None = None  # ids of the calls in the previous turn
+        call_ids: list[str] | None = None  # ids of the calls in the previous turn
         for turn in turns:
             role, parts = turn.role, turn.parts
-            asks: list[str] | None = None  # ids of the calls in this turn
+            new_call_ids: list[str] | None = None  # ids of the calls in this turn
             answers: list[str] | None = None  # ids of the results in this turn
             if role == before:
                 joined = True
@@ -101,14 +107,16 @@ class Survey:
                     bare = False
                 if type(part) is Call:
                     calls.append(part)
-                    if part.arguments is None or not part.arguments.isascii():
+                    if part.arguments is None:
+                        values.append(part.input)
+                    elif not part.arguments.isascii():
                         ascii_only = False
-                    if asks is None:
-                        asks = [part.call_id]
+                    if new_call_ids is None:
+                        new_call_ids = [part.call_id]
                     else:
-                        asks.append(part.call_id)
+                        new_call_ids.append(part.call_id)
                     continue
-                if asks is not None:
+                if new_call_ids is not None:
                     trailing = False
                 if type(part) is Text:
                     text = part.text
@@ -116,6 +124,8 @@ class Survey:
                         plain = False
                     if not text.isascii():
                         ascii_only = False
+                    if part.signature is not None:
+                        signed_texts = True
                 elif type(part) is Result:
                     results.append(part)
                     if answers is None:
@@ -123,11 +133,15 @@ class Survey:
                     else:
                         answers.append(part.call_id)
                     for inner in part.parts:
-                        if type(inner) is not Text or not (text := inner.text) or inner.refusal or text.isspace():
-                            plain = False
+                        if type(inner) is Text:
+                            text = inner.text
+                            if not text or inner.refusal or text.isspace():
+                                plain = False
+                            if not text.isascii():
+                                ascii_only = False
+                        else:
+                            plain = ascii_only = False
                             opaque = opaque or type(inner) is Opaque
-                        if type(inner) is not Text or not inner.text.isascii():
-                            ascii_only = False
                         if inner.extra:
                             bare = False
                         if inner.origin is not None:
@@ -136,7 +150,7 @@ class Survey:
                         if not part.parts:
                             plain = False
                     else:
-                        ascii_only = False
+                        values.append(part.value)
                         if part.parts or part.value == "":
                             plain = False
                 elif type(part) is Reasoning:
@@ -145,16 +159,16 @@ class Survey:
                     plain = ascii_only = False
                     opaque = opaque or type(part) is Opaque
                     approvals = approvals or type(part) is ApprovalRequest or type(part) is ApprovalResponse
-            if answers != asked or (answers is not None and (role != "tool" or len(answers) != len(parts))):
+            if answers != call_ids or (answers is not None and (role != "tool" or len(answers) != len(parts))):
                 paired = False
-            if asks is not None and role != "assistant":
+            if new_call_ids is not None and role != "assistant":
                 paired = False
-            asked = asks
+            call_ids = new_call_ids
         ids = {part.call_id for part in calls}
         self.turns, self.calls, self.results, self.dialects = turns, calls, results, dialects
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
-        self.approvals = approvals
-        self.paired = paired and asked is None and len(ids) == len(calls) and "" not in ids
+        self.approvals, self.signed_texts, self.values = approvals, signed_texts, values
+        self.paired = paired and call_ids is None and len(ids) == len(calls) and "" not in ids
         self.bare, self.plain, self.trailing, self.ascii = bare, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 from urllib.parse import unquote, urlsplit
 
+from streamweld._chunk_loop import ChunkProcessor
 from streamweld._messages import choice_message
-from streamweld._step import Step
 from streamweld.convert import StreamConverter, Target
 from streamweld.errors import LimitExceeded, UpstreamError, UsageError
-from streamweld.integrations._answers import LIMITS, check_folder, is_event_stream
+from streamweld.integrations._defaults import LIMITS, check_folder, is_event_stream
 from streamweld.integrations._inflate import BrokenBodyError
-from streamweld.integrations._tell import Teller, callback, plain_url, request_id
+from streamweld.integrations._reporting import DiagnosticReporter, callback, plain_url, request_id
 from streamweld.integrations._tools import declared_tools
 from streamweld.options import DIALECTS, Policy, with_text_calls
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from streamweld.integrations._tell import OnDiagnostic
+    from streamweld.integrations._reporting import OnDiagnostic
     from streamweld.options import Base, Dialect, Limits, TextCalls
     from streamweld.testing.recording import End, Recorder
 
@@ -47,6 +49,7 @@ _ENDPOINTS: Final[dict[str, Target]] = {
 }
 _VERTEX: Final = "/publishers/anthropic/"  # Vertex AI serves models of several vendors under the same kind of path
 _VERTEX_END: Final = ":streamRawPredict"
+_MODEL: Final = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
 _TARGETS: Final = get_args(Target)
 _ON_ERROR: Final = ("client", "raise")
 _NO_BODY: Final = 204
@@ -87,6 +90,12 @@ class RepairOptions(TypedDict, total=False):
     record: str | os.PathLike[str] | None
 
 
+def _unknown_option(name: str) -> str:
+    known = list(RepairOptions.__annotations__)
+    near = get_close_matches(name, known, 1)
+    return f"there is no option {name}=; " + (f"did you mean {near[0]}=?" if near else f"options: {', '.join(known)}")
+
+
 class Settings:
     """The validated `RepairOptions` of one hook.
 
@@ -108,20 +117,23 @@ class Settings:
         on_diagnostic: OnDiagnostic | None = None,
         on_error: OnError = "client",
         record: str | os.PathLike[str] | None = None,
+        **unknown: object,
     ) -> None:
+        if unknown:
+            raise UsageError(_unknown_option(next(iter(unknown))))
         if on_error not in _ON_ERROR:
             raise UsageError(f"on_error={on_error!r}: it must be one of {', '.join(_ON_ERROR)}")
         if upstream is not None and upstream_dialect is not None:
             raise UsageError("upstream= is the former name of upstream_dialect=: give one of them")
-        spoken = upstream if upstream_dialect is None else upstream_dialect
-        if spoken is not None and spoken not in DIALECTS:
+        chosen = upstream if upstream_dialect is None else upstream_dialect
+        if chosen is not None and chosen not in DIALECTS:
             name = "upstream" if upstream_dialect is None else "upstream_dialect"
-            raise UsageError(choice_message(name, spoken, DIALECTS))
+            raise UsageError(choice_message(name, chosen, DIALECTS))
         given = cast("object", endpoints or {})
         if not isinstance(given, Mapping) or not all(
             isinstance(end, str) for end in cast("Mapping[object, object]", given)
         ):
-            raise UsageError(f"endpoints={endpoints!r}: it must be a mapping of ends of paths to dialects")
+            raise UsageError(f"endpoints={endpoints!r}: it must be a mapping from path suffixes to dialects")
         self._endpoints: dict[str, Target] = {**_ENDPOINTS, **(endpoints or {})}
         for end, target in self._endpoints.items():
             if target not in _TARGETS:
@@ -129,7 +141,7 @@ class Settings:
         self._policy: Base | Policy = policy if text_calls is None else with_text_calls(policy, text_calls)
         self._promotes = isinstance(self._policy, Policy) and self._policy.text_calls == "promote"
         self._limits = limits
-        self._upstream: Dialect | None = spoken
+        self._upstream: Dialect | None = chosen
         self._on_diagnostic = callback(on_diagnostic)
         self._raises = on_error == "raise"
         self._record = check_folder(record)
@@ -149,28 +161,29 @@ class Settings:
         content_type = headers.get("content-type", "")
         if target is None or not 200 <= status < 300 or status == _NO_BODY:
             return None
-        asked: Any = _asked(request) if self._promotes else None
+        request_body: Any = _request_of(request) if self._promotes else None
         if not is_event_stream(content_type):
             # The content type is missing or wrong. A client that asked for an event stream reads the answer as one.
-            asked = _asked(request) if asked is None else asked
-            if asked.get("stream") is not True:
+            request_body = _request_of(request) if request_body is None else request_body
+            if request_body.get("stream") is not True:
                 return None
         usage = True
         if target == "chat" and self._upstream not in (None, "chat"):
-            asked = _asked(request) if asked is None else asked
-            wanted = asked.get("stream_options")
+            request_body = _request_of(request) if request_body is None else request_body
+            wanted = request_body.get("stream_options")
             usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
         # Some clients decode non-text bytes of a header as surrogates, which must not get into the converter.
-        said = content_type if content_type.isprintable() else ""
-        converter = self._converter(target, said, asked, include_usage=usage)
-        teller = Teller(converter, self._on_diagnostic, plain_url(url), request_id(headers))
+        given_value = content_type if content_type.isprintable() else ""
+        converter = self._converter(target, given_value, request_body, include_usage=usage)
+        named = cache(lambda: _requested_model(request, url))
+        reporter = DiagnosticReporter(converter, self._on_diagnostic, plain_url(url), request_id(headers), named)
         recorder = None
         if self._record is not None:
             from streamweld.testing.recording import Recorder
 
             path = unquote(urlsplit(url).path)
-            recorder = Recorder(self._record, method=method, path=path, status=status, content_type=said)
-        return Body(converter, teller, self._limits.max_inflate_ratio, recorder, raises=self._raises)
+            recorder = Recorder(self._record, method=method, path=path, status=status, content_type=given_value)
+        return Body(converter, reporter, self._limits.max_inflate_ratio, recorder, raises=self._raises)
 
     def _target(self, path: str) -> Target | None:
         if path.endswith(_VERTEX_END) and _VERTEX in path:
@@ -179,14 +192,14 @@ class Settings:
         return self._endpoints[max(ends, key=len)] if ends else None
 
     def _converter(
-        self, target: Target, content_type: str, asked: Mapping[str, Any] | None, *, include_usage: bool
+        self, target: Target, content_type: str, request_body: Mapping[str, Any] | None, *, include_usage: bool
     ) -> StreamConverter:
         return StreamConverter(
             source=self._upstream or ("auto" if target == "same" else target),
             target=target,
             policy=self._policy,
             limits=self._limits,
-            tools=declared_tools(asked or {}) if self._promotes else None,
+            tools=declared_tools(request_body or {}) if self._promotes else None,
             content_type=content_type or None,
             include_usage=include_usage,
             cut_ending="error",
@@ -199,7 +212,7 @@ _EVENT: Final = re.compile(rb"(?:[A-Za-z:][^\r\n]*(?:\r\n|\r|\n))*+[^\r\n]*+[\r\
 _LINE: Final = re.compile(rb"[^\r\n]*[\r\n]*")
 
 
-class Body(Step[bytes]):
+class Body(ChunkProcessor[bytes]):
     """The step that repairs the bytes of one answer.
 
     Exceptions of the connection are raised unchanged, because they describe the failure best; the converter is informed
@@ -212,7 +225,7 @@ class Body(Step[bytes]):
     def __init__(
         self,
         converter: StreamConverter,
-        teller: Teller,
+        reporter: DiagnosticReporter,
         max_ratio: int | None,
         recorder: Recorder | None,
         *,
@@ -221,7 +234,7 @@ class Body(Step[bytes]):
         super().__init__()
         self.max_ratio = max_ratio
         self.converter: StreamConverter = converter
-        self._tell = teller
+        self._tell = reporter
         self._raises = raises
         self._recorder = recorder
 
@@ -296,13 +309,20 @@ def _events(chunk: bytes) -> Iterator[bytes]:
         pattern = _EVENT
 
 
-def _asked(request: Callable[[], bytes | None]) -> dict[str, Any]:
+def _requested_model(request: Callable[[], bytes | None], url: str) -> str | None:
+    """Return the model that the request names: in the path, as Gemini and Vertex AI do, or in the body."""
+    in_path = _MODEL.search(unquote(urlsplit(url).path))
+    model = in_path[1] if in_path is not None else _request_of(request).get("model")
+    return model if isinstance(model, str) else None
+
+
+def _request_of(request: Callable[[], bytes | None]) -> dict[str, Any]:
     """Return the request as an object if it may mention streams or tools; otherwise an empty one."""
     body = request()
     if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
         return {}
     try:
-        asked: object = json.loads(body)
+        request_body: object = json.loads(body)
     except ValueError:
         return {}
-    return cast("dict[str, Any]", asked) if isinstance(asked, dict) else {}
+    return cast("dict[str, Any]", request_body) if isinstance(request_body, dict) else {}

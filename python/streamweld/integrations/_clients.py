@@ -29,12 +29,11 @@ def repair_inside(client: _T, options: RepairOptions) -> _T:
     found = list({id(http): http for http in _clients(client, _DEPTH)}.values())
     if not found:
         name = client.__name__ if isinstance(client, type) else type(client).__name__
-        what = (
-            "is a class: repair() takes a client that was made of one" if isinstance(client, type) else "is no client"
-        )
+        is_class = isinstance(client, type)
+        what = "is a class, not an instance" if is_class else "is not a client, and contains no httpx or httpx2 client"
         raise UsageError(
-            f"{name!r} {what}, and holds none of httpx or httpx2. Pass an official client such as openai.OpenAI(), "
-            "a LangChain or pydantic-ai model made with one, or an httpx client"
+            f"{name!r} {what}. Pass an official client such as openai.OpenAI(), a LangChain or pydantic-ai model "
+            "made with one, or an httpx client"
         )
     for http in found:
         repair_http(http, **options)
@@ -48,4 +47,4 @@ def _clients(thing: Any, depth: int) -> list[Any]:
         return [thing]
     if depth == 0:
         return []
-    return [http for place in _PLACES for http in _clients(getattr(thing, place, None), depth - 1)]
+    return [http for location in _PLACES for http in _clients(getattr(thing, location, None), depth - 1)]

@@ -14,12 +14,12 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._chunk_loop import run
 from streamweld._source import Source
-from streamweld._step import run
 from streamweld.errors import UsageError
 from streamweld.integrations._body import EVENT_STREAM
 from streamweld.integrations._inflate import Inflater, coding_of, is_installed, slices
-from streamweld.integrations._tell import LOGGER
+from streamweld.integrations._reporting import LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterator
@@ -54,7 +54,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     inner = response.stream
     if not isinstance(inner, module.AsyncByteStream if asynchronous else module.SyncByteStream):
         kinds = ("an AsyncClient", "repair_hook") if asynchronous else ("a Client", "async_repair_hook")
-        raise UsageError("this hook is for {}: take {}".format(*kinds))
+        raise UsageError("this hook is for {}: use {}".format(*kinds))
     if EXTENSION in response.extensions:
         return  # already repaired by a streamweld transport or hook that is closer to the connection
     headers = response.headers

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld.options import defined_tools
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["declared_tools"]
 
-_SCHEMAS: Final = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
-_NESTED: Final = ("tools", "functions", "functionDeclarations", "function_declarations")
+_LISTS: Final = ("tools", "functions")
 
 
 def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
@@ -22,26 +23,14 @@ def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | 
     if _forbids(request):
         return found
     twice: set[str] = set()
-    for tool in _listed(request):
-        function = tool.get("function")
-        told = cast("Mapping[str, Any]", function) if isinstance(function, dict) else tool
-        name = told.get("name")
-        if isinstance(name, str) and name:
-            if name in found:
-                twice.add(name)
-            schema = next((told[key] for key in _SCHEMAS if isinstance(told.get(key), dict)), None)
-            found[name] = cast("Mapping[str, Any] | None", schema)
-    return {name: schema for name, schema in found.items() if name not in twice}
-
-
-def _listed(request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for member in _NESTED:
+    for member in _LISTS:
         tools = request.get(member)
         for tool in cast("list[object]", tools) if isinstance(tools, list) else ():
-            if isinstance(tool, dict):
-                entry = cast("dict[str, Any]", tool)
-                yield entry
-                yield from _listed({key: entry[key] for key in _NESTED[2:] if key in entry})
+            for name, schema in defined_tools(cast("dict[str, Any]", tool)) if isinstance(tool, dict) else ():
+                if name in found:
+                    twice.add(name)
+                found[name] = schema
+    return {name: schema for name, schema in found.items() if name not in twice}
 
 
 def _forbids(request: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld.errors import MissingExtra
 from streamweld.integrations._body import RepairOptions, Settings
 from streamweld.integrations._inflate import BrokenBodyError, check_ratio, slices
-from streamweld.integrations._tell import StreamContext
+from streamweld.integrations._reporting import StreamContext
 
 try:
     from aiohttp import BytesPayload, StreamReader

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamweld.convert import StreamConverter
 from streamweld.errors import LimitExceeded, UpstreamError
-from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, check_folder, is_event_stream
+from streamweld.integrations._defaults import KEEP_ALIVE, KEEP_ALIVE_SECONDS, LIMITS, check_folder, is_event_stream
 from streamweld.integrations._inflate import SLICE, BrokenBodyError, Inflater, is_plain, is_readable, slices
 from streamweld.integrations._pace import FEED, Pace
-from streamweld.integrations._tell import StreamContext, Teller, callback, plain_url, request_id
+from streamweld.integrations._reporting import DiagnosticReporter, StreamContext, callback, plain_url, request_id
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
-    from streamweld.integrations._tell import Callback, OnDiagnostic
+    from streamweld.integrations._reporting import Callback, OnDiagnostic
     from streamweld.options import Base, Dialect, Limits, Policy
     from streamweld.testing.recording import End, Recorder
 
@@ -123,7 +123,7 @@ class _Answer:
     """Replaces the application's `send` for one answer."""
 
     _inflater: Inflater
-    _tell: Teller
+    _tell: DiagnosticReporter
 
     def __init__(
         self, middleware: RepairMiddleware, send: Send, on_diagnostic: Callback | None, scope: MutableMapping[str, Any]
@@ -178,11 +178,13 @@ class _Answer:
             self._recorder.end(how)
             self._recorder = None
 
-    def _teller(self, stream: StreamConverter, headers: list[tuple[bytes, bytes]]) -> Teller:
-        asked = _names(self._scope.get("headers", ()))
+    def _reporter(self, stream: StreamConverter, headers: list[tuple[bytes, bytes]]) -> DiagnosticReporter:
+        requested = _names(self._scope.get("headers", ()))
         scheme, path = self._scope.get("scheme", "http"), self._scope.get("path", "")
-        url = plain_url(f"{scheme}://{asked['host']}{path}") if "host" in asked else path
-        return Teller(stream, self._on_diagnostic, url, request_id(_names(headers)) or request_id(asked))
+        url = plain_url(f"{scheme}://{requested['host']}{path}") if "host" in requested else path
+        return DiagnosticReporter(
+            stream, self._on_diagnostic, url, request_id(_names(headers)) or request_id(requested)
+        )
 
     async def _begin(self, message: Message) -> None:
         headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]
@@ -191,7 +193,7 @@ class _Answer:
             await self._send(message)
             return
         self._stream = self._middleware.converter(kind)
-        self._tell = self._teller(self._stream, headers)
+        self._tell = self._reporter(self._stream, headers)
         self._recorder = self._middleware.recorder(self._scope, message["status"], kind)
         self._inflater = Inflater(encoding, self._middleware.limits.max_inflate_ratio)
         gone = (b"content-length",) if is_plain(encoding) else (b"content-length", b"content-encoding")

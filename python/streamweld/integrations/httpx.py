@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.errors import UsageError
 from streamweld.integrations._body import RepairOptions, Settings
+from streamweld.integrations._reporting import StreamContext
 from streamweld.integrations._splice import splice
-from streamweld.integrations._tell import StreamContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -111,7 +111,8 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
 
     Args:
         client: `Client` or `AsyncClient` of httpx or httpx2.
-        **options: `RepairOptions`.
+        **options: `policy`, `text_calls`, `limits`, `upstream_dialect`, `endpoints`, `on_diagnostic`, `on_error`,
+            `record`, as `RepairOptions` describes them.
 
     Returns:
         The same client.
@@ -122,7 +123,7 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     http: Any = client
     hooks: Any = getattr(http, "event_hooks", None)
     if isinstance(client, type):
-        raise UsageError(f"{client.__name__!r} is a class: repair() takes a client that was made of one")
+        raise UsageError(f"{client.__name__!r} is a class; pass an instance")
     if hooks is None:
         raise UsageError(f"{type(client).__name__!r} is not a client of httpx or httpx2")
     hook = async_repair_hook(**options) if hasattr(http, "aclose") else repair_hook(**options)
@@ -166,7 +167,7 @@ def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]
     return cast("_Transport", _Async(transport, Settings(**options)))
 
 
-class _StandIn:
+class _WrappedTransport:
     """Delegates all other attributes to the wrapped transport, except the methods that handle a request: a transport
     that supports both kinds of client would return unrepaired responses through the other method."""
 
@@ -175,7 +176,7 @@ class _StandIn:
 
     def __init__(self, transport: Any, settings: Settings) -> None:
         if isinstance(transport, type) or not hasattr(transport, self._handles):
-            hint = f": take {self._other}" if hasattr(transport, _OTHER[self._handles]) else ""
+            hint = f": use {self._other}" if hasattr(transport, _OTHER[self._handles]) else ""
             raise UsageError(f"{type(transport).__name__!r} is not a transport for this kind of client{hint}")
         self._transport = transport
         self._settings = settings
@@ -184,7 +185,7 @@ class _StandIn:
         if name == "_transport":
             raise AttributeError(name)
         if name == _OTHER[self._handles]:
-            raise UsageError(f"this transport is for the other kind of client: take {self._other}")
+            raise UsageError(f"this transport is for the other kind of client: use {self._other}")
         return getattr(self._transport, name)
 
     def _repaired(self, response: Any, request: Any, *, asynchronous: bool) -> Any:
@@ -193,7 +194,7 @@ class _StandIn:
         return response
 
 
-class _Sync(_StandIn):
+class _Sync(_WrappedTransport):
     _handles = "handle_request"
     _other = "AsyncRepairTransport"
 
@@ -208,7 +209,7 @@ class _Sync(_StandIn):
         self._transport.__exit__(*exception)
 
 
-class _Async(_StandIn):
+class _Async(_WrappedTransport):
     _handles = "handle_async_request"
     _other = "RepairTransport"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from streamweld.integrations._body import RepairOptions
 from streamweld.integrations._clients import repair_inside
-from streamweld.integrations._tell import StreamContext
+from streamweld.integrations._reporting import StreamContext
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -32,7 +32,8 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     Args:
         client: `OpenAI`, `AsyncOpenAI`, or another client of that package, in releases based on httpx or on httpx2; or
             an object that wraps one, such as LangChain's `ChatOpenAI` or a pydantic-ai model.
-        **options: `RepairOptions`.
+        **options: `policy`, `text_calls`, `limits`, `upstream_dialect`, `endpoints`, `on_diagnostic`, `on_error`,
+            `record`, as `RepairOptions` describes them.
 
     Returns:
         The same client.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamweld.events import Diagnostic
     from streamweld.response import Choice, Response
 
-__all__ = ["METRICS", "NAMES", "SCHEMA", "RequestSpan", "StreamMetrics", "record", "to_otel_messages"]
+__all__ = ["METRICS", "NAMES", "SCHEMA", "RequestSpan", "StreamMetrics", "exports_spans", "record", "to_otel_messages"]
 
 SCHEMA: Final = "semantic-conventions-genai, development, 2026-11"
 """The release of the conventions that the names below are from. None of the names is stable yet."""
@@ -66,6 +66,13 @@ _USAGE: Final = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_
 _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
 
 
+def exports_spans() -> bool:
+    """Return False if no OpenTelemetry SDK is set up, in which case spans are created and dropped."""
+    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+    return not isinstance(get_tracer_provider(), ProxyTracerProvider)
+
+
 def record(diagnostic: Diagnostic) -> None:
     """Record one diagnostic as an event of the current span, and count it there. Does nothing if no span records.
 
@@ -83,14 +90,14 @@ def record(diagnostic: Diagnostic) -> None:
 def _record(span: Span, diagnostic: Diagnostic) -> None:
     if not span.is_recording():
         return
-    told: dict[str, str | int | None] = {
+    sent: dict[str, str | int | None] = {
         "anomaly.code": diagnostic.code,
         "anomaly.severity": diagnostic.severity,
         "anomaly.byte_offset": diagnostic.byte_offset,
         "anomaly.event": diagnostic.event_ordinal,
         "anomaly.part": diagnostic.part,
     }
-    span.add_event(NAMES["anomaly"], {NAMES[name]: value for name, value in told.items() if value is not None})
+    span.add_event(NAMES["anomaly"], {NAMES[name]: value for name, value in sent.items() if value is not None})
     _counts[span] = _counts.get(span, 0) + 1
     span.set_attribute(NAMES["anomaly.count"], _counts[span])
 
@@ -116,7 +123,7 @@ class RequestSpan:
         from opentelemetry import propagate, trace
 
         parts = urlsplit(upstream)
-        told = {
+        sent = {
             "operation": "chat",
             "provider": provider_name(dialect),
             "request.model": model,
@@ -128,7 +135,7 @@ class RequestSpan:
             f"chat {model}" if model else "chat",
             context=propagate.extract(headers),
             kind=trace.SpanKind.CLIENT,
-            attributes={NAMES[name]: value for name, value in told.items() if value is not None},
+            attributes={NAMES[name]: value for name, value in sent.items() if value is not None},
         )
 
     def inject(self, headers: MutableMapping[str, str]) -> None:
@@ -147,17 +154,17 @@ class RequestSpan:
         from opentelemetry.trace import Status, StatusCode
 
         span = self._span
-        told: dict[str, Any] = {"status": status or None, "response.first": first, "error": fault}
+        sent: dict[str, Any] = {"status": status or None, "response.first": first, "error": fault}
         if response is not None:
-            told |= {
+            sent |= {
                 "completeness": response.completeness,
                 "response.id": response.id,
                 "response.model": response.model,
                 "response.finish_reasons": [_finish(choice) for choice in response.choices] or None,
             }
             if response.usage is not None:
-                told |= {f"usage.{name}": getattr(response.usage, name) for name in _USAGE}
-        for name, value in told.items():
+                sent |= {f"usage.{name}": getattr(response.usage, name) for name in _USAGE}
+        for name, value in sent.items():
             if value is not None:
                 span.set_attribute(NAMES[name], value)
         if fault is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from streamweld.errors import StreamweldError
     from streamweld.events import Diagnostic, Event
-    from streamweld.integrations._tell import StreamContext
+    from streamweld.integrations._reporting import StreamContext
     from streamweld.iterators import AsyncEventIterator, EventIterator
     from streamweld.response import Response
 

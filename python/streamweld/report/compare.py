@@ -51,8 +51,8 @@ def _row(name: str, a: str, b: str) -> str:
 
 
 def _call(call: object) -> str:
-    told = [str(getattr(call, name)) for name in ("name", "state", "arguments")]
-    return cut(" ".join(told), 1_000)
+    fields = [str(getattr(call, name)) for name in ("name", "state", "arguments")]
+    return cut(" ".join(fields), 1_000)
 
 
 def _text(one: Facts, other: Facts, kind: str) -> str:

@@ -62,8 +62,8 @@ class Finding:
 
     @classmethod
     def of_diagnostic(cls, found: Diagnostic, lines: Lines) -> Finding:
-        place = (found.byte_offset, found.event_ordinal, lines[found.byte_offset])
-        return cls("diagnostic", found.code, found.severity, *place, found.message, found.help_url)
+        position = (found.byte_offset, found.event_ordinal, lines[found.byte_offset])
+        return cls("diagnostic", found.code, found.severity, *position, found.message, found.help_url)
 
     @classmethod
     def of_violation(cls, found: Violation, lines: Lines) -> Finding:
@@ -76,5 +76,5 @@ class Finding:
     @classmethod
     def of_error(cls, error: StreamError, lines: Lines) -> Finding:
         offset = error.byte_offset
-        place = (offset, error.event_ordinal, None if offset is None else lines[offset])
-        return cls("error", error.rule, "error", *place, str(error), error_help_url(error.rule))
+        position = (offset, error.event_ordinal, None if offset is None else lines[offset])
+        return cls("error", error.rule, "error", *position, str(error), error_help_url(error.rule))

@@ -64,10 +64,10 @@ def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) 
     for number, found in enumerate(facts.findings[:marks]):
         if found.byte_offset is not None:
             at = x(found.byte_offset)
-            told = inline(f"{found.severity}: {found.code}, byte {found.byte_offset}")
+            title = inline(f"{found.severity}: {found.code}, byte {found.byte_offset}")
             out.append(
-                f'<a href="#{prefix}-f{number}" aria-label="{told}"><path class="mark-{found.severity}" '
-                f'd="M{at:.1f} 30l-5 -10h10z"><title>{told}</title></path></a>'
+                f'<a href="#{prefix}-f{number}" aria-label="{title}"><path class="mark-{found.severity}" '
+                f'd="M{at:.1f} 30l-5 -10h10z"><title>{title}</title></path></a>'
             )
     return "".join([*out, "</svg>"])
 

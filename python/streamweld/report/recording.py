@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from streamweld.testing.recording import read_recording
+from streamweld._messages import HEAD_BYTES, input_hint
+from streamweld._spec import LIMITS
+from streamweld.testing.recording import parse_recording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "read"]
 
 _MARK: Final = b'{"streamweld_recording"'
+_PIECES: Final = (b'{"at":', b'{"at" :')  # the lines of a recording without the first one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +50,27 @@ def read(path: Path, name: str, gateway: str) -> Recorded:
 
     Raises:
         OSError: if the file cannot be read.
-        ValueError: if it begins as a recording and one of its lines is invalid.
+        ValueError: if it is not a stream, or if it is a recording and one of its lines is invalid.
     """
-    data = path.read_bytes()
-    if not data.startswith(_MARK):
+    data = _plain(path) if path.suffix == ".gz" else path.read_bytes()
+    if not data.startswith((_MARK, *_PIECES)):
+        hint = input_hint(data[:HEAD_BYTES])
+        if hint:
+            raise ValueError(hint)
         return Recorded(name, gateway, data)
-    pieces = [piece for piece in read_recording(path).pieces if piece.data]
+    pieces = [piece for piece in parse_recording(data.decode("utf-8")).pieces if piece.data]
     starts = accumulate((len(piece.data) for piece in pieces), initial=0)
     times = tuple(zip(starts, (piece.at for piece in pieces), strict=False))
     return Recorded(name, gateway, b"".join(piece.data for piece in pieces), times)
+
+
+def _plain(path: Path) -> bytes:
+    most = path.stat().st_size * (LIMITS["max_inflate_ratio"] or 1)
+    with gzip.open(path) as file:
+        try:
+            data = file.read(most + 1)
+        except (EOFError, zlib.error) as error:
+            raise ValueError(str(error)) from None
+    if len(data) > most:
+        raise ValueError("the file inflates further than the limit max_inflate_ratio allows")
+    return data

@@ -41,7 +41,7 @@ class Room:
 def facts_of(facts: Facts) -> dict[str, str]:
     """Return the facts about the whole stream, by name."""
     response, timing = facts.response, facts.timing
-    told = {
+    values = {
         "dialect": facts.dialect or "unknown",
         "model": response.model or "",
         "response id": response.id or "",
@@ -53,10 +53,10 @@ def facts_of(facts: Facts) -> dict[str, str]:
         "error": "" if facts.error is None else str(facts.error),
     }
     if timing is not None:
-        told["duration"] = f"{timing.total:.3f} s"
-        told["time to first token"] = "" if timing.first is None else f"{timing.first:.3f} s"
-        told["gaps between pieces"] = ", ".join([f"{name} {gap * 1000:.1f} ms" for name, gap in timing.gaps.items()])
-    return {name: value for name, value in told.items() if value}
+        values["duration"] = f"{timing.total:.3f} s"
+        values["time to first token"] = "" if timing.first is None else f"{timing.first:.3f} s"
+        values["gaps between pieces"] = ", ".join([f"{name} {gap * 1000:.1f} ms" for name, gap in timing.gaps.items()])
+    return {name: value for name, value in values.items() if value}
 
 
 def _finish(response: Response) -> str:
@@ -128,8 +128,8 @@ def _finding(facts: Facts, found: Finding, prefix: str, number: int, shown: list
     if found.byte_offset is None:
         return f"{head}</li>"
     block = facts.block_at(found.byte_offset)
-    place = f"byte {found.byte_offset:,}, line {found.line}, event {found.event_ordinal}"
-    linked = f'<a href="#{prefix}-b{block}">{place}</a>' if block in shown else place
+    position = f"byte {found.byte_offset:,}, line {found.line}, event {found.event_ordinal}"
+    linked = f'<a href="#{prefix}-b{block}">{position}</a>' if block in shown else position
     return f'{head}<br><span class="dim">{linked}</span><pre>{_excerpt(facts, found.byte_offset)}</pre></li>'
 
 
@@ -149,10 +149,10 @@ def _excerpt(facts: Facts, offset: int) -> str:
 def _calls(facts: Facts, prefix: str, room: Room) -> str:
     if not facts.calls:
         return ""
-    told = [_call(facts, one, room) for one in facts.calls[: room.calls]]
+    parts = [_call(facts, one, room) for one in facts.calls[: room.calls]]
     more = len(facts.calls) - room.calls
     note = f'<p class="dim">{more} more calls are not shown.</p>' if more > 0 else ""
-    return f'<h3 id="{prefix}-calls">Assembly of the tool calls</h3>{"".join(told)}{note}'
+    return f'<h3 id="{prefix}-calls">Assembly of the tool calls</h3>{"".join(parts)}{note}'
 
 
 def _call(facts: Facts, one: Assembly, room: Room) -> str:
@@ -164,8 +164,8 @@ def _call(facts: Facts, one: Assembly, room: Room) -> str:
     left = room.arguments
     spans: list[str] = []
     for number, text in one.pieces[:_PIECES]:
-        place = f"byte {facts.blocks[number].start}"
-        spans.append(f'<span class="piece" title="{place}">{pre(text[:left])}</span>')
+        position = f"byte {facts.blocks[number].start}"
+        spans.append(f'<span class="piece" title="{position}">{pre(text[:left])}</span>')
         left -= len(text)
         if left <= 0:
             break
@@ -230,12 +230,12 @@ def _events(facts: Facts, prefix: str, room: Room, shown: list[int]) -> str:
         last = number
         block = facts.blocks[number]
         data = facts.recorded.body[block.start : block.end].rstrip(b"\r\n")
-        told = raw(data[: room.row]) + (f" … ({len(data) - room.row:,} more bytes)" if len(data) > room.row else "")
-        told = told or "(end of the body)"
+        text = raw(data[: room.row]) + (f" … ({len(data) - room.row:,} more bytes)" if len(data) > room.row else "")
+        text = text or "(end of the body)"
         kinds = inline(block.kinds.replace("_", " "))
         rows.append(
             f'<tr id="{prefix}-b{number}"><td class="n">{block.start:,}</td><td>{kinds}</td>'
-            f"<td><pre>{told}</pre></td></tr>"
+            f"<td><pre>{text}</pre></td></tr>"
         )
     shown_table = table(("byte", "events", "bytes"), rows, numbers=("byte",))
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Events on the wire">{shown_table}</div>'

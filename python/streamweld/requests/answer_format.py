@@ -54,27 +54,27 @@ class AnswerFormat:
 
 def read(work: Work) -> AnswerFormat | None:
     """Return the format that the request asks for, and mark its members as used; None if there is none."""
-    places = _PLACES.get(work.source, ())
-    work.used.update(steps(path) for path in places)
-    path = next((path for path in places if at(work.request, path) is not None), None)
+    target_paths = _PLACES.get(work.source, ())
+    work.used.update(steps(path) for path in target_paths)
+    path = next((path for path in target_paths if at(work.request, path) is not None), None)
     if path is None:
         return None
     raw = at(work.request, path)
-    told = object_of(raw)
-    kind = told.get("type")
+    given = object_of(raw)
+    kind = given.get("type")
     match work.source:
         case "gemini":
             return _of_gemini(work, path, raw)
         case "bedrock-converse":
-            inner = object_of(object_of(told.get("structure")).get("jsonSchema"))
+            inner = object_of(object_of(given.get("structure")).get("jsonSchema"))
             return _of_schema(path, raw, inner, _parsed(inner.get("schema")))
         case "ai-sdk-model":
             if kind == "json":
-                schema = told.get("schema")
-                return _of_schema(path, raw, told, schema) if schema else AnswerFormat("json_object", path, raw)
+                schema = given.get("schema")
+                return _of_schema(path, raw, given, schema) if schema else AnswerFormat("json_object", path, raw)
         case _:
             if kind == "json_schema":
-                inner = object_of(told.get("json_schema")) or told
+                inner = object_of(given.get("json_schema")) or given
                 return _of_schema(path, raw, inner, inner.get("schema", inner.get("schema_definition")))
             if kind == "json_object":
                 return AnswerFormat("json_object", path, raw)
@@ -142,8 +142,8 @@ def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> N
     if value is None:
         work.lose("response_format", path, f"{work.target} does not support this answer format", found.raw, vital=True)
         return
-    for place, member in value.items():
-        put(made, place, member)
+    for path_in_target, member in value.items():
+        put(made, path_in_target, member)
     for name in _UNNAMED.get(work.target, ()):
         if getattr(found, name):
             work.lose(

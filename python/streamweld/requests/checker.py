@@ -192,10 +192,10 @@ class _Checker:
                 self.add("option_shape", base, "tools is not a list")
             return found
         for n, raw in enumerate(listed(given)):
-            told, path = object_of(raw), (*base, n)
+            entry, path = object_of(raw), (*base, n)
             match self.target:
                 case "gemini":
-                    for m, declared in enumerate(listed(told.get("functionDeclarations"))):
+                    for m, declared in enumerate(listed(entry.get("functionDeclarations"))):
                         inner = object_of(declared)
                         found.append(
                             (
@@ -205,27 +205,27 @@ class _Checker:
                                 inner.get("parametersJsonSchema"),
                             )
                         )
-                    if "functionDeclarations" not in told:
+                    if "functionDeclarations" not in entry:
                         found.append((path, "hosted", None, None))
                 case "bedrock-converse":
-                    inner = object_of(told.get("toolSpec"))
+                    inner = object_of(entry.get("toolSpec"))
                     if inner:
                         found.append(
                             (path, "function", inner.get("name"), object_of(inner.get("inputSchema")).get("json"))
                         )
                 case "anthropic":
-                    kind = "function" if told.get("type") in (None, "custom") else "hosted"
-                    found.append((path, kind, told.get("name"), told.get("input_schema")))
+                    kind = "function" if entry.get("type") in (None, "custom") else "hosted"
+                    found.append((path, kind, entry.get("name"), entry.get("input_schema")))
                 case "ai-sdk-model":
-                    kind = "function" if told.get("type") == "function" else "hosted"
-                    found.append((path, kind, told.get("name"), told.get("inputSchema")))
+                    kind = "function" if entry.get("type") == "function" else "hosted"
+                    found.append((path, kind, entry.get("name"), entry.get("inputSchema")))
                 case "responses":
-                    kind = str(told.get("type"))
+                    kind = str(entry.get("type"))
                     kind = kind if kind in _HOSTED_PREFIXES["responses"] else "hosted"
-                    found.append((path, kind, told.get("name"), told.get("parameters")))
+                    found.append((path, kind, entry.get("name"), entry.get("parameters")))
                 case _:
-                    kind = str(told.get("type"))
-                    inner = object_of(told.get(kind))
+                    kind = str(entry.get("type"))
+                    inner = object_of(entry.get(kind))
                     kind = kind if kind in ("function", "custom") else "hosted"
                     found.append((path, kind, inner.get("name"), inner.get("parameters")))
         return found
@@ -319,15 +319,15 @@ def _is_kind(option: Option, value: Any) -> bool:
 
 def _chosen(choice: Any) -> list[Any]:
     """Return the tool names in a tool choice."""
-    told = object_of(choice)
+    entry = object_of(choice)
     for path in ("name", "toolName", "function.name", "custom.name", "toolChoice.tool.name"):
-        name = at(told, path)
+        name = at(entry, path)
         if name is not None:
             return [name]
-    names = told.get("allowedFunctionNames")
+    names = entry.get("allowedFunctionNames")
     if is_list(names):
         return list(cast("Sequence[Any]", names))
-    allowed = at(told, "allowed_tools.tools") or (told.get("tools") if told.get("type") == "allowed_tools" else None)
+    allowed = at(entry, "allowed_tools.tools") or (entry.get("tools") if entry.get("type") == "allowed_tools" else None)
     return [
         at(object_of(tool), "name") or at(object_of(tool), "function.name") or at(object_of(tool), "custom.name")
         for tool in listed(allowed)

@@ -50,10 +50,10 @@ def require(work: Work, made: dict[str, Any]) -> None:
     """Add options that the target requires, with their default values."""
     for option in options():
         default = option.required.get(work.target)
-        place = option.place(work.target, work.facts)
-        if default is not None and place is not None and at(made, place) is None:
-            work.edit("option_required", (place,), f"added {place} = {default}")
-            put(made, place, default)
+        target_path = option.path_in(work.target, work.facts)
+        if default is not None and target_path is not None and at(made, target_path) is None:
+            work.edit("option_required", (target_path,), f"added {target_path} = {default}")
+            put(made, target_path, default)
 
 
 def _lacks(work: Work) -> Sequence[str]:
@@ -135,6 +135,17 @@ def _thinking(work: Work, made: dict[str, Any], facts: Any) -> None:
         work.lose("thinking", ("thinking",), "thinking cannot be combined with a forced tool call", dict(config))
         _without_thinking(made, facts)
         return
+    if config["type"] == "adaptive" and facts["thinking"] and "adaptive" not in facts["thinking"]:
+        budgets = spec("thinking")["budgets"]
+        budget = budgets.get(at(made, "output_config.effort"), budgets["medium"])
+        work.edit(
+            "option_approximated",
+            ("thinking",),
+            "changed thinking from adaptive to a budget, because the model requires a budget",
+            dict(config),
+        )
+        shown = {k: v for k, v in config.items() if k == "display"}
+        config = made["thinking"] = {"type": "enabled", "budget_tokens": budget, **shown}
     if config["type"] == "enabled":
         if not facts["thinking"] or "enabled" in facts["thinking"]:
             _budget(work, made, facts)
@@ -230,9 +241,9 @@ def include(work: Work, made: dict[str, Any]) -> None:
         work.used.add(("include",))
         return
     if work.source == "responses":
-        asked = work.request.get("include")
+        included = work.request.get("include")
         work.used.add(("include",))
-        for n, value in enumerate(cast("Sequence[Any]", asked) if is_list(asked) else ()):
+        for n, value in enumerate(cast("Sequence[Any]", included) if is_list(included) else ()):
             if value == _LOGPROBS and work.target == "openai-chat" and "logprobs" not in _lacks(work):
                 made["logprobs"] = True
             elif value == ENCRYPTED:

@@ -97,8 +97,8 @@ def convert(
     constraints.apply(work, made)
     if work.same and made.keys() == given.keys() and all(made[name] is given[name] for name in made):
         made = cast("dict[str, Any]", given)
-    told = {(loss.feature, loss.path) for loss in done.losses}
-    losses = (*done.losses, *[loss for loss in work.losses if (loss.feature, loss.path) not in told])
+    entry = {(loss.feature, loss.path) for loss in done.losses}
+    losses = (*done.losses, *[loss for loss in work.losses if (loss.feature, loss.path) not in entry])
     return Conversion(made, (*done.edits, *work.edits), done.ids, losses, tool_names=names.renamed)
 
 

@@ -24,34 +24,34 @@ def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
         if found is None or option.word in work.done:
             continue
         path, value = found
-        place = _place(option, work, path)
+        target_path = _path_in(option, work, path)
         if unfit(option, value):
             work.lose(option.word, steps(path), "the value has the wrong type for this option", value)
             _remove(work, made, path)
             continue
-        spoken = not value if work.source in option.negated else value
+        value_sent = not value if work.source in option.negated else value
         alone = work.target in option.needs_tools and not tools
-        default = work.target in option.negated and spoken in option.implied and not work.same
-        if place is None or alone or default or _excluded(option, work, made):
-            _left_out(option, work, path, value, spoken)
+        default = work.target in option.negated and value_sent in option.implied and not work.same
+        if target_path is None or alone or default or _excluded(option, work, made):
+            _left_out(option, work, path, value, value_sent)
             _remove(work, made, path)
             continue
-        new = _fitted(option, work, path, _worded(option, work, path, spoken))
-        _remove(work, made, path, keep=None if new is None else place)
+        new = _fitted(option, work, path, _worded(option, work, path, value_sent))
+        _remove(work, made, path, keep=None if new is None else target_path)
         written = not new if work.target in option.negated else new
-        if new is not None and not (work.same and at(made, place) == written):
-            put(made, place, written)
+        if new is not None and not (work.same and at(made, target_path) == written):
+            put(made, target_path, written)
 
 
-def _place(option: Option, work: Work, path: str) -> str | None:
+def _path_in(option: Option, work: Work, path: str) -> str | None:
     """Return the path at which the option is written.
 
     If source and target are the same API, an alternative name of the option is kept.
     """
-    place = option.place(work.target, work.facts)
-    if work.same and place is not None and path in option.paths.get(work.target, ()):
-        return place if option.word in work.facts.get("renamed", ()) else path
-    return place
+    target_path = option.path_in(work.target, work.facts)
+    if work.same and target_path is not None and path in option.paths.get(work.target, ()):
+        return target_path if option.word in work.facts.get("renamed", ()) else path
+    return target_path
 
 
 def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
@@ -96,24 +96,27 @@ def _found(option: Option, work: Work) -> tuple[str, Any] | None:
 
     If the option is given under several names, the first is used.
     """
-    places = [path for path in option.paths.get(work.source, ()) if at(work.request, path) is not None]
-    if work.same and (own := option.place(work.target, work.facts)) and at(work.request, own) is not None:
-        places = [own, *[path for path in places if path != own]]
+    target_paths = [path for path in option.paths.get(work.source, ()) if at(work.request, path) is not None]
+    if work.same and (own := option.path_in(work.target, work.facts)) and at(work.request, own) is not None:
+        target_paths = [own, *[path for path in target_paths if path != own]]
     work.used.update(steps(path) for path in option.paths.get(work.source, ()))
-    if not places:
+    if not target_paths:
         return None
-    first = at(work.request, places[0])
-    for path in places[1:]:
+    first = at(work.request, target_paths[0])
+    for path in target_paths[1:]:
         other = at(work.request, path)
         if not work.same and other != first:
             work.lose(
-                path.rpartition(".")[2], steps(path), f"{places[0]} sets the same option and takes precedence", other
+                path.rpartition(".")[2],
+                steps(path),
+                f"{target_paths[0]} sets the same option and takes precedence",
+                other,
             )
-    return places[0], first
+    return target_paths[0], first
 
 
-def _left_out(option: Option, work: Work, path: str, value: Any, spoken: Any) -> None:
-    if spoken in option.implied:
+def _left_out(option: Option, work: Work, path: str, value: Any, value_sent: Any) -> None:
+    if value_sent in option.implied:
         why = option.why or "dropped, because it is the default of the target"
         work.edit("option_implied", steps(path), why, value)
     else:

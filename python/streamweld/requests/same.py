@@ -35,18 +35,18 @@ def translate(work: Work, made: dict[str, Any], names: Names) -> dict[str, Any]:
             made.pop("response_format", None)
             answer_format.translate(found, work, made)
     if "thinking" in facts:
-        said = thinking.read(work)
+        note = thinking.read(work)
         own = {facts["thinking"]["member"], facts["thinking"].get("effort", "")}
-        if said is not None and not {path.partition(".")[0] for path in said.raw} <= own:
-            for path in said.raw:
+        if note is not None and not {path.partition(".")[0] for path in note.raw} <= own:
+            for path in note.raw:
                 made.pop(path.partition(".")[0], None)
-            thinking.translate(said, work, made)
+            thinking.translate(note, work, made)
     if "efforts" in facts:
-        said = thinking.read(work)
-        if said is not None and said.effort is not None and facts["efforts"].get(said.effort) != said.effort:
-            for path in said.raw:
+        note = thinking.read(work)
+        if note is not None and note.effort is not None and facts["efforts"].get(note.effort) != note.effort:
+            for path in note.raw:
                 made.pop(path.partition(".")[0], None)
-            thinking.translate(said, work, made)
+            thinking.translate(note, work, made)
     if "choices" in facts:
         _choice(work, made, names)
     return made

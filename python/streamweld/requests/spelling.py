@@ -36,9 +36,9 @@ def detect(request: Json, target: str) -> str:
             return name
     messages = request.get("messages")
     items = cast("Sequence[Any]", messages) if is_list(messages) else ()
-    told = {detect_messages(items, request, family) for family in ("openai-chat", "anthropic", "ai-sdk-model")}
-    if len(told) == 1:
-        found = told.pop()
+    given = {detect_messages(items, request, family) for family in ("openai-chat", "anthropic", "ai-sdk-model")}
+    if len(given) == 1:
+        found = given.pop()
         marks = spec("detect")["mistral"]
         return "mistral" if found == "openai-chat" and any(_has(request, mark) for mark in marks) else found
     for name, marks in spec("detect").items():
@@ -102,8 +102,8 @@ def _camel(name: str) -> str:
 def _camel_keys(value: Any, *, deep: bool) -> Any:
     if not isinstance(value, Mapping):
         return value
-    told = cast("Json", value)
-    return {_camel(name): _camel_keys(member, deep=True) if deep else member for name, member in told.items()}
+    given = cast("Json", value)
+    return {_camel(name): _camel_keys(member, deep=True) if deep else member for name, member in given.items()}
 
 
 def _ai_sdk(request: Json) -> Json:

@@ -55,7 +55,7 @@ class Option:
     vital: bool
     why: str
 
-    def place(self, target: str, facts: Json) -> str | None:
+    def path_in(self, target: str, facts: Json) -> str | None:
         """Return the path of the option in a request for the target.
 
         None if the target or the gateway does not have the option. `facts`: the gateway's differences.

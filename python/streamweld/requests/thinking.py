@@ -48,9 +48,9 @@ class Thinking:
 
 def read(work: Work) -> Thinking | None:
     """Return the reasoning options of the request, and mark their members as used; None if there are none."""
-    places = _PLACES.get(work.source, ())
-    found = {path: value for path in places if (value := at(work.request, path)) is not None}
-    work.used.update(steps(path) for path in places)
+    target_paths = _PLACES.get(work.source, ())
+    found = {path: value for path in target_paths if (value := at(work.request, path)) is not None}
+    work.used.update(steps(path) for path in target_paths)
     if not found:
         return None
     first = next(iter(found))
@@ -59,7 +59,7 @@ def read(work: Work) -> Thinking | None:
     budget: int | None = None
     shown: bool | None = None
     for path, value in found.items():
-        told = object_of(value)
+        given = object_of(value)
         name = path.rpartition(".")[2]
         if isinstance(value, str) and name not in ("summary", "generate_summary", "prompt_mode"):
             effort = effort or _effort(value)
@@ -69,16 +69,16 @@ def read(work: Work) -> Thinking | None:
             on = value in ("reasoning", True)
         elif name == "thinking_budget" and isinstance(value, int):
             budget = value
-        elif told:
-            kind = told.get("type")
+        elif given:
+            kind = given.get("type")
             on = on if kind is None else kind != "disabled"
-            if told.get("enabled") is not None:
-                on = told["enabled"] is True
+            if given.get("enabled") is not None:
+                on = given["enabled"] is True
             effort = effort or _effort(
-                told.get("effort") or told.get("thinkingLevel") or told.get("maxReasoningEffort")
+                given.get("effort") or given.get("thinkingLevel") or given.get("maxReasoningEffort")
             )
-            budget = _budget(told) if budget is None else budget
-            shown = _shown(told) if shown is None else shown
+            budget = _budget(given) if budget is None else budget
+            shown = _shown(given) if shown is None else shown
     if on is None and (effort is not None or budget is not None):
         on = effort != "none" and budget != 0
     return Thinking(steps(first), dict(found), on, effort, budget, shown)
@@ -90,19 +90,20 @@ def _effort(word: object) -> str | None:
     return word.lower() if isinstance(word, str) and word.lower() in known else None
 
 
-def _budget(told: Mapping[str, Any]) -> int | None:
+def _budget(given: Mapping[str, Any]) -> int | None:
     value = next(
-        (told[name] for name in ("budget_tokens", "budgetTokens", "thinkingBudget", "max_tokens") if name in told), None
+        (given[name] for name in ("budget_tokens", "budgetTokens", "thinkingBudget", "max_tokens") if name in given),
+        None,
     )
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _shown(told: Mapping[str, Any]) -> bool | None:
-    if told.get("display") is not None:
-        return bool(told["display"] != "omitted")
-    if isinstance(told.get("includeThoughts"), bool):
-        return bool(told["includeThoughts"])
-    return told["exclude"] is False if isinstance(told.get("exclude"), bool) else None
+def _shown(given: Mapping[str, Any]) -> bool | None:
+    if given.get("display") is not None:
+        return bool(given["display"] != "omitted")
+    if isinstance(given.get("includeThoughts"), bool):
+        return bool(given["includeThoughts"])
+    return given["exclude"] is False if isinstance(given.get("exclude"), bool) else None
 
 
 def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
@@ -113,7 +114,7 @@ def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
     if gateway is not None:
         _to_gateway(found, work, gateway, made)
     else:
-        _WRITERS.get(work.target, _to_nobody)(found, work, made)
+        _WRITERS.get(work.target, _to_no_thinking)(found, work, made)
 
 
 def _strength(found: Thinking) -> str | None:
@@ -243,12 +244,12 @@ def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) ->
         return None
     new = max(smallest, min(budget, room))
     if new != found.budget:
-        said = (
+        note = (
             f"a budget of {found.budget} tokens"
             if found.budget is not None
             else f"the effort {found.effort or 'default'}"
         )
-        work.edit("option_approximated", found.path, f"replaced {said} with a budget of {new} tokens", dict(found.raw))
+        work.edit("option_approximated", found.path, f"replaced {note} with a budget of {new} tokens", dict(found.raw))
     return {"type": "enabled", "budget_tokens": new}
 
 
@@ -264,8 +265,8 @@ def _to_gemini(found: Thinking, work: Work, made: dict[str, Any]) -> None:
             config["thinkingBudget"] = found.budget if found.on is not False else 0
         elif strength is not None:
             config["thinkingBudget"] = spec("thinking")["budgets"][strength]
-            said = f"replaced the effort {strength} with a budget of {config['thinkingBudget']} tokens"
-            work.edit("option_approximated", found.path, said, strength)
+            note = f"replaced the effort {strength} with a budget of {config['thinkingBudget']} tokens"
+            work.edit("option_approximated", found.path, note, strength)
         elif found.on:
             config["thinkingBudget"] = -1
     else:
@@ -311,7 +312,7 @@ def _to_mistral(found: Thinking, work: Work, made: dict[str, Any]) -> None:
     _hidden(found, work)
 
 
-def _to_nobody(found: Thinking, work: Work, _made: dict[str, Any]) -> None:
+def _to_no_thinking(found: Thinking, work: Work, _made: dict[str, Any]) -> None:
     work.lose("reasoning", found.path, f"{work.target} does not have this option", dict(found.raw))
 
 

@@ -62,24 +62,24 @@ def read(work: Work) -> Choice | None:
     if value is None:
         return None
     work.used.add(steps(path))
-    told = object_of(value)
+    given = object_of(value)
     match work.source:
         case "anthropic":
             work.used.add((*steps(path), "disable_parallel_tool_use"))
-            mode = _mode(told.get("type"))
-            return _named(path, value, told.get("name")) if told.get("type") == "tool" else Choice(mode, path, value)
+            mode = _mode(given.get("type"))
+            return _named(path, value, given.get("name")) if given.get("type") == "tool" else Choice(mode, path, value)
         case "gemini":
-            return _of_gemini(path, value, told)
+            return _of_gemini(path, value, given)
         case "bedrock-converse":
-            if "tool" in told:
-                return _named(path, value, object_of(told["tool"]).get("name"))
-            return Choice(_mode(next(iter(told), None)), path, value)
+            if "tool" in given:
+                return _named(path, value, object_of(given["tool"]).get("name"))
+            return Choice(_mode(next(iter(given), None)), path, value)
         case "ai-sdk-model":
-            if told.get("type") == "tool":
-                return _named(path, value, told.get("toolName"))
-            return Choice(_mode(told.get("type", value)), path, value)
+            if given.get("type") == "tool":
+                return _named(path, value, given.get("toolName"))
+            return Choice(_mode(given.get("type", value)), path, value)
         case _:
-            return _of_openai(path, value, told)
+            return _of_openai(path, value, given)
 
 
 def _mode(word: object) -> Mode:
@@ -91,9 +91,9 @@ def _named(path: str, raw: Any, name: object) -> Choice:
     return Choice("named", path, raw, (name,)) if isinstance(name, str) else Choice("other", path, raw)
 
 
-def _of_gemini(path: str, value: Any, told: Mapping[str, Any]) -> Choice:
-    names = told.get("allowedFunctionNames")
-    mode = _mode(told.get("mode", "AUTO"))
+def _of_gemini(path: str, value: Any, given: Mapping[str, Any]) -> Choice:
+    names = given.get("allowedFunctionNames")
+    mode = _mode(given.get("mode", "AUTO"))
     if not is_list(names) or not names:
         return Choice(mode, path, value)
     listed = tuple(name for name in cast("Sequence[Any]", names) if isinstance(name, str))
@@ -102,15 +102,15 @@ def _of_gemini(path: str, value: Any, told: Mapping[str, Any]) -> Choice:
     return Choice("allowed", path, value, listed, must=mode == "required")
 
 
-def _of_openai(path: str, value: Any, told: Mapping[str, Any]) -> Choice:
+def _of_openai(path: str, value: Any, given: Mapping[str, Any]) -> Choice:
     if isinstance(value, str):
         return Choice(_mode(value), path, value)
-    kind = told.get("type")
-    inner = object_of(told.get(kind)) if isinstance(kind, str) else {}
-    if kind in ("function", "custom") or (kind is None and "name" in told):
-        return _named(path, value, inner.get("name", told.get("name")))
+    kind = given.get("type")
+    inner = object_of(given.get(kind)) if isinstance(kind, str) else {}
+    if kind in ("function", "custom") or (kind is None and "name" in given):
+        return _named(path, value, inner.get("name", given.get("name")))
     if kind == "allowed_tools":
-        allowed = inner or told
+        allowed = inner or given
         names = [_name_of(tool) for tool in cast("Sequence[Any]", allowed.get("tools") or ())]
         if all(isinstance(name, str) for name in names):
             must = allowed.get("mode") == "required"
@@ -119,8 +119,10 @@ def _of_openai(path: str, value: Any, told: Mapping[str, Any]) -> Choice:
 
 
 def _name_of(tool: Any) -> Any:
-    told = object_of(tool)
-    return told.get("name") or object_of(told.get("function")).get("name") or object_of(told.get("custom")).get("name")
+    given = object_of(tool)
+    return (
+        given.get("name") or object_of(given.get("function")).get("name") or object_of(given.get("custom")).get("name")
+    )
 
 
 def translate(

@@ -181,66 +181,66 @@ def _extra(raw: Json, known: frozenset[str]) -> Json:
 
 
 def _function(raw: Any, path: Path, known: frozenset[str], schema: str, extra: Json | None = None) -> Tool:
-    told = object_of(raw)
-    name = told.get("name")
+    given = object_of(raw)
+    name = given.get("name")
     if not isinstance(name, str) or not name:
         return Tool("other", path, raw)
-    description, strict = told.get("description"), told.get("strict")
+    description, strict = given.get("description"), given.get("strict")
     return Tool(
         "function",
         path,
         raw,
         name=name,
         description=description if isinstance(description, str) else None,
-        schema=told.get(schema),
+        schema=given.get(schema),
         strict=strict if isinstance(strict, bool) else None,
-        extra={**(extra or {}), **_extra(told, known)},
+        extra={**(extra or {}), **_extra(given, known)},
     )
 
 
 def _custom(raw: Any, path: Path, grammar: Json, extra: Json | None = None) -> Tool:
-    told = object_of(raw)
+    given = object_of(raw)
     made = _function(raw, path, _CUSTOM, "", extra)
     if made.kind == "other":
         return made
-    form = told.get("format")
+    form = given.get("format")
     syntax = (grammar.get("syntax"), grammar.get("definition")) if object_of(form).get("type") == "grammar" else None
     return replace(made, kind="custom", format=syntax)
 
 
 def _of_chat(raw: Any, path: Path) -> Tool:
-    told = object_of(raw)
-    outer = _extra(told, frozenset({"type", "function", "custom"}))
-    if told.get("type") == "custom":
-        inner = object_of(told.get("custom"))
+    given = object_of(raw)
+    outer = _extra(given, frozenset({"type", "function", "custom"}))
+    if given.get("type") == "custom":
+        inner = object_of(given.get("custom"))
         return replace(_custom(inner, path, object_of(object_of(inner.get("format")).get("grammar")), outer), raw=raw)
-    if "function" in told:
-        return replace(_function(told["function"], path, _CHAT, "parameters", outer), raw=raw)
+    if "function" in given:
+        return replace(_function(given["function"], path, _CHAT, "parameters", outer), raw=raw)
     return Tool("other", path, raw)
 
 
 def _search_of_chat(value: Any) -> Tool:
-    told = object_of(value)
+    given = object_of(value)
     carried: dict[str, Any] = {}
-    place = object_of(told.get("user_location"))
-    if place:
-        carried["user_location"] = {"type": "approximate", **object_of(place.get("approximate"))}
-    extra = _extra(told, frozenset({"user_location"}))
+    path_in_target = object_of(given.get("user_location"))
+    if path_in_target:
+        carried["user_location"] = {"type": "approximate", **object_of(path_in_target.get("approximate"))}
+    extra = _extra(given, frozenset({"user_location"}))
     return Tool("hosted", ("web_search_options",), value, hosted="web_search", carried=carried, extra=extra)
 
 
 def _of_responses(raw: Any, path: Path) -> Tool:
-    told = object_of(raw)
-    kind = told.get("type")
+    given = object_of(raw)
+    kind = given.get("type")
     if kind == "function":
         return _function(raw, path, _RESPONSES, "parameters")
     if kind == "custom":
-        return _custom(raw, path, object_of(told.get("format")))
+        return _custom(raw, path, object_of(given.get("format")))
     if kind == "mcp":
-        return Tool("mcp", path, raw, extra=_extra(told, _MCP))
+        return Tool("mcp", path, raw, extra=_extra(given, _MCP))
     row = spec("built_in_tools")["each"].get(kind) if isinstance(kind, str) else None
     if row is not None and isinstance(kind, str):
-        extra = _extra(told, frozenset({"type"}))
+        extra = _extra(given, frozenset({"type"}))
         return Tool("function", path, raw, kind, row["description"], row["schema"], extra=extra, hosted="client")
     return _of_provider(raw, path, "responses")
 
@@ -249,14 +249,14 @@ def _of_anthropic(work: Work) -> list[Tool]:
     servers = {str(object_of(raw).get("name")): (n, raw) for n, raw in _listed(work, "mcp_servers")}
     found: list[Tool] = []
     for n, raw in _listed(work, "tools"):
-        told, path = object_of(raw), ("tools", n)
-        kind = told.get("type")
+        given, path = object_of(raw), ("tools", n)
+        kind = given.get("type")
         if kind in (None, "custom"):
             found.append(_function(raw, path, _ANTHROPIC, "input_schema"))
         elif kind == "mcp_toolset":
-            at_server, server = servers.pop(str(told.get("mcp_server_name")), (None, None))
+            at_server, server = servers.pop(str(given.get("mcp_server_name")), (None, None))
             known = frozenset({"type", "mcp_server_name"})
-            tool = Tool("mcp", path, {"toolset": raw, "server": server}, extra=_extra(told, known))
+            tool = Tool("mcp", path, {"toolset": raw, "server": server}, extra=_extra(given, known))
             found.append(tool if at_server is not None else Tool("other", path, raw))
         else:
             found.append(_of_client(raw, path) or _of_provider(raw, path, "anthropic"))
@@ -270,11 +270,11 @@ def _of_client(raw: Any, path: Path) -> Tool | None:
 
     It is read as a function, because its calls are `tool_use` blocks too.
     """
-    told = object_of(raw)
-    kind, name = told.get("type"), told.get("name")
+    given = object_of(raw)
+    kind, name = given.get("type"), given.get("name")
     for prefix, row in spec("client_tools")["each"].items():
         if isinstance(kind, str) and kind.startswith(prefix) and isinstance(name, str):
-            extra = _extra(told, frozenset({"type", "name"}))
+            extra = _extra(given, frozenset({"type", "name"}))
             return Tool("function", path, raw, name, row["description"], row["schema"], extra=extra, hosted="client")
     return None
 
@@ -299,8 +299,8 @@ def _declared(raw: Json, path: Path) -> Tool:
 
 
 def _of_bedrock(raw: Any, path: Path) -> Tool:
-    told = object_of(raw)
-    inner = object_of(told.get("toolSpec"))
+    given = object_of(raw)
+    inner = object_of(given.get("toolSpec"))
     made = _function(inner, path, _BEDROCK, "")
     return replace(made, raw=raw, schema=object_of(inner.get("inputSchema")).get("json"))
 
@@ -328,27 +328,27 @@ def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
 
 def _of_provider(raw: Any, path: Path, source: str) -> Tool:
     """Return a tool that the provider runs; with kind `other` if no other API has an equivalent."""
-    told = object_of(raw)
+    given = object_of(raw)
     for word, apis in spec("hosted")["each"].items():
         row = apis.get(source)
         if row is None:
             continue
         if source == "gemini":
-            fits, told_inside = row["match"] in told, object_of(told.get(row["match"]))
+            fits, inner_members = row["match"] in given, object_of(given.get(row["match"]))
         else:
-            kind = told.get("type")
-            fits, told_inside = isinstance(kind, str) and kind.startswith(row["match"]), told
+            kind = given.get("type")
+            fits, inner_members = isinstance(kind, str) and kind.startswith(row["match"]), given
         if fits:
             carried: dict[str, Any] = {}
             known = {"type", "name"} if source != "responses" else {"type", *row["write"]}
-            for name, places in spec("hosted")["carried"].get(word, {}).items():
-                place = places.get(source)
-                if place is not None:
-                    known.add(place.partition(".")[0])
-                    value = at(told_inside, place)
+            for name, target_paths in spec("hosted")["carried"].get(word, {}).items():
+                path_in_target = target_paths.get(source)
+                if path_in_target is not None:
+                    known.add(path_in_target.partition(".")[0])
+                    value = at(inner_members, path_in_target)
                     if value is not None:
                         carried[name] = value
-            extra = _extra(told_inside, frozenset(known))
+            extra = _extra(inner_members, frozenset(known))
             return Tool("hosted", path, raw, hosted=word, carried=carried, extra=extra)
     return Tool("other", path, raw)
 
@@ -388,13 +388,13 @@ def _fit(tool: Tool, work: Work) -> Tool | None:
     if tool.kind == "hosted" and _hosted(tool, target) is not None and _runs_tools(work):
         return tool
     if tool.kind == "hosted":
-        return _lost(tool, work, f"{_whom(work)} does not run this tool")
-    return _lost(tool, work, f"{_whom(work)} does not have this type of tool")
+        return _lost(tool, work, f"{_target_name(work)} does not run this tool")
+    return _lost(tool, work, f"{_target_name(work)} does not have this type of tool")
 
 
 def _fit_mcp(tool: Tool, work: Work) -> Tool | None:
     if work.target not in ("responses", "anthropic") or not _runs_tools(work):
-        return _lost(tool, work, f"{_whom(work)} cannot call MCP servers")
+        return _lost(tool, work, f"{_target_name(work)} cannot call MCP servers")
     if work.source != "responses":
         return tool
     raw = object_of(tool.raw)
@@ -416,7 +416,7 @@ def _lost(tool: Tool, work: Work, why: str) -> Tool | None:
     return None
 
 
-def _whom(work: Work) -> str:
+def _target_name(work: Work) -> str:
     return f"{work.target} (gateway {work.profile.name})" if work.facts else work.target
 
 
@@ -431,13 +431,13 @@ def _hosted(tool: Tool, target: str) -> Any:
 
 def _carried(tool: Tool, target: str, made: dict[str, Any], work: Work) -> dict[str, Any]:
     """Add the members that have an equivalent in the target, and record the rest as losses."""
-    places = spec("hosted")["carried"].get(tool.hosted, {})
+    target_paths = spec("hosted")["carried"].get(tool.hosted, {})
     for name, value in tool.carried.items():
-        place = places.get(name, {}).get(target)
-        if place is None:
+        path_in_target = target_paths.get(name, {}).get(target)
+        if path_in_target is None:
             work.lose(name, (*tool.path, name), f"{target} does not have this limit for the tool", value, vital=True)
         else:
-            put(made, place, value)
+            put(made, path_in_target, value)
     _lose_extra(tool, work)
     return made
 
@@ -549,13 +549,13 @@ def _to_ai_sdk(tool: Tool, work: Work) -> dict[str, Any]:
 
 
 def _mcp_to_responses(tool: Tool, work: Work) -> dict[str, Any]:
-    told = object_of(tool.raw)
-    server = object_of(told.get("server"))
+    given = object_of(tool.raw)
+    server = object_of(given.get("server"))
     made: dict[str, Any] = {"type": "mcp", "server_label": server.get("name"), "server_url": server.get("url")}
     if server.get("authorization_token") is not None:
         made["authorization"] = server["authorization_token"]
     made["require_approval"] = "never"
-    allowed = _enabled(object_of(told.get("toolset")), server)
+    allowed = _enabled(object_of(given.get("toolset")), server)
     if allowed is not None:
         made["allowed_tools"] = allowed
     _lose_extra(tool, work, "configs", "default_config")

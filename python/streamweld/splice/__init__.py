@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._chunk_loop import ChunkProcessor, arun, run
 from streamweld._items import AsyncItems, Items
 from streamweld._source import Source
-from streamweld._step import Step, arun, run
 from streamweld.errors import StreamError
 from streamweld.splice.align import Start
 from streamweld.splice.splicer import StreamSplicer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncSpliceIterator", "SpliceIterator", "Start", "StreamSplicer", "asplice", "iter_splice", "splice"]
 
 
-class _Joiner(Step[bytes]):
+class _Joiner(ChunkProcessor[bytes]):
     """Adapts a `StreamSplicer` to the iterators: returns the bytes of the joined stream."""
 
     __slots__ = ("splicer",)

@@ -51,7 +51,7 @@ class FirstStream:
         """The tail as a block, if only its blank line is missing."""
         self.events: Final = [block for block in blocks if block.key is not None]
         self.marks: Final = _marks(self.events)
-        last = next((place for place in range(len(blocks), 0, -1) if blocks[place - 1].key is not None), 0)
+        last = next((location for location in range(len(blocks), 0, -1) if blocks[location - 1].key is not None), 0)
         self.trailing: Final = [block.raw for block in blocks[last:]]
         """The blocks after the last event: comments and pings."""
 
@@ -185,9 +185,9 @@ def _repeats_its_start(events: list[Block]) -> bool:
     """Return True if the last events equal the first ones: then a replay and a continuation cannot be distinguished."""
     keys = [event.key for event in events]
     border = [0] * len(keys)
-    for place in range(1, len(keys)):
-        length = border[place - 1]
-        while length and keys[place] != keys[length]:
+    for location in range(1, len(keys)):
+        length = border[location - 1]
+        while length and keys[location] != keys[length]:
             length = border[length - 1]
-        border[place] = length + (keys[place] == keys[length])
+        border[location] = length + (keys[location] == keys[length])
     return border[-1] > 0

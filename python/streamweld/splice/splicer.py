@@ -217,12 +217,12 @@ class StreamSplicer:
 
     def _compare(self, data: bytes) -> bytes:
         body = self._first.body
-        place = self._next
-        if not data.startswith(body[place : place + len(data)]):
+        location = self._next
+        if not data.startswith(body[location : location + len(data)]):
             raise SpliceError(rule="splice_other_stream", detail="it does not repeat the first body")
-        self._next = place + len(data)
+        self._next = location + len(data)
         self._state = _State.PASSING if self._next > len(body) else _State.COMPARING
-        return body + data[len(body) - place :] if self._state is _State.PASSING else b""
+        return body + data[len(body) - location :] if self._state is _State.PASSING else b""
 
     def _unfinished(self) -> bytes:
         """Return the joined bytes if the second stream ended before it had a new complete event."""

@@ -213,17 +213,17 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
             if not (thought or refused):
                 content |= {"annotations": []}
             name = "reasoning_summary_text" if thought else "refusal" if refused else "output_text"
-            place: dict[str, Any] = of | {"summary_index" if thought else "content_index": 0}
+            position: dict[str, Any] = of | {"summary_index" if thought else "content_index": 0}
             within = "reasoning_summary_part" if thought else "content_part"
             item = {"type": "reasoning" if thought else "message", "id": identity}
             item |= {"summary": []} if thought else {"role": "assistant", "status": "in_progress", "content": []}
             add("output_item.added", "open", number, item=item, **at)
-            add(f"{within}.added", "other", number, content=content | {member: ""}, **place)
+            add(f"{within}.added", "other", number, content=content | {member: ""}, **position)
             for piece in split(part.text):
-                add(f"{name}.delta", "delta", number, piece, delta=piece, **place)
-            add(f"{name}.done", "other", number, **place, **{member: part.text})
+                add(f"{name}.delta", "delta", number, piece, delta=piece, **position)
+            add(f"{name}.done", "other", number, **position, **{member: part.text})
             content = content | {member: part.text}
-            add(f"{within}.done", "other", number, content=content, **place)
+            add(f"{within}.done", "other", number, content=content, **position)
             item = item | ({"summary": [content]} if thought else {"status": "completed", "content": [content]})
         add("output_item.done", "close", number, item=item, **at)
         output.append(item)

@@ -167,17 +167,26 @@ def read_recording(file: str | os.PathLike[str]) -> Recording:
         ValueError: if the file is not a recording; the message names the line.
         OSError: if it cannot be read.
     """
+    return parse_recording(Path(file).read_text("utf-8"))
+
+
+def parse_recording(text: str) -> Recording:
+    """Return the recording with this text, as `read_recording` does for a file.
+
+    Raises:
+        ValueError: if it is not a recording; the message names the line.
+    """
     # splitlines() would also split at U+2028, which JSON text may contain.
-    lines = Path(file).read_text("utf-8").split("\n")
+    lines = text.split("\n")
     head = _object(lines[0], 1)
     if head.get("streamweld_recording") != _FORMAT:
-        raise ValueError("line 1: this is not a recording of streamweld; the first line has no streamweld_recording: 1")
+        raise ValueError("line 1: this is not a recording of streamweld; the first line lacks `streamweld_recording`")
     pieces: list[Piece] = []
     end: End = "left"
-    for number, text in enumerate(lines[1:], 2):
-        if not text:
+    for number, written in enumerate(lines[1:], 2):
+        if not written:
             continue
-        line = _object(text, number)
+        line = _object(written, number)
         if line.get("end") in _ENDS:
             end = line["end"]
             break

@@ -60,7 +60,7 @@ fn main() {
         }
         if arg == "-t" {
             let settings = args.next().map(std::fs::read_to_string);
-            config.text_calls = settings.and_then(Result::ok);
+            config.text_calls = settings.and_then(Result::ok).map(Into::into);
             config.text_call_tools = Some([("f".to_owned(), None)].into_iter().collect());
             continue;
         }

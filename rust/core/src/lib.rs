@@ -22,3 +22,8 @@ pub use crate::encode::converter::Refusal;
 pub use crate::model::config::Config;
 pub use crate::pipeline::parser::Parser;
 pub use crate::repair::Repairer;
+
+/// The examples of the crate's README, which `cargo test` compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct ReadmeExamples;

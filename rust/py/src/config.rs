@@ -97,7 +97,7 @@ fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
         known_call_ids: strings(config, intern!(py, "known_call_ids"))?,
         content_type: word(config, intern!(py, "content_type"))?,
         seed: word(config, intern!(py, "seed"))?,
-        text_calls: word(config, intern!(py, "text_calls"))?,
+        text_calls: shared_text(config, intern!(py, "text_calls"))?,
         text_call_tools: member(config, intern!(py, "text_call_tools"))?
             .map(|tools| read_schemas(tools.cast::<PyDict>()?))
             .transpose()?,
@@ -121,6 +121,28 @@ fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Opti
     member(config, name)?
         .map(|value| value.extract())
         .transpose()
+}
+
+/// Texts that `shared_text` returned, most recent first. A policy returns the same string every time.
+static TEXTS: Mutex<Vec<(Py<PyString>, Arc<str>)>> = Mutex::new(Vec::new());
+
+/// Returns a long text, of which the streams of a policy share one copy.
+fn shared_text(
+    config: &Bound<'_, PyDict>,
+    name: &Bound<'_, PyString>,
+) -> PyResult<Option<Arc<str>>> {
+    let Some(value) = member(config, name)? else {
+        return Ok(None);
+    };
+    let value = value.cast_into::<PyString>()?;
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, text)) = texts.iter().find(|(known, _)| known.is(&value)) {
+        return Ok(Some(Arc::clone(text)));
+    }
+    let text: Arc<str> = Arc::from(value.to_str()?);
+    texts.truncate(KEPT - 1);
+    texts.insert(0, (value.unbind(), Arc::clone(&text)));
+    Ok(Some(text))
 }
 
 fn strings(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Vec<String>> {

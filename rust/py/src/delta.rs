@@ -159,7 +159,7 @@ impl Types {
 }
 
 /// Dead objects of each class, kept for reuse.
-static SHELVES: [Freelist<Object>; 3] = [const { Freelist::new() }; 3];
+static FREE_OBJECTS: [Freelist<Object>; 3] = [const { Freelist::new() }; 3];
 
 impl Spare for Object {
     fn next(&mut self) -> &mut *mut ffi::PyObject {
@@ -170,7 +170,7 @@ impl Spare for Object {
 impl Kind {
     #[inline(always)]
     fn freelist(self) -> &'static Freelist<Object> {
-        let [text, reasoning, arguments] = &SHELVES;
+        let [text, reasoning, arguments] = &FREE_OBJECTS;
         match self {
             Kind::Text => text,
             Kind::Reasoning => reasoning,
@@ -309,7 +309,7 @@ fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
 /// # Safety
 ///
 /// `object` is null or an object that lives at least as long as the call.
-unsafe fn lent<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Option<Bound<'py, PyAny>> {
+unsafe fn borrowed<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Option<Bound<'py, PyAny>> {
     // SAFETY: guaranteed by the caller.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, object) }
 }
@@ -439,7 +439,7 @@ macro_rules! constructor {
         ) -> *mut ffi::PyObject {
             guard(null_mut(), |py| {
                 // SAFETY: the interpreter passes a tuple, and a dict or null.
-                let (args, kwargs) = unsafe { (this(py, args), lent(py, kwargs)) };
+                let (args, kwargs) = unsafe { (this(py, args), borrowed(py, kwargs)) };
                 let kwargs = kwargs
                     .map(|kwargs| kwargs.cast_into::<PyDict>())
                     .transpose()?;

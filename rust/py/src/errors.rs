@@ -99,8 +99,11 @@ pub(crate) fn exception<'py>(
             fields.set_item("message", message)?;
             fields.set_item("raw", PyBytes::new(py, raw))?;
         }
-        Extra::Truncated { place, open_items } => {
-            fields.set_item("where", place.name())?;
+        Extra::Truncated {
+            position,
+            open_items,
+        } => {
+            fields.set_item("where", position.name())?;
             fields.set_item("open_items", PyTuple::new(py, open_items)?)?;
         }
         Extra::Chunk { pos } => fields.set_item("pos", pos)?,

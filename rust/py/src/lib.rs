@@ -9,6 +9,7 @@ mod convert;
 mod delta;
 mod errors;
 mod events;
+mod fold;
 #[allow(unsafe_code)]
 mod freelist;
 mod input;
@@ -42,6 +43,9 @@ mod _native {
         RefusalStarted, ResponseStarted, Source, TextDone, TextStarted, ToolCall, ToolCallReset,
         ToolCallRetracted, ToolCallStarted, ToolResult, Unknown, UpstreamErrorEvent, Usage,
     };
+
+    #[pymodule_export]
+    use crate::fold::{Fold, fold_snapshot};
 
     #[pymodule_export]
     use crate::parser::Parser;

@@ -3,6 +3,8 @@
 //! Words from small sets are interned, and JSON values are built when they are read (`lazy`). The caller handles
 //! errors.
 
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyClass};
@@ -12,6 +14,10 @@ use streamweld_core::model::event::Opened;
 
 use crate::events;
 use crate::lazy::{Lazy, LazyItems};
+use crate::string_cache::string;
+
+/// Number of words kept as strings: more than most streams use.
+const WORDS_KEPT: usize = 16;
 
 /// An event, or the error raised while it was built.
 pub(crate) type Built = PyResult<Py<PyAny>>;
@@ -25,7 +31,7 @@ where
 
 #[inline]
 fn str(py: Python<'_>, text: &str) -> Py<PyString> {
-    PyString::new(py, text).unbind()
+    string(py, text)
 }
 
 fn opt(py: Python<'_>, text: Option<&str>) -> Option<Py<PyString>> {
@@ -34,7 +40,16 @@ fn opt(py: Python<'_>, text: Option<&str>) -> Option<Py<PyString>> {
 
 /// Returns a word of a small set as an interned string.
 fn word(py: Python<'_>, text: &str) -> Py<PyString> {
-    PyString::intern(py, text).unbind()
+    static WORDS: Mutex<Vec<(String, Py<PyString>)>> = Mutex::new(Vec::new());
+    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, word)) = words.iter().find(|(known, _)| known == text) {
+        return word.clone_ref(py);
+    }
+    let word = PyString::intern(py, text).unbind();
+    if words.len() < WORDS_KEPT {
+        words.push((text.to_owned(), word.clone_ref(py)));
+    }
+    word
 }
 
 /// Returns the field for a JSON text, which is built when it is read.

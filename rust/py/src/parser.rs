@@ -16,6 +16,7 @@ use streamweld_core::model::fault::Fault;
 
 use crate::convert::Load;
 use crate::errors::guarded;
+use crate::fold::{Ended, Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
@@ -95,18 +96,26 @@ impl Parser {
 
     /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
-        let State { core, .. } = &*self.lock(py)?;
-        let mut sink = Collector::new(py, 0)?;
-        let result = guarded(|| core.snapshot(&mut sink));
-        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
+        let snapshot = self.snapshot_now(py)?;
         Ok((
-            PyList::new(py, sink.finish()?)?,
-            core.completeness().name(),
-            core.diagnostics_dropped(),
+            PyList::new(py, snapshot.events)?,
+            snapshot.completeness,
+            snapshot.diagnostics_dropped,
         ))
     }
 
-    /// Returns the argument text of a wire call that deltas have shown so far, or `None` if there is no such call.
+    /// Returns the value behind the response so far. `choice` is `response.Choice`.
+    #[pyo3(signature = (choice, /))]
+    fn fold(slf: &Bound<'_, Self>, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
+        let (py, parser) = (slf.py(), slf.get());
+        let is_over = parser.lock(py)?.core.is_over();
+        if is_over {
+            return Ok(Fold::later(Box::new(slf.clone().unbind()), choice));
+        }
+        Fold::now(parser.snapshot_now(py)?, choice)
+    }
+
+    /// Returns the arguments that were emitted so far for a call of the source, or `None` if there is no such call.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,
@@ -127,19 +136,27 @@ impl Parser {
     /// The recorded diagnostics.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let State { core, .. } = &*self.lock(py)?;
-        if core.diagnostics().is_empty() {
-            return Ok(PyList::empty(py));
-        }
-        let mut sink = Collector::new(py, 0)?;
-        for diagnostic in core.diagnostics() {
-            sink.event(&diagnostic.event());
-        }
-        PyList::new(py, sink.finish()?)
+        let diagnostics = diagnostics(py, &self.lock(py)?.core)?;
+        PyList::new(py, diagnostics)
     }
 }
 
 impl Parser {
+    /// Returns what was read so far.
+    fn snapshot_now(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        let State { core, .. } = &*self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
+        let result = guarded(|| core.snapshot(&mut sink));
+        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
+        Ok(Snapshot {
+            events: sink.finish()?,
+            completeness: core.completeness().name(),
+            diagnostics: diagnostics(py, core)?,
+            diagnostics_dropped: core.diagnostics_dropped(),
+            dialect: core.dialect().map(Dialect::name),
+        })
+    }
+
     fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
@@ -153,6 +170,7 @@ impl Parser {
     fn open<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         let state = self.lock(py)?;
         if state.core.is_over() {
+            drop(state); // building an exception runs Python code
             return Err(errors::usage(
                 py,
                 "the stream is over: nothing can be fed after close() or after an exception",
@@ -160,6 +178,24 @@ impl Parser {
         }
         Ok(state)
     }
+}
+
+impl Ended for Py<Parser> {
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        self.get().snapshot_now(py)
+    }
+}
+
+/// Returns the recorded diagnostics as events.
+fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
+    if core.diagnostics().is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sink = Collector::new(py, 0)?;
+    for diagnostic in core.diagnostics() {
+        sink.event(&diagnostic.event());
+    }
+    sink.finish()
 }
 
 /// Returns the events of a call, or its exception with the events before it. A panic ends the stream. The lock is

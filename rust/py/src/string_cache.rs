@@ -22,19 +22,19 @@ struct Slot {
 
 type Slots = Box<[Slot; KEPT]>;
 
-/// Where the slots are.
+/// Location of the slots.
 enum Store {
     /// Not created yet.
     New,
     Here(Slots),
-    Lent,
+    InUse,
 }
 
-static SHELF: Mutex<Store> = Mutex::new(Store::New);
+static SLOTS: Mutex<Store> = Mutex::new(Store::New);
 
 /// Replaces the stored value and returns the old one. The lock is held no longer than that.
 fn exchange(store: Store) -> Store {
-    let mut there = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut there = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut there, store)
 }
 
@@ -46,10 +46,10 @@ pub(crate) struct StringCache {
 
 impl StringCache {
     pub(crate) fn borrow() -> StringCache {
-        let slots = match exchange(Store::Lent) {
+        let slots = match exchange(Store::InUse) {
             Store::New => Some(Box::new(std::array::from_fn(|_| Slot::default()))),
             Store::Here(slots) => Some(slots),
-            Store::Lent => None,
+            Store::InUse => None,
         };
         StringCache { slots }
     }
@@ -60,7 +60,7 @@ impl StringCache {
         let (Some(key), Some(slots)) = (key(text.as_bytes()), &mut self.slots) else {
             return string(py, text);
         };
-        let Some(slot) = slots.get_mut(usize::from(place(key))) else {
+        let Some(slot) = slots.get_mut(usize::from(slot_index(key))) else {
             return string(py, text);
         };
         if let Some(string) = slot.string.as_ref().filter(|_| slot.key == key) {
@@ -86,7 +86,7 @@ impl Drop for StringCache {
 /// Creates a new string. Most pieces are ASCII; decoding those as Latin-1 costs half as much, because the interpreter
 /// need not look for character boundaries.
 #[inline]
-fn string(py: Python<'_>, text: &str) -> Py<PyString> {
+pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     if !text.is_ascii() {
         return PyString::new(py, text).unbind();
     }
@@ -112,16 +112,19 @@ fn key(text: &[u8]) -> Option<u64> {
         _ => {
             // Overlapping bytes of the two halves are equal.
             let (first, last) = (text.first_chunk()?, text.last_chunk()?);
-            let behind = text.len().checked_sub(4).filter(|behind| *behind < 4)?;
+            let tail_start = text
+                .len()
+                .checked_sub(4)
+                .filter(|tail_start| *tail_start < 4)?;
             u64::from(u32::from_le_bytes(*first))
-                | u64::from(u32::from_le_bytes(*last)) << (8 * behind)
+                | u64::from(u32::from_le_bytes(*last)) << (8 * tail_start)
         }
     };
     Some(bytes | (text.len() as u64) << 56)
 }
 
 #[inline]
-fn place(key: u64) -> u8 {
+fn slot_index(key: u64) -> u8 {
     // 2^64 divided by the golden ratio: the high bits depend on all bytes.
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
 }

@@ -1,4 +1,4 @@
-"""streamweld as a reader of its own suite: every category, with every expectation of a case."""
+"""Runs streamweld on its own conformance suite: all categories, and all expectations of each case."""
 
 from __future__ import annotations
 
@@ -59,8 +59,13 @@ def sse(case: dict[str, Any], reads: list[bytes]) -> dict[str, Any]:
 
 
 def converted(case: dict[str, Any], reads: list[bytes]) -> dict[str, Any]:
-    asked = case["options"]
-    options = {"seed": "vec", **policy_of(asked["options"]), "source": asked["source"], "target": asked["target"]}
+    requested = case["options"]
+    options = {
+        "seed": "vec",
+        **policy_of(requested["options"]),
+        "source": requested["source"],
+        "target": requested["target"],
+    }
     converter = sw.StreamConverter(**options)
     output = b"".join([converter.feed(piece) for piece in reads]) + close(converter, case)
     diagnostics = converter.diagnostics

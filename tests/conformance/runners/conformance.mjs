@@ -54,6 +54,10 @@ function isSameCall(found, wanted, ids) {
   return !ids || (wanted.id === '*' ? Boolean(String(found.id ?? '').trim()) : found.id === wanted.id);
 }
 
+function counted(number, noun) {
+  return number === 1 ? `1 ${noun}` : `${number} ${noun}s`;
+}
+
 function judgeStream(expect, record) {
   const wanted = expect.runnable;
   const calls = record.calls ?? [];
@@ -62,27 +66,27 @@ function judgeStream(expect, record) {
       return 'the fault is not reported';
     }
     const extra = calls.find((call) => !(wanted ?? calls).some((one) => isSameCall(call, one, false)));
-    return extra ? `hands out a call that is not whole: ${extra.name}` : null;
+    return extra ? `returns an incomplete call: ${extra.name}` : null;
   }
   if ((record.error ?? null) !== null) {
     return `raises: ${record.error}`;
   }
   if (wanted) {
     if (calls.length !== wanted.length) {
-      return `${calls.length} calls instead of ${wanted.length}`;
+      return `${counted(calls.length, 'call')} instead of ${wanted.length}`;
     }
     for (const [n, call] of calls.entries()) {
       if (!isSameCall(call, wanted[n], false)) {
-        return `call ${n} has another name or other arguments`;
+        return `call ${n}: name or arguments differ`;
       }
       if (!isSameCall(call, wanted[n], true)) {
-        return `call ${n} has another id`;
+        return `call ${n}: id differs`;
       }
     }
   }
   for (const [key, member] of [['content', 'text'], ['reasoning', 'reasoning'], ['refusal', 'refusal']]) {
     if (key in expect && (record[member] ?? null) !== null && record[member] !== expect[key]) {
-      return `other ${member}`;
+      return `${member} differs`;
     }
   }
   return null;
@@ -93,13 +97,13 @@ function judgeSse(expect, record) {
     return `raises: ${record.error}`;
   }
   if (record.events.length !== expect.events.length) {
-    return `${record.events.length} events instead of ${expect.events.length}`;
+    return `${counted(record.events.length, 'event')} instead of ${expect.events.length}`;
   }
   const names = ['event', 'data', 'id', 'retry'];
   for (const [n, event] of record.events.entries()) {
     for (const [k, found] of event.entries()) {
       if (!(expect.not_compared ?? []).includes(names[k]) && found !== expect.events[n][k]) {
-        return `event ${n}: other ${names[k]}`;
+        return `event ${n}: ${names[k]} differs`;
       }
     }
   }

@@ -62,6 +62,10 @@ def is_same_call(found: dict[str, Any], wanted: dict[str, Any], *, ids: bool) ->
     return bool(str(found["id"] or "").strip()) if wanted["id"] == "*" else found["id"] == wanted["id"]
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def judge_stream(expect: dict[str, Any], record: dict[str, Any]) -> str | None:
     """Return why the record is wrong, or None."""
     wanted, calls = expect.get("runnable"), record.get("calls", [])
@@ -70,25 +74,25 @@ def judge_stream(expect: dict[str, Any], record: dict[str, Any]) -> str | None:
             return "the fault is not reported"
         allowed = wanted if wanted is not None else calls
         extra = [call for call in calls if not any(is_same_call(call, one, ids=False) for one in allowed)]
-        return f"hands out a call that is not whole: {extra[0]['name']}" if extra else None
+        return f"returns an incomplete call: {extra[0]['name']}" if extra else None
     if record.get("error") is not None:
         return f"raises: {record['error']}"
     if wanted is not None:
         if len(calls) != len(wanted):
-            return f"{len(calls)} calls instead of {len(wanted)}"
+            return f"{counted(len(calls), 'call')} instead of {len(wanted)}"
         for number, (call, one) in enumerate(zip(calls, wanted, strict=True)):
             if not is_same_call(call, one, ids=False):
-                return f"call {number} has another name or other arguments"
+                return f"call {number}: name or arguments differ"
             if not is_same_call(call, one, ids=True):
-                return f"call {number} has another id"
+                return f"call {number}: id differs"
     for key, member in (("content", "text"), ("reasoning", "reasoning"), ("refusal", "refusal")):
         if key in expect and record.get(member) is not None and record[member] != expect[key]:
-            return f"other {member}"
+            return f"{member} differs"
     for key in ("finish", "completeness"):
         if key in expect and key in record:
             allowed = expect[key] if isinstance(expect[key], list) else [expect[key]]
             if record[key] not in allowed:
-                return f"other {key}"
+                return f"{key} differs"
     return None
 
 
@@ -97,15 +101,15 @@ def judge_sse(expect: dict[str, Any], record: dict[str, Any]) -> str | None:
         return f"raises: {record['error']}"
     events, wanted = record["events"], expect["events"]
     if len(events) != len(wanted):
-        return f"{len(events)} events instead of {len(wanted)}"
+        return f"{counted(len(events), 'event')} instead of {len(wanted)}"
     names = ("event", "data", "id", "retry")
     for number, (event, one) in enumerate(zip(events, wanted, strict=True)):
-        for name, found, asked in zip(names, event, one, strict=False):
-            if name not in expect.get("not_compared", ()) and found != asked:
-                return f"event {number}: other {name}"
+        for name, found, requested in zip(names, event, one, strict=False):
+            if name not in expect.get("not_compared", ()) and found != requested:
+                return f"event {number}: {name} differs"
     final = record.get("final")
     if final is not None and final != expect.get("final", final):
-        return "other state at the end"
+        return "final state differs"
     return None
 
 
@@ -117,7 +121,7 @@ def judge(case: dict[str, Any], record: dict[str, Any]) -> str | None:
         return judge_sse(case["expect"], record)
     for key, wanted in case["expect"].items():
         if key in record and record[key] != wanted:
-            return f"other {key}"
+            return f"{key} differs"
     return None
 
 

@@ -253,13 +253,13 @@ def codex(steps: list[Step]) -> dict[str, Any]:
             ]
         else:
             for key, output, _ in step.results:
-                said: Any = output
+                shown: Any = output
                 if step.image_result:
-                    said = [
+                    shown = [
                         {"type": "input_text", "text": output},
                         {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "auto"},
                     ]
-                items.append({"type": "function_call_output", "call_id": f"call_{key}", "output": said})
+                items.append({"type": "function_call_output", "call_id": f"call_{key}", "output": shown})
     return {
         "model": "gpt-5.6-codex",
         "instructions": "You are Codex, a coding agent.",
@@ -307,8 +307,8 @@ def _chat(steps: list[Step], *, reasoning: str | None, call_id: Callable[[str], 
             messages.append(message)
         else:
             for key, output, error in step.results:
-                said: Any = f"Error: {output}" if error else output
-                messages.append({"role": "tool", "tool_call_id": call_id(key), "content": said})
+                shown: Any = f"Error: {output}" if error else output
+                messages.append({"role": "tool", "tool_call_id": call_id(key), "content": shown})
                 if step.image_result:
                     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
                     messages.append({"role": "user", "content": [{"type": "text", "text": "The image:"}, picture]})
@@ -353,11 +353,11 @@ def opencode(steps: list[Step]) -> dict[str, Any]:
         else:
             content = []
             for key, output, error in step.results:
-                said: Any = {"type": "error-text" if error else "text", "value": output}
+                shown: Any = {"type": "error-text" if error else "text", "value": output}
                 if step.image_result:
                     parts = [{"type": "text", "text": output}, {"type": "media", "data": PNG, "mediaType": "image/png"}]
-                    said = {"type": "content", "value": parts}
-                result = {"type": "tool-result", "toolCallId": f"toolu_{key}", "toolName": names[key], "output": said}
+                    shown = {"type": "content", "value": parts}
+                result = {"type": "tool-result", "toolCallId": f"toolu_{key}", "toolName": names[key], "output": shown}
                 content.append(result)
             messages.append({"role": "tool", "content": content})
     return {
@@ -428,8 +428,12 @@ def gemini_cli(steps: list[Step]) -> dict[str, Any]:
             parts = []
             for key, output, error in step.results:
                 response = {"error": output} if error else {"output": output}
-                told = {"id": f"{names[key]}-1763600000{len(parts)}-{key}", "name": names[key], "response": response}
-                parts.append({"functionResponse": told})
+                payload_of = {
+                    "id": f"{names[key]}-1763600000{len(parts)}-{key}",
+                    "name": names[key],
+                    "response": response,
+                }
+                parts.append({"functionResponse": payload_of})
                 if step.image_result:
                     parts.append({"inlineData": {"mimeType": "image/png", "data": PNG}})
             contents.append({"role": "user", "parts": parts})
@@ -517,8 +521,8 @@ def agents_sdk(steps: list[Step]) -> dict[str, Any]:
                         "arguments": "{}",
                     }
                 )
-                said = '{"assistant": "coder"}'
-                items.append({"type": "function_call_output", "call_id": "call_handoff", "output": said})
+                shown = '{"assistant": "coder"}'
+                items.append({"type": "function_call_output", "call_id": "call_handoff", "output": shown})
         elif step.kind == "assistant":
             if step.thinking:
                 summary = [{"type": "summary_text", "text": step.thinking}]
@@ -606,8 +610,8 @@ def use_chat(steps: list[Step]) -> dict[str, Any]:
                 for message in messages:
                     for part in message["parts"]:
                         if part.get("toolCallId") == f"call_{key}":
-                            said: Any = {"errorText": output} if error else {"output": output}
-                            part.update(state="output-error" if error else "output-available", **said)
+                            shown: Any = {"errorText": output} if error else {"output": output}
+                            part.update(state="output-error" if error else "output-available", **shown)
     return {"id": "chat_1", "trigger": "submit-message", "messages": messages}
 
 
@@ -629,6 +633,7 @@ _UNSAID: Final = {"langgraph": ("think",)}
 def _made() -> list[AgentHistory]:
     from tests.history.judge.faults import FAULTS
     from tests.history.judge.special import SPECIAL
+    from tests.history.judge.variations import VARIATIONS
 
     out: list[AgentHistory] = []
     for agent, (source, build) in AGENTS.items():
@@ -640,7 +645,7 @@ def _made() -> list[AgentHistory]:
             assert len(missing) == (name == "interrupted"), (agent, name, missing)  # it lacks one result
             kept = tuple(token for token in kept if token not in missing)
             out.append(AgentHistory(f"{agent}/{name}", source, request, kept))
-    for name, source, request in [*SPECIAL, *(FAULTS if FULL else ())]:
+    for name, source, request in [*SPECIAL, *((*FAULTS, *VARIATIONS) if FULL else ())]:
         tokens = tuple(sorted(set(_tokens(json.dumps(request)))))
         out.append(AgentHistory(name, source, request, tokens))
     return out

@@ -34,18 +34,18 @@ def _gemini_ids() -> Iterator[Row]:
             calls.append({"functionCall": function, **(SIGNED if n == 0 else {})})
             response = {**ids[1], "name": function["name"], "response": {"output": f"tokout{n}"}}
             results.append({"functionResponse": response})
-        asked: dict[str, Any] = {"role": "model", "parts": calls}
+        request_sent: dict[str, Any] = {"role": "model", "parts": calls}
         answers = [{"role": "user", "parts": results}]
         if order == "apart":
             answers = [{"role": "user", "parts": [result]} for result in results]
         then: Any = [{"role": "model", "parts": [{"text": "tokend"}]}, {"role": "user", "parts": [{"text": "toknext"}]}]
-        yield f"gemini-cli/ids-{side}-{count}-{order}", "gemini", gemini(asked, *answers, *then)
+        yield f"gemini-cli/ids-{side}-{count}-{order}", "gemini", gemini(request_sent, *answers, *then)
     two = [{"functionCall": {"name": "get", "args": {"a": f"tokarg{n}"}}, **(SIGNED if n == 0 else {})} for n in (0, 1)]
     answered = [
         {"functionResponse": {"id": f"get-{n}", "name": "get", "response": {"output": f"tokout{n}"}}} for n in (1, 0)
     ]
-    asked = {"role": "model", "parts": two}
-    yield "gemini-cli/ids-twins", "gemini", gemini(asked, {"role": "user", "parts": answered})
+    request_sent = {"role": "model", "parts": two}
+    yield "gemini-cli/ids-twins", "gemini", gemini(request_sent, {"role": "user", "parts": answered})
     late = [{"functionResponse": {"name": "list", "response": {"output": "tokout"}}}, {"text": "toknext"}]
     one: Any = {"role": "model", "parts": [{"functionCall": {"id": "l1", "name": "list", "args": {}}, **SIGNED}]}
     yield "gemini-cli/ids-beside-text", "gemini", gemini(one, {"role": "user", "parts": late})
@@ -79,13 +79,13 @@ def _approvals() -> Iterator[Row]:
             "input": {"at": "tokplace"},
             "output": "tokseen",
         }
-        said: list[Any] = [{"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Please tokask."}]}]
+        shown: list[Any] = [{"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Please tokask."}]}]
         text = {"type": "text", "text": "toksay", "state": "done"}
-        said.append({"id": "a1", "role": "assistant", "parts": [{"type": "step-start"}, text, beside, part]})
+        shown.append({"id": "a1", "role": "assistant", "parts": [{"type": "step-start"}, text, beside, part]})
         if then:
-            said.append({"id": "u2", "role": "user", "parts": [{"type": "text", "text": "toknext"}]})
+            shown.append({"id": "u2", "role": "user", "parts": [{"type": "text", "text": "toknext"}]})
         name = f"use-chat/approval-{state}-{kind}{'-then' if then else ''}"
-        yield name, "ai-sdk-ui", {"id": "c1", "trigger": "submit-message", "messages": said}
+        yield name, "ai-sdk-ui", {"id": "c1", "trigger": "submit-message", "messages": shown}
 
 
 # --- Claude: thinking, server tools, results of many kinds
@@ -100,8 +100,8 @@ def _claude() -> Iterator[Row]:
     def result(content: Any, word: str = "toolu_1", **more: Any) -> dict[str, Any]:
         return {"type": "tool_result", "tool_use_id": word, **({} if content is None else {"content": content}), **more}
 
-    def row(name: str, said: list[Any], told: list[Any] | str, *then: Any, **more: Any) -> Row:
-        messages = [{"role": "assistant", "content": said}, {"role": "user", "content": told}, *then]
+    def row(name: str, shown: list[Any], payload_of: list[Any] | str, *then: Any, **more: Any) -> Row:
+        messages = [{"role": "assistant", "content": shown}, {"role": "user", "content": payload_of}, *then]
         return f"claude-code/{name}", "anthropic", anthropic(*messages, tools=tools, **more)
 
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
@@ -126,8 +126,13 @@ def _claude() -> Iterator[Row]:
         "tool_use_id": "srvtoolu_1",
         "content": {"type": "web_fetch_tool_result_error", "error_code": "url_not_accessible"},
     }
-    asked = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_fetch", "input": {"url": "https://tokurl"}}
-    yield row("fetch-failed", [asked, fetched, {"type": "text", "text": "toksay"}], "toknext")
+    request_sent = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_fetch",
+        "input": {"url": "https://tokurl"},
+    }
+    yield row("fetch-failed", [request_sent, fetched, {"type": "text", "text": "toksay"}], "toknext")
 
 
 # --- reasoning of Chat Completions: DeepSeek, Kimi, OpenRouter, MiniMax, LiteLLM, Google
@@ -137,8 +142,8 @@ def _reasoned() -> Iterator[Row]:
     def call(n: int, **more: Any) -> list[Any]:
         function = {"name": "get", "arguments": f'{{"a": "tokarg{n}"}}'}
         entry = {"id": f"call_{n}", "type": "function", "function": function, **more.pop("call", {})}
-        told = {"role": "assistant", "content": more.pop("content", None), "tool_calls": [entry], **more}
-        return [told, {"role": "tool", "tool_call_id": f"call_{n}", "content": f"tokout{n}"}]
+        payload_of = {"role": "assistant", "content": more.pop("content", None), "tool_calls": [entry], **more}
+        return [payload_of, {"role": "tool", "tool_call_id": f"call_{n}", "content": f"tokout{n}"}]
 
     google = {"extra_content": {"google": {"thought_signature": "CqQBsigtokA="}}}
     encrypted = {"type": "reasoning.encrypted", "data": "CqQBsigtokBA", "id": "call_1", "format": "google-gemini-v1"}
@@ -276,13 +281,13 @@ def _odd() -> Iterator[Row]:
 
 
 def _model() -> Iterator[Row]:
-    asked = {"role": "user", "content": [{"type": "text", "text": "Please tokask."}]}
+    request_sent = {"role": "user", "content": [{"type": "text", "text": "Please tokask."}]}
     after = {"role": "user", "content": [{"type": "text", "text": "toknext"}]}
     call = {"type": "tool-call", "toolCallId": "call_p", "toolName": "pay", "input": {"to": "tokarg"}}
 
     def done(output: Any, **more: Any) -> dict[str, Any]:
-        told = {"type": "tool-result", "toolCallId": "call_p", "toolName": "pay", "output": output, **more}
-        return {"role": "tool", "content": [told]}
+        payload_of = {"type": "tool-result", "toolCallId": "call_p", "toolName": "pay", "output": output, **more}
+        return {"role": "tool", "content": [payload_of]}
 
     def thought(**options: Any) -> dict[str, Any]:
         return {"type": "reasoning", "text": "tokthink", "providerOptions": options}
@@ -311,8 +316,8 @@ def _model() -> Iterator[Row]:
             done({"type": "text", "value": "tokout"}, providerOptions={"anthropic": {"cacheControl": {}}}),
         ],
     }
-    for name, (said, *then) in rows.items():
-        messages = [asked, {"role": "assistant", "content": said}, *then]
+    for name, (shown, *then) in rows.items():
+        messages = [request_sent, {"role": "assistant", "content": shown}, *then]
         yield f"opencode/model-{name}", "ai-sdk-model", {"messages": messages}
 
 

@@ -178,15 +178,15 @@ def _members(source: str) -> list[str]:
 
 def _lost(history: AgentHistory, given: Any, done: Any, route: str) -> Iterator[str]:
     entries = [entry.to_dict() for entry in (*done.edits, *done.losses)]
-    told = json.dumps(entries, default=str, ensure_ascii=False)
+    payload_of = json.dumps(entries, default=str, ensure_ascii=False)
     body = json.dumps(done.payload, default=_readable, ensure_ascii=False)
     for token in history.tokens:
-        if token not in body and token not in told:
+        if token not in body and token not in payload_of:
             yield f"LOST {token.lstrip('tok')[-5:]}"
     for secret in set(_SECRET.findall(json.dumps(given))):
         if route in CUSTODY.get(history.name, ()) and secret not in body:
             yield f"CUSTODY {secret[:6]}"
-        if secret not in body and secret not in told:
+        if secret not in body and secret not in payload_of:
             yield f"UNSIGNED {secret[:6]}"
 
 

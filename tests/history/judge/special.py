@@ -73,8 +73,8 @@ def model_answer(approved: bool, **more: Any) -> dict[str, Any]:
 
 
 def responses(*items: Any, **more: Any) -> dict[str, Any]:
-    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Please tokask."}]}
-    return {"model": "gpt-5.6-codex", "input": [asked, *items], "store": False, **more}
+    request_sent = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Please tokask."}]}
+    return {"model": "gpt-5.6-codex", "input": [request_sent, *items], "store": False, **more}
 
 
 LOCAL_SHELL: Final = {
@@ -266,8 +266,8 @@ CODEX: Final = [
 
 
 def anthropic(*messages: Any, **more: Any) -> dict[str, Any]:
-    asked = {"role": "user", "content": "Please tokask."}
-    return {"model": "claude-opus-4-6", "max_tokens": 4096, "messages": [asked, *messages], **more}
+    request_sent = {"role": "user", "content": "Please tokask."}
+    return {"model": "claude-opus-4-6", "max_tokens": 4096, "messages": [request_sent, *messages], **more}
 
 
 CLAUDE: Final = [

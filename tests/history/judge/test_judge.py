@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from streamweld import requests
 
+from tests.conftest import FULL
 from tests.history.judge.agents import load
 from tests.history.judge.matrix import Verdict, node_faults, plain, routes, verdict
-from tests.history.judge.vendors import RULES, has_botocore, judge
+from tests.history.judge.variations import BEDROCK
+from tests.history.judge.vendors import RULES, judge
 
 if TYPE_CHECKING:
     from tests.support.clients.node_side import Node
@@ -33,7 +37,7 @@ AGENTS = {
 
 
 def known() -> dict[str, list[str]]:
-    """Return `target/gateway <- history` -> the codes of its faults."""
+    """Return the codes of the known faults, keyed by `target/gateway <- history`."""
     return dict(json.loads(KNOWN.read_text("utf-8"))["faults"])
 
 
@@ -263,8 +267,22 @@ def test_every_rule_has_its_case() -> None:
 
 
 def test_bedrocks_shapes() -> None:
-    if not has_botocore():
-        pytest.skip("botocore is not installed: Bedrock's shapes are not judged")
     found = judge("bedrock-converse", "bedrock-converse", {"messages": [{"role": "user", "content": [{"txt": "hi"}]}]})
     assert any(fault.startswith("TYPE") for fault in found)
     assert judge("bedrock-converse", "bedrock-converse", {"messages": [TURN]}) == []
+
+
+@pytest.mark.parametrize("name", BEDROCK)
+def test_histories_of_bedrock(name: str) -> None:
+    """Histories as boto3 has them, with media as bytes, which botocore's service model validates."""
+    given = BEDROCK[name]
+    assert judge("bedrock-converse", "bedrock-converse", given) == []
+    tokens = re.findall(r"tok[a-z]+", json.dumps(given["messages"], default=bytes.hex))
+    for target, gateway in routes() if FULL else [("bedrock-converse", "bedrock-converse"), ("anthropic", "anthropic")]:
+        done: Any = requests.convert(given, source="bedrock-converse", target=target, gateway=gateway)  # type: ignore[arg-type]
+        assert judge(target, plain(gateway), done.payload) == [], (target, gateway)
+        payload_of = json.dumps([one.to_dict() for one in (*done.edits, *done.losses)], default=str)
+        body = json.dumps(done.payload, default=str)
+        assert not [token for token in tokens if token not in body and token not in payload_of], (target, gateway)
+        again: Any = requests.convert(done.payload, source=target, target=target, gateway=gateway)  # type: ignore[arg-type]
+        assert (again.payload, again.edits, again.losses) == (done.payload, (), ()), (target, gateway)

@@ -77,16 +77,16 @@ def _plain(hint: Any, value: Any, path: str) -> list[str]:
 
 def _union(hints: Sequence[Any], value: Any, path: str, allow: frozenset[str]) -> list[str]:
     best: list[str] | None = None
-    told: list[str] | None = None  # faults of the alternative that the value itself names
+    payload_of: list[str] | None = None  # faults of the alternative that the value itself names
     for hint in hints:
         found = faults(hint, value, path, allow)
         if not found:
             return []
         if is_typeddict(hint) and _names(hint, value):
-            told = found if told is None or len(found) < len(told) else told
+            payload_of = found if payload_of is None or len(found) < len(payload_of) else payload_of
         if best is None or len(found) < len(best):
             best = found
-    return told or best or [f"{path}: nothing fits"]
+    return payload_of or best or [f"{path}: nothing fits"]
 
 
 def _names(hint: Any, value: Any) -> bool:

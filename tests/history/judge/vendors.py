@@ -18,7 +18,7 @@ from tests.support.places import SHARED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["RULES", "judge"]
+__all__ = ["RULES", "converse_shape", "judge"]
 
 RULES: Final[dict[str, str]] = json.loads(Path(__file__).with_name("rules.json").read_text("utf-8"))["rules"]
 SCHEMAS: Final = SHARED / "data" / "openresponses"
@@ -387,22 +387,24 @@ def _calls(content: Json, member: str) -> list[Json]:
 
 def _gemini_pairs(contents: list[Json]) -> Iterator[str]:
     for n, content in enumerate(contents):
-        asked = _calls(content, "functionCall")
+        requested = _calls(content, "functionCall")
         before = contents[n - 1] if n else None
         after = contents[n + 1] if n + 1 < len(contents) else {}
-        told = _calls(content, "functionResponse")
-        if asked:
+        payload_of = _calls(content, "functionResponse")
+        if requested:
             if before is None or before.get("role") == "model":
                 yield f"ORDER /{n}: calls after {before and before.get('role')}"
             answers = _calls(after, "functionResponse")
-            if [one["name"] for one in asked] != [one["name"] for one in answers]:
-                yield f"PAIR /{n}: {[one['name'] for one in asked]} answered by {[one['name'] for one in answers]}"
-            elif any(a.get("id") and b.get("id") and a["id"] != b["id"] for a, b in zip(asked, answers, strict=True)):
+            if [one["name"] for one in requested] != [one["name"] for one in answers]:
+                yield f"PAIR /{n}: {[one['name'] for one in requested]} answered by {[one['name'] for one in answers]}"
+            elif any(
+                a.get("id") and b.get("id") and a["id"] != b["id"] for a, b in zip(requested, answers, strict=True)
+            ):
                 yield f"PAIR /{n}: ids of calls and responses differ"
-            for one in asked:
+            for one in requested:
                 if not re.fullmatch(r"[a-zA-Z_][A-Za-z0-9_.:-]{0,63}", one["name"]):
                     yield f"NAME /{n}: {one['name']!r}"
-        if told and not (before and _calls(before, "functionCall")):
+        if payload_of and not (before and _calls(before, "functionCall")):
             yield f"PAIR /{n}: responses without calls"
 
 
@@ -423,7 +425,8 @@ def _gemini_signatures(contents: list[Json], model: Any) -> Iterator[str]:
 
 
 @cache
-def _converse() -> Any:
+def converse_shape() -> Any:
+    """Return the input of Converse in botocore's service model."""
     from botocore.loaders import Loader
     from botocore.model import ServiceModel
 
@@ -434,23 +437,13 @@ def _converse() -> Any:
     )
 
 
-def has_botocore() -> bool:
-    """Return True if botocore's schemas for Bedrock are installed."""
-    try:
-        import botocore  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def _bedrock(payload: Json, _gateway: str) -> Iterator[str]:
-    if has_botocore():
-        from botocore.validate import ParamValidator
+    from botocore.validate import ParamValidator
 
-        given = {name: payload[name] for name in ("messages", "system") if name in payload}
-        report = ParamValidator().validate({"modelId": "m", **given}, _converse())
-        if report.has_errors():
-            yield f"TYPE {report.generate_report().splitlines()[0][:160]}"
+    given = {name: payload[name] for name in ("messages", "system") if name in payload}
+    report = ParamValidator().validate({"modelId": "m", **given}, converse_shape())
+    if report.has_errors():
+        yield f"TYPE {report.generate_report().splitlines()[0][:160]}"
     messages = payload["messages"]
     if not messages or messages[0].get("role") != "user":
         yield "ORDER the first message is not the user's"

@@ -127,9 +127,9 @@ class Maker:
         return [event for event in events if event.kind != "results" or event.results]
 
 
-def told(events: list[Event], dialect: str) -> Any:
+def payload_of(events: list[Event], dialect: str) -> Any:
     """Return the script as a payload of that dialect."""
-    return _TELLERS[dialect](events)
+    return _WRITERS[dialect](events)
 
 
 def value_of(arguments: str) -> Any:
@@ -343,7 +343,7 @@ def _ui(events: list[Event]) -> Any:
     return {"messages": messages}
 
 
-_TELLERS = {
+_WRITERS = {
     "openai-chat": _chat,
     "responses": _responses,
     "anthropic": _anthropic,

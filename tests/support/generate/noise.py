@@ -17,7 +17,7 @@ from streamweld.testing.shapes import SHAPES
 
 from tests.support.generate.chat import DONE, chunk, conformant, frame, shaped
 from tests.support.generate.mixed import mixed
-from tests.support.generate.soup import soup, whole_body
+from tests.support.generate.scrambled_frames import scrambled_frames, whole_body
 
 NASTY: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 1.0, 0.5, 10**9, 2**63, 2**64, -(2**63) - 1, 1e300, "", " ", "0", "1", "-1",
@@ -268,9 +268,9 @@ def random_frames(rng: random.Random) -> list[bytes]:
     elif roll < 0.7:
         frames = mixed(rng)
     else:
-        return soup(rng)
+        return scrambled_frames(rng)
     if rng.random() < 0.2:
-        other = soup(rng) if rng.random() < 0.3 else shaped(rng, rng.choice(list(SHAPES))).frames
+        other = scrambled_frames(rng) if rng.random() < 0.3 else shaped(rng, rng.choice(list(SHAPES))).frames
         frames = frames[:-1] + other  # two answers in one stream
     if rng.random() < 0.2:
         text = random_text(rng)

@@ -54,5 +54,5 @@ def shared_index(rng: Random, identity: str | None) -> SharedIndex:
             frames.append(frame({"choices": [{"index": 0, "delta": {"tool_calls": [entry]}, "finish_reason": None}]}))
     frames.append(frame({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
     frames.append(DONE)
-    truth = tuple((name, json.dumps(value, sort_keys=True)) for name, value in calls)
-    return SharedIndex(b"".join(frames), truth, len(set(truth)) < len(truth))
+    wanted = tuple((name, json.dumps(value, sort_keys=True)) for name, value in calls)
+    return SharedIndex(b"".join(frames), wanted, len(set(wanted)) < len(wanted))

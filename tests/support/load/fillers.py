@@ -215,13 +215,19 @@ STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
     "same_held": converter("same", hold=True),
     "check": checker,
 }
+if NIGHTLY:
+    STAGES |= {
+        "auto_to_anthropic": converter("anthropic"),
+        "auto_to_parts": converter("ai-sdk-parts"),
+        "auto_to_ui": converter("ai-sdk-ui"),
+    }
 
 
 def run(backend: str, stage: str, name: str, *, begun: bool, total: int, limit: int | None = None) -> str:
     """Return the name of the exception, or `-`. The exception does not keep the filler."""
     with using(backend):
         limit = limit or LIMIT[backend]
-        feed = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit, max_parts=limit // KIB), backend)
+        feed = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit), backend)
         try:
             for piece in pieces(name, total, READ[backend], begun=begun):
                 feed(piece)

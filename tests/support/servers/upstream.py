@@ -32,7 +32,7 @@ class Asked:
     """Time at which the client disconnected (`time.monotonic`), if it did so before the answer was complete."""
 
     def header(self, name: str) -> str | None:
-        return next((value for told, value in self.headers if told == name), None)
+        return next((value for given, value in self.headers if given == name), None)
 
 
 class Talk:
@@ -73,6 +73,10 @@ class Talk:
         """Close the connection before the end of the answer."""
         self.keep = False
         self._writer.transport.abort()
+
+    def half_close(self) -> None:
+        """Send no more, and keep the connection open for reading."""
+        self._writer.write_eof()
 
     def reset(self) -> None:
         """Reset the connection (RST); data in transit is lost."""

@@ -26,6 +26,7 @@ from streamweld._pure.assemble.rule_context import RuleContext
 from streamweld._pure.assemble.settings import Settings
 from streamweld._pure.assemble.snapshot import client_calls, finished_event, part_events, shown_calls
 from streamweld._pure.assemble.terminal_message import reconcile
+from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import Fragment, Usage
 from streamweld._pure.model.finish_words import meaning
 from streamweld._spec import DIALECTS
@@ -82,7 +83,7 @@ class Assembler(ItemSurface, AttachedSurface):
         "_dialect",
         "_out",
         "_over",
-        "_owing",
+        "_pending",
         "_shared",
         "_started",
         "_usage",
@@ -96,8 +97,8 @@ class Assembler(ItemSurface, AttachedSurface):
         self._shared = RuleContext(Settings(config), out)
         self._dialect = "chat"
         self._choices: dict[int, Choice] = {}
-        self._addressed: set[int] = set()  # choices that may have changed since `owes` was last read
-        self._owing: set[int] = set()  # the other choices that hold back input
+        self._addressed: set[int] = set()  # choices that may have changed since `has_pending` was last read
+        self._pending: set[int] = set()  # the other choices that hold back input
         self._attached = Attachments()
         self._started: ResponseStarted | None = None
         self._usage: Usage | None = None
@@ -121,15 +122,15 @@ class Assembler(ItemSurface, AttachedSurface):
         return not self._choices and self._error is None
 
     @property
-    def owes(self) -> bool:
+    def has_pending(self) -> bool:
         """True if accepted input is still held back, such as a call or text that no event has shown."""
         for index in self._addressed:
-            if self._choices[index].owes:
-                self._owing.add(index)
+            if self._choices[index].has_pending:
+                self._pending.add(index)
             else:
-                self._owing.discard(index)
+                self._pending.discard(index)
         self._addressed.clear()
-        return bool(self._owing)
+        return bool(self._pending)
 
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
         """Record the metadata of the response from its first chunk and emit `ResponseStarted`, once per stream."""
@@ -178,6 +179,12 @@ class Assembler(ItemSurface, AttachedSurface):
         """AM9: return True if `text` equals all text of the choice so far, which arrived in at least two pieces."""
         state = self._choices.get(choice)
         return state is not None and state.textual.restates(text)
+
+    def mirrors_call(self, choice: int, fragment: Fragment) -> bool:
+        """Return True if a fragment of `function_call` that has a name repeats a call of `tool_calls`."""
+        state = self._choices.get(choice)
+        arguments = fragment.object_arguments or fragment.arguments or ""
+        return state is not None and state.mirrors(fragment.name or "", replace_lone_surrogates(arguments).encode())
 
     def retype_text(self, choice: int) -> None:
         """Change the type of the open text part to reasoning."""
@@ -237,14 +244,14 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.diagnose("late_delta")  # content that was emitted as final cannot be withdrawn
             return
         self._out.diagnose("stream_restarted")
-        for item in state.book.opened():
+        for item in state.item_index.opened():
             take_back(state, item)
         state.textual.take_back()
         for call in state.calls:
             if not call.dropped and call.verdict is None:
                 call_events.retract(state, call)
         state.forget_calls()
-        state.book.start_again()
+        state.item_index.start_again()
 
     def restart_step(self, choice: int) -> None:
         """Restart the current step: discard its parts and calls, except calls and results emitted as final."""
@@ -252,7 +259,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if state is None:
             return
         self._out.diagnose("stream_restarted")
-        for item in state.book.opened():
+        for item in state.item_index.opened():
             take_back(state, item)
         state.textual.take_back_from(state.step)
         for call in reversed(state.calls):
@@ -260,15 +267,15 @@ class Assembler(ItemSurface, AttachedSurface):
                 break
             if not call.dropped and call.verdict is None:
                 call_events.retract(state, call)
-        state.book.drop_open()
+        state.item_index.drop_open()
         state.step = self._shared.parts
 
-    def has_told_call(self, choice: int) -> bool:
+    def has_reported_call(self, choice: int) -> bool:
         """Return True if a call of the choice was emitted as final, so that the choice can no longer restart."""
         state = self._choices.get(choice)
         return state is not None and any(call.verdict is not None for call in state.calls)
 
-    def last_told(self, choice: int) -> str | None:
+    def last_closed_call(self, choice: int) -> str | None:
         """Return the id of the last addressed call if it was emitted as final, for a result without an id."""
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
@@ -282,7 +289,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._leave(self._choice(choice), metadata)
 
     def hold(self, growth: Growth) -> None:
-        """Before a decoder keeps so much more until the end; less, where it hands that over."""
+        """Count metadata that a decoder is about to store until the end. A negative size releases metadata."""
         self._shared.spend_growth(growth)
 
     def finish(self, choice: int, raw_reason: str) -> None:
@@ -400,7 +407,7 @@ class Assembler(ItemSurface, AttachedSurface):
             return []
         return [finished_event(choice) for choice in self._in_order() if not self._is_finished(choice)]
 
-    def speak(self, dialect: str) -> None:
+    def set_dialect(self, dialect: str) -> None:
         """Set the dialect, which determines the table of finish words and whether ids are optional."""
         facts: Mapping[str, Any] = DIALECTS[dialect]
         self._dialect = dialect
@@ -479,7 +486,7 @@ class Assembler(ItemSurface, AttachedSurface):
         if finish.raw is None:
             self._out.diagnose("finish_missing")
             if finish.concluded == "tool_calls":
-                self._out.touch("finish_missing")  # clients run calls only if the finish reason is `tool_calls`
+                self._out.mark_misread("finish_missing")  # clients run calls only if the finish reason is `tool_calls`
         elif finish.concluded != finish.reason and not finish.natural:
             self._out.diagnose("finish_contradicts", detail=finish.raw)
         if not self._out.silent:
@@ -513,7 +520,7 @@ def _end_of(choice: Choice) -> _ChoiceEnd:
         return _ChoiceEnd.OPEN
     if choice.finish.raw is not None:
         return _ChoiceEnd.REASON
-    closed = choice.book.all_closed and choice.textual.current is None
+    closed = choice.item_index.all_closed and choice.textual.current is None
     return _ChoiceEnd.CLOSED if closed else _ChoiceEnd.OPEN
 
 

@@ -82,9 +82,9 @@ class AttachedSurface:
             return
         state.shared.spend_text(byte_length((url or "") + (title or "") + (document or "") + (metadata or "")))
         part = state.shared.next_part()
-        said: Any = None if document is None else loads_raw(document)
+        value_sent: Any = None if document is None else loads_raw(document)
         value = call_events.parse_metadata(metadata)
-        self._attach(state, part, Source(part, url, title, said, choice=state.index, provider_metadata=value))
+        self._attach(state, part, Source(part, url, title, value_sent, choice=state.index, provider_metadata=value))
 
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
         """Add the result of a tool that the client did not run. `output` is JSON text.
@@ -97,14 +97,14 @@ class AttachedSurface:
             return
         state.shared.check_id(call_id)
         state.shared.spend_text(byte_length(call_id + output + (metadata or "")))
-        call = state.book.call_of(call_id)
+        call = state.item_index.call_of(call_id)
         if call is not None:
             call.answered = True
             call_id = call.verdict.call_id if call.verdict is not None else call_id
         part = self._attached.part_of(state, call_id)
-        said: Any = loads_raw(output)
+        value_sent: Any = loads_raw(output)
         value = call_events.parse_metadata(metadata)
-        event = ToolResult(part, call_id, said, is_error, choice=state.index, provider_metadata=value)
+        event = ToolResult(part, call_id, value_sent, is_error, choice=state.index, provider_metadata=value)
         self._attach(state, part, event)
 
     def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:

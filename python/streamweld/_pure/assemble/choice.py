@@ -10,14 +10,16 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part.call import Call
-from streamweld._pure.assemble.part.item import ItemIndex, ItemPart
+from streamweld._pure.assemble.part.canonical_json import is_whole
 from streamweld._pure.assemble.part.object_merge import RawMembers
 from streamweld._pure.assemble.part.text_parts import TextParts
 from streamweld._pure.assemble.resolve.call_list import CallList
+from streamweld._pure.assemble.resolve.item_index import ItemIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streamweld._pure.assemble.part.item import ItemPart
     from streamweld._pure.assemble.resolve.restatement import Restatement
     from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld.events import FinishReason
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
 
 LEGACY_INDEX = -1  # internal index of the single call that `function_call` sends
+_MIRRORED = 64  # maximum number of calls that a call of `function_call` is compared with
 _CANDIDATES = 8  # maximum number of unfinished calls that are checked for a fragment without a usable index
 
 
@@ -65,7 +68,7 @@ class Choice:
 
     __slots__ = (
         "_owners",
-        "book",
+        "item_index",
         "by_id",
         "by_index",
         "calls",
@@ -79,8 +82,8 @@ class Choice:
         "multi",
         "open_json",
         "open_text",
-        "owing",
-        "owing_parts",
+        "pending_calls",
+        "pending_parts",
         "payloads",
         "rebound",
         "restatement",
@@ -95,7 +98,7 @@ class Choice:
         self.shared = shared
         shared.out.choices.add(index)
         self.textual = TextParts(index, shared)
-        self.book = ItemIndex(shared)  # items that the wire itself opens and closes
+        self.item_index = ItemIndex(shared)  # items that the wire itself opens and closes
         self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
         self.calls: list[Call] = []  # calls in order of creation
         self._owners: dict[str, list[Call]] = {}  # calls that have or had each id as their first one, in order
@@ -109,36 +112,36 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # separate, because a call cannot mix JSON and free-form text
         self.unstarted: list[Call] = []  # calls that have a name but no start event yet
-        self.owing: set[int] = set()  # slots of the calls with argument text that no event has shown yet
+        self.pending_calls: set[int] = set()  # slots of the calls with argument text that no event has shown yet
         self.rebound = False  # an index moved from one call to another, so indexes do not determine the order of calls
         self.finish = FinishState()
         self.metadata = RawMembers()
         self.message_seen = False
         self.closed = False  # the parts and calls of the choice are closed
         self.step = 0  # number of the first part in the current step
-        self.owing_parts: set[ItemPart] = set()  # open item parts that hold back accepted text
+        self.pending_parts: set[ItemPart] = set()  # open item parts that hold back accepted text
 
     @property
-    def owes(self) -> bool:
+    def has_pending(self) -> bool:
         """True if accepted input is still held back: a call without a start event, or text that no event has shown."""
         latest = self.latest
-        if self.owing:
+        if self.pending_calls:
             return True
         if (
             latest is not None
             and not latest.dropped
-            and (latest.joiner.held or latest.text.shadow or not latest.started)
+            and (latest.joiner.held or latest.text.replayed or not latest.started)
         ):
             return True
         waiting = any(not (call.started or call.dropped) for call in self.unstarted)
-        return waiting or self.textual.owes or bool(self.owing_parts)
+        return waiting or self.textual.has_pending or bool(self.pending_parts)
 
-    def weigh(self, one: ItemPart) -> None:
-        """Update `owing_parts` after the part of an item has changed."""
-        if one.owes:
-            self.owing_parts.add(one)
+    def update_pending_part(self, one: ItemPart) -> None:
+        """Update `pending_parts` after the part of an item has changed."""
+        if one.has_pending:
+            self.pending_parts.add(one)
         else:
-            self.owing_parts.discard(one)
+            self.pending_parts.discard(one)
 
     def create(self, *, custom: bool = False) -> Call:
         self.shared.count_call()
@@ -185,13 +188,13 @@ class Choice:
         self.open_json.set(call, present=call.text.unfinished and call.merge is None and not call.dropped)
         self.open_text.set(call, present=call.custom and not call.dropped)
 
-    def keep_account(self, call: Call) -> None:
-        """Update `owing`, the set of calls with held-back text."""
+    def update_pending_call(self, call: Call) -> None:
+        """Update `pending_calls`, the set of calls with held-back text."""
         text = call.text
         if text.shown < len(text.data) and not call.dropped:
-            self.owing.add(call.slot)
-        elif self.owing:
-            self.owing.discard(call.slot)
+            self.pending_calls.add(call.slot)
+        elif self.pending_calls:
+            self.pending_calls.discard(call.slot)
 
     def open_calls(self, *, custom: bool) -> OpenCalls:
         return self.open_text if custom else self.open_json
@@ -212,15 +215,28 @@ class Choice:
                 return call
         return None
 
-    def contest(self, taker: Call, code: str) -> None:
+    def mirrors(self, name: str, arguments: bytes) -> bool:
+        """Return True if a call of `function_call` repeats one of the last calls of `tool_calls`.
+
+        Only whole arguments can show that it is another call of that name: no gateway spreads calls over both forms.
+        """
+        whole = is_whole(arguments)
+        for call in reversed(self.calls[-_MIRRORED:]):
+            if call.name != name or call.index == LEGACY_INDEX or call.dropped:
+                continue
+            if not whole or (call.repeats(arguments) if call.complete else arguments.startswith(call.text.data)):
+                return True
+        return False
+
+    def mark_ambiguous(self, chosen: Call, code: str) -> None:
         """Mark the other open calls as ambiguous after one of them took a fragment that may belong to another.
 
         Their next pieces may be misplaced, too.
         """
-        for slot in self.open_calls(custom=taker.custom).unfinished.latest(_CANDIDATES):
+        for slot in self.open_calls(custom=chosen.custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
-            if call is not taker and call.contested is None:
-                call.contested = code
+            if call is not chosen and call.pending_ambiguity is None:
+                call.pending_ambiguity = code
 
     def next_waiting(self, *, custom: bool, latest: bool) -> Call | None:
         waiting = self.open_calls(custom=custom).waiting
@@ -232,7 +248,7 @@ class Choice:
         if call.complete and call.merge is None:
             self.payloads.setdefault((key, call.name, call.canonical()), call)
 
-    def said_before(self, key: str | int, name: str, canonical: str) -> bool:
+    def is_replay(self, key: str | int, name: str, canonical: str) -> bool:
         return (key, name, canonical) in self.payloads
 
     def forget_calls(self) -> None:
@@ -248,7 +264,7 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()
         self.unstarted = []
-        self.owing = set()
+        self.pending_calls = set()
         self.rebound = False
 
 

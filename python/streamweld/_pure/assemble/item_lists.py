@@ -27,12 +27,12 @@ _MAX_LISTS = 16  # maximum number of lists per item, because each one costs as m
 class Group:
     """The entries of one kind."""
 
-    __slots__ = ("entries", "list", "told")
+    __slots__ = ("entries", "list", "next_entry")
 
     def __init__(self) -> None:
         self.entries: list[int] = []
         self.list: TextList | None = None  # None: each entry is matched with a part on its own
-        self.told = 0
+        self.next_entry = 0
 
 
 def grouped(
@@ -56,12 +56,12 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 
     Each entry of a terminal list is then applied on its own, and the entries of a close are ignored.
     """
-    book = choice.book
-    address = book.usable(first.address)
+    item_index = choice.item_index
+    address = item_index.usable(first.address)
     if again:
-        found = book.by_ids(first.item, address) or _same_text(choice, first, address, texts)
+        found = item_index.by_ids(first.item, address) or _same_text(choice, first, address, texts)
     else:
-        found = book.find(first.item, address, "close")
+        found = item_index.find(first.item, address, "close")
     if found is None and (again or not any(texts)):
         return None
     item = known_item(choice, first.item, address, found)
@@ -74,9 +74,9 @@ def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Seque
 
     Its id may differ from the one in the list. Requires several entries or parts.
     """
-    book = choice.book
+    item_index = choice.item_index
     length = sum(map(len, texts))
-    for item in (book.at(entry.item, address.index), book.latest(entry.item)):
+    for item in (item_index.at(entry.item, address.index), item_index.latest(entry.item)):
         parts = [] if item is None else item.parts_of(entry.channel, entry.kind)
         several = len(texts) > 1 or len(parts) > 1
         fresh = several and length > 0 and not any(one.restated for one in parts)

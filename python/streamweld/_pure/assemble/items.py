@@ -12,17 +12,18 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.item_lists import grouped
+from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.item_call import (
     add_arguments,
     describe,
     hold,
+    is_same_or_empty,
     name_call,
     note_ids,
-    says,
-    tell_arguments,
+    set_whole_arguments,
 )
 from streamweld._pure.assemble.part.item_end import end_item
-from streamweld._pure.assemble.part.item_shared_id import fork_item, settle_fork
+from streamweld._pure.assemble.part.item_shared_id import resolve_shared_id, share_id
 from streamweld._pure.assemble.part.item_text import (
     add_text,
     annotate,
@@ -32,16 +33,16 @@ from streamweld._pure.assemble.part.item_text import (
     find_whole,
     open_part,
     put_metadata,
-    tell_value,
+    set_whole_text,
 )
 from streamweld._pure.assemble.part.reannounced import (
+    begin_reannounced,
     is_another,
     is_close_under_another_id,
     is_closed,
     is_own_close,
     rename_call,
-    say_again,
-    shadow,
+    report_reannounced,
 )
 from streamweld._pure.assemble.resolve.by_address import (
     addressed_call,
@@ -52,8 +53,8 @@ from streamweld._pure.assemble.resolve.by_address import (
     new_call,
     new_item,
     opened,
+    report_late,
     restatement,
-    say_late,
 )
 from streamweld._pure.assemble.resolve.terminal_items import restated_call, restated_part
 from streamweld._pure.json.scanner import replace_lone_surrogates
@@ -86,16 +87,16 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address = state.book.usable(address)
-        item = state.book.by_ids(kind, address)
+        address = state.item_index.usable(address)
+        item = state.item_index.by_ids(kind, address)
         if item is None:
-            bound = state.book.at(kind, address.index)
+            bound = state.item_index.at(kind, address.index)
             item = bound if bound is not None and bound.open and not bound.announced else None
         if item is None:
             item = new_item(state, kind, address)
         else:
             learn(state, item, address)
-        state.book.bind(item, address)
+        state.item_index.bind(item, address)
         item.announced = item.opened_bare = True
         if item.index is not None:
             state.shared.out.announce(item.index)
@@ -114,7 +115,7 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address = state.book.usable(address)
+        address = state.item_index.usable(address)
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is not None and one.part.open and one.sub == address.sub:
@@ -137,18 +138,18 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address = state.book.usable(address)
-        item = state.book.find(kind, address, "delta")
+        address = state.item_index.usable(address)
+        item = state.item_index.find(kind, address, "delta")
         if item is not None and _is_over(item, address):
             item = None
         if item is None and not text:
             return
         if item is None and address.index is not None and not state.shared.ids_optional:
-            state.shared.out.touch("not_opened")  # the opening event is missing; Gemini has none
+            state.shared.out.mark_misread("not_opened")  # the opening event is missing; Gemini has none
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
         if one is None and not item.open:
-            say_late(state, item)
+            report_late(state, item)
         if one is None and (not text or not item.open):
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
@@ -167,11 +168,11 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None or not text:
             return
-        address = state.book.usable(address)
-        item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
+        address = state.item_index.usable(address)
+        item = known_item(state, kind, address, state.item_index.find(kind, address, "delta"))
         one = find_whole(item, channel, reasoning_kind, address.sub, text)
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        tell_value(state, one, address.sub, text)
+        set_whole_text(state, one, address.sub, text)
         if not item.open:
             end_part(state, one)
 
@@ -190,8 +191,8 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address = state.book.usable(address)
-        item = known_item(state, kind, address, state.book.find(kind, address, "delta"))
+        address = state.item_index.usable(address)
+        item = known_item(state, kind, address, state.item_index.find(kind, address, "delta"))
         one = find_part(item, channel, None, address.sub)
         if one is None:
             reason: ReasoningKind = "raw" if channel != "reasoning" else "summary" if item.opened_bare else "thinking"
@@ -199,8 +200,8 @@ class ItemSurface:
         if one.part.open and item.open:
             annotate(state, one, annotations, signature, encrypted_content)
             put_metadata(state, one, metadata)
-        elif not one.late_said:
-            one.late_said = True
+        elif not one.late_reported:
+            one.late_reported = True
             state.shared.out.diagnose("late_delta", one.part.part)
 
     def part_closed(
@@ -217,8 +218,8 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address = state.book.usable(address)
-        item = state.book.find(kind, address, "close")
+        address = state.item_index.usable(address)
+        item = state.item_index.find(kind, address, "close")
         if item is None and not text:
             return
         item = known_item(state, kind, address, item)
@@ -229,10 +230,10 @@ class ItemSurface:
         # An item that was opened by an event of its own, or whose parts are numbered, also has a close event of its
         # own.
         alone = not item.open or (not item.opened_bare and address.sub is None)
-        tell_value(state, one, address.sub, text)
+        set_whole_text(state, one, address.sub, text)
         close_part(state, item, one, metadata, alone=alone)
         if alone and not item.has_open_part:
-            state.book.close(item)
+            state.item_index.close(item)
 
     def item_closed(
         self,
@@ -246,18 +247,18 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address = state.book.usable(address)
+        address = state.item_index.usable(address)
         if kind is None:
-            item = state.book.whatever_at(address)
+            item = state.item_index.whatever_at(address)
         else:
-            item = state.book.find(kind, address, "close")
+            item = state.item_index.find(kind, address, "close")
         if item is None:
             if kind != "reasoning" or (address.item_id is None and not encrypted_content):
                 return
             item = new_item(state, kind, address)
         learn(state, item, address)
-        if settle_fork(state, item):
-            item = state.book.at("call", address.index) or item
+        if resolve_shared_id(state, item):
+            item = state.item_index.at("call", address.index) or item
         if not item.open:
             return
         if item.kind == "call" and item.call is not None:
@@ -265,7 +266,7 @@ class ItemSurface:
         end_item(state, item, encrypted_content, metadata)
         if kind is None and address.index is not None:
             # Deltas of another type may have opened parts of their own in the same block.
-            for other in state.book.open_at(address.index):
+            for other in state.item_index.open_at(address.index):
                 end_item(state, other, None, None)
 
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
@@ -276,9 +277,9 @@ class ItemSurface:
         texts = [replace_lone_surrogates(entry.text or "") for entry in entries]
         groups, group_of = grouped(state, entries, texts, again=again)
         for entry, text, group in zip(entries, texts, group_of, strict=True):
-            number, group.told = group.told, group.told + 1
+            number, group.next_entry = group.next_entry, group.next_entry + 1
             if group.list is not None:
-                group.list.tell(state, number, entry, text, again=again)
+                group.list.apply_entry(state, number, entry, text, again=again)
             elif again:
                 self._restate_alone(choice, entry, text)
         for group in groups:
@@ -306,7 +307,7 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address = state.book.usable(address)
+        address = state.item_index.usable(address)
         item, one = restated_part(restatement(state), kind, address, channel, reasoning_kind, text)
         if one is None:
             if not text:
@@ -318,7 +319,7 @@ class ItemSurface:
         one.restated = True
         learn(state, item, address)
         alone = not item.open
-        tell_value(state, one, address.sub, text)
+        set_whole_text(state, one, address.sub, text)
         close_part(state, item, one, metadata, alone=alone)
 
     # Calls
@@ -337,31 +338,31 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        book = state.book
-        address, name = book.usable(address), name if name and not name.isspace() else None
-        item = book.by_ids("call", address)
+        item_index = state.item_index
+        address, name = item_index.usable(address), name if name and not name.isspace() else None
+        item = item_index.by_ids("call", address)
         if item is None:
-            bound = book.at("call", address.index)
+            bound = item_index.at("call", address.index)
             if bound is not None and bound.open and not bound.announced and bound.call is not None:
                 item = bound
         again = item is not None and item.announced
         call = None if item is None else item.call
         if name is None and (call is None or not call.name):
-            state.shared.out.touch("no_name")
+            state.shared.out.mark_misread("no_name")
         if item is None or call is None or (again and is_another(call, address, name)):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         elif again and is_closed(item) and item.first is None:
             earlier, item = item, new_item(state, "call", address)
-            shadow(state, item, earlier, address, custom=custom, provider_executed=provider_executed)
+            begin_reannounced(state, item, earlier, address, custom=custom, provider_executed=provider_executed)
         else:
-            other = book.learn(item, address)
+            other = item_index.learn(item, address)
             note_ids(state, item, address, None if again else other)  # a repeated announcement may have another id
             if again and item.first is None:
-                fork_item(state, item, address)
-            book.bind(item, address)
+                share_id(state, item, address)
+            item_index.bind(item, address)
             state.bind(call, address.index)
             if again and item.first is None:
-                say_again(state, item, address)
+                report_reannounced(state, item, address)
         item.announced = True
         call = item.call
         if call is not None:
@@ -380,6 +381,15 @@ class ItemSurface:
             name_call(state, item.call, name)
             add_arguments(state, item, text, address.index)
 
+    def call_progress(self, choice: int, address: Address, metadata: str | None) -> bool:
+        """Emit an event about a call in progress, without arguments. Return False if no open call has the address."""
+        state = self._item_choice(choice)
+        if state is None:
+            return True
+        item = state.item_index.find("call", state.item_index.usable(address), "delta")
+        call = None if item is None or not item.open else item.call
+        return call is not None and call_events.progress(state, call, metadata)
+
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
         """Set the whole arguments of a call, which replace what was streamed. Do not close the call."""
         state = self._item_choice(choice)
@@ -387,14 +397,14 @@ class ItemSurface:
             return
         item = addressed_call(state, address, arguments)
         if item is not None:
-            tell_arguments(state, item, arguments)
+            set_whole_arguments(state, item, arguments)
 
     def call_paused(self, choice: int, address: Address) -> None:
         """Record that a call receives no more pieces of arguments. Its close is still to come."""
         state = self._item_choice(choice)
         if state is None:
             return
-        item = state.book.find("call", state.book.usable(address), "delta")
+        item = state.item_index.find("call", state.item_index.usable(address), "delta")
         if item is not None and item.call is not None:
             state.shared.out.closed.add(item.call.part)
 
@@ -417,8 +427,8 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address, name = state.book.usable(address), name if name and not name.isspace() else None
-        item = state.book.closing(address, name)
+        address, name = state.item_index.usable(address), name if name and not name.isspace() else None
+        item = state.item_index.closing(address, name)
         call = None if item is None else item.call
         again = call is not None and call.verdict is not None and _by_call_id(item, address) and bool(arguments)
         if (
@@ -428,13 +438,13 @@ class ItemSurface:
                 item.announced
                 and is_another(call, address, name)
                 and not is_own_close(item, call, address)
-                and not is_close_under_another_id(state.book, item, address, name, arguments)
+                and not is_close_under_another_id(state.item_index, item, address, name, arguments)
             )
         ):
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
             if item.call is not None:
                 item.call.unopened = True
-        elif again and not says(call, arguments):
+        elif again and not is_same_or_empty(call, arguments):
             # It is a new call that reuses the id: sent whole in one delta (AI SDK) or as another item (Responses).
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
@@ -443,7 +453,7 @@ class ItemSurface:
             if changed:
                 state.shared.out.diagnose("unstable_id", call.part, address.call_id or "")
             if again:
-                say_again(state, item, address)
+                report_reannounced(state, item, address)
         item.announced = True
         if refused and item.call is not None:
             item.call.refused = True
@@ -463,7 +473,7 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is None:
             return
-        address, name = state.book.usable(address), name if name and not name.isspace() else None
+        address, name = state.item_index.usable(address), name if name and not name.isspace() else None
         item = restated_call(restatement(state), address, name, arguments)
         if item is None or item.call is None:
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
@@ -477,10 +487,10 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is not None:
             # Earlier steps left only calls open, and those wait for the end.
-            for item in state.book.opened_in_step():
+            for item in state.item_index.opened_in_step():
                 if item.first is not None or item.kind != "call":
                     end_item(state, item, None, None)
-            state.book.forget()
+            state.item_index.forget()
             state.step = state.shared.parts
 
 
@@ -500,7 +510,7 @@ def _whole(
     if call.verdict is None:
         describe(state, call, custom=custom, provider_executed=provider_executed, metadata=metadata)
         rename_call(state, item, name)
-    tell_arguments(state, item, arguments)
+    set_whole_arguments(state, item, arguments)
     end_item(state, item, None, None)
 
 

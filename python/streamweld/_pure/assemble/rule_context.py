@@ -18,6 +18,13 @@ __all__ = ["RuleContext"]
 _ENTRY_BYTES = 640
 # Number of such values that count with their text only, so that ordinary metadata fits a small `max_text_bytes`.
 _FREE_ENTRIES = 512
+# Bytes counted for each part besides its text: its record, its copy in a converter, and its ending, which is written
+# when the stream ends.
+_PART_BYTES = 2560
+# Bytes counted for each item that contains parts.
+_ITEM_BYTES = 1024
+# Number of parts, and of items, that count with their text only.
+_FREE_PARTS = 256
 
 
 class RuleContext:
@@ -67,6 +74,14 @@ class RuleContext:
         return self.counted_at is not None and self.counted_at > self.called_at
 
     def next_part(self) -> int:
+        """Count a new part and return its number."""
+        part = self.number_part()
+        if part >= _FREE_PARTS:
+            self.spend_text(_PART_BYTES)
+        return part
+
+    def number_part(self) -> int:
+        """Return the number for a new part, which is counted by its text only."""
         part = self._next_part
         limit = self.settings.limits.max_parts
         if limit is not None and part >= limit:
@@ -80,6 +95,8 @@ class RuleContext:
         if limit is not None and self._items >= limit:
             raise self.out.limit("max_parts", limit)
         self._items += 1
+        if self._items > _FREE_PARTS:
+            self.spend_text(_ITEM_BYTES)
 
     @property
     def parts(self) -> int:
@@ -123,12 +140,12 @@ class RuleContext:
         self._text_bytes += more
 
     def spend_growth(self, growth: Growth) -> None:
-        """Metadata was merged into what is kept."""
+        """Count the metadata that a merge added to the stored state."""
         self.spend_entries(growth.entries)
         self.spend_text(growth.size)
 
     def spend_entries(self, more: int) -> None:
-        """Before so many more values are kept, each by itself; their text is counted apart."""
+        """Count `more` values before they are stored separately. Their text is counted by `spend_text`."""
         before, after = self._entries, self._entries + more
         self.spend_text((max(0, after - _FREE_ENTRIES) - max(0, before - _FREE_ENTRIES)) * _ENTRY_BYTES)
         self._entries = after

@@ -40,8 +40,10 @@ def part_events(choices: Iterable[Choice], attached: Mapping[int, Event]) -> lis
         events += [(part.part, part.started(None)) for part in named if not part.void]
         events += [(part.part, part.done()) for part in choice.textual.parts if not part.void]
         calls = [call for call in shown_calls(choice) if not (call.tentative and call.empty)]
-        places = sorted(call.part for call in calls)
-        events += [(place, call_events.final_event(choice, call)) for place, call in zip(places, calls, strict=True)]
+        positions = sorted(call.part for call in calls)
+        events += [
+            (position, call_events.final_event(choice, call)) for position, call in zip(positions, calls, strict=True)
+        ]
     events.sort(key=lambda one: one[0])
     return [event for _, event in events]
 

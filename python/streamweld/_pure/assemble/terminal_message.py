@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
 from streamweld._pure.assemble.part.object_merge import RawMembers
-from streamweld._pure.assemble.resolve.by_evidence import Decision, Incoming, Resolution
+from streamweld._pure.assemble.resolve.decision import Decision, Incoming, Resolution
 from streamweld._pure.assemble.resolve.route_fragment import give, open_call, take_id, take_name
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
@@ -70,14 +70,14 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
     count = len(choice.calls)
     by_id: dict[str, Iterator[Call]] = {}
     met: set[int] = set()
-    for place, fragment in enumerate(fragments):
+    for list_index, fragment in enumerate(fragments):
         incoming = _read(choice, fragment)
         if incoming is None:
             continue
         choice.textual.close_open()
         if incoming.id is not None and incoming.id not in by_id:
             by_id[incoming.id] = filter(_was_streamed, choice.owned(incoming.id))
-        found = _match(choice, incoming, streamed[place] if place < len(streamed) else None, by_id, met)
+        found = _match(choice, incoming, streamed[list_index] if list_index < len(streamed) else None, by_id, met)
         if found is not None:
             call = found
             _take(choice, call, incoming)
@@ -92,12 +92,12 @@ def _calls(choice: Choice, fragments: Sequence[Fragment]) -> None:
                 call.metadata = RawMembers()
             choice.shared.spend_growth(call.metadata.add(fragment.metadata))
     for call in choice.take_changed(count):
-        if call.conflict_said:
+        if call.conflict_reported:
             continue
         if call.slot in met:
             choice.changed[call.slot] = call
         elif _was_streamed(call) and (call.name or not call.empty):
-            call.conflict_said = True
+            call.conflict_reported = True
             choice.shared.out.diagnose("conflict", call.part, "tool_calls")
 
 
@@ -118,7 +118,7 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 
 
 def _match(
-    choice: Choice, incoming: Incoming, at_place: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
+    choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
     """Return the streamed call that an entry means: by its id, a changed id, or its position in the list."""
     if incoming.id is not None:
@@ -129,12 +129,12 @@ def _match(
         known = alias is not None and alias.slot not in met and alias.has_id(incoming.id)
         if alias is not None and known and alias.suits(incoming.payload, custom=incoming.custom):
             return alias
-    if at_place is None or at_place.slot in met or (at_place.name and at_place.name != incoming.name):
+    if at_index is None or at_index.slot in met or (at_index.name and at_index.name != incoming.name):
         return None
-    if not at_place.suits(incoming.payload, custom=incoming.custom):
+    if not at_index.suits(incoming.payload, custom=incoming.custom):
         return None
-    if incoming.id is None or at_place.id is None or not at_place.complete or at_place.repeats(incoming.payload):
-        return at_place
+    if incoming.id is None or at_index.id is None or not at_index.complete or at_index.repeats(incoming.payload):
+        return at_index
     return None
 
 
@@ -155,10 +155,10 @@ def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
         if not is_whole(payload) or not incoming.starts_object:
             choice.shared.out.diagnose("conflict", call.part)
             return
-        said = canonical(payload.decode())
-        if said == call.canonical():
+        content = canonical(payload.decode())
+        if content == call.canonical():
             return
-        if said == "{}":
+        if content == "{}":
             choice.shared.out.diagnose("conflict", call.part)
             return
     goes_on = payload.startswith(text.data)
@@ -166,7 +166,7 @@ def _take(choice: Choice, call: Call, incoming: Incoming) -> None:
     choice.shared.check_piece(len(payload))
     choice.shared.count_arguments(before, len(payload))
     text.replace(payload)
-    call.fork = None
+    call.shared_id = None
     call.tentative = False
     if not goes_on:
         call_events.reset(choice, call)

@@ -27,9 +27,9 @@ class Reporter(Protocol):
 
 
 class Anomalies:
-    """Collects the anomalies of one payload until `tell` reports them."""
+    """Collects the anomalies of one payload until `report` reports them."""
 
-    __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes", "_touched")
+    __slots__ = ("_assembler", "_base", "_escapes", "_lone", "_out", "_payload", "_shapes", "_misread")
 
     def __init__(
         self, out: Output, assembler: Reporter, payload: Payload, base: Path, is_read: Callable[[Path], bool]
@@ -44,7 +44,7 @@ class Anomalies:
         self._base = len(base)
         self._escapes = "\\u" in payload.text
         self._lone = False
-        self._touched = ""
+        self._misread = ""
         self._shapes: list[Path] = []
         if payload.overflow:
             out.diagnose("numeric_overflow")
@@ -52,9 +52,9 @@ class Anomalies:
             if len(path) > len(base) and is_read(path[len(base) :]):
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
-    def touch(self, why: str) -> None:
+    def mark_misread(self, why: str) -> None:
         """Record a reason why official clients would read the payload differently. The first reason is kept."""
-        self._touched = self._touched or why
+        self._misread = self._misread or why
 
     def shape(self, path: Path) -> None:
         """Record a member of a type that no gateway documents. It is passed on as sent."""
@@ -63,16 +63,16 @@ class Anomalies:
         else:
             self._out.left_out += 2  # counts twice: as a diagnostic and as an event
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report everything that was recorded since the last call."""
         if self._shapes:
             shapes, self._shapes = self._shapes, []
             for path in shapes:
                 self._out.diagnose("shape", detail=pointer(path[self._base :]))
                 self._assembler.unknown(None, (self._payload.raw(*path) or "null").encode())
-        if self._touched:
-            self._out.touch(self._touched)
-            self._touched = ""
+        if self._misread:
+            self._out.mark_misread(self._misread)
+            self._misread = ""
         if self._lone:
             self._lone = False
             self._out.diagnose("lone_surrogate")

@@ -82,19 +82,19 @@ class ThinkSplitter:
             self._diagnose("lone_surrogate")
         at = 0
         while at < len(text) or low or high:
-            tag, place = self._next_tag(text, at)
+            tag, position = self._next_tag(text, at)
             if tag is None:
                 # Half of a surrogate pair after what may be the beginning of a tag proves that it is not one.
                 end = len(text) - (0 if high else _held_length(text, at))
                 self._held = text[end:]
-                self._say(low + text[at:end] + high, carry)
+                self._emit_text(low + text[at:end] + high, carry)
                 return
-            before, low = low + text[at:place], ""
-            at = place + len(tag)
+            before, low = low + text[at:position], ""
+            at = position + len(tag)
             if tag is CLOSE and not self._inside:
                 self._orphan(before, carry)
             else:
-                self._say(before, carry)
+                self._emit_text(before, carry)
                 if tag is CLOSE and self._twin.close():
                     self._diagnose("reasoning_repeated")
                 self._inside = tag is OPEN
@@ -103,7 +103,7 @@ class ThinkSplitter:
     def flush(self) -> None:
         """Emit held-back text: the choice continues with other output or ends, so it was not a tag."""
         held, self._held = self._held, ""
-        self._say(held, NOTHING)
+        self._emit_text(held, NOTHING)
 
     def end(self) -> None:
         """End the choice. An unclosed block that only repeated a field is dropped like a closed one."""
@@ -123,7 +123,7 @@ class ThinkSplitter:
                 return CLOSE, closing
         return (OPEN, opening) if opening >= 0 else (None, -1)
 
-    def _say(self, text: str, carry: Carrier) -> None:
+    def _emit_text(self, text: str, carry: Carrier) -> None:
         if not text:
             return
         if self._inside:
@@ -134,7 +134,7 @@ class ThinkSplitter:
             self._assembler.text(self._choice, text, carry.take())
 
     def _orphan(self, before: str, carry: Carrier) -> None:
-        self._say(before, carry)
+        self._emit_text(before, carry)
         self._assembler.retype_text(self._choice)
         self._diagnose("orphan_think_close")
 

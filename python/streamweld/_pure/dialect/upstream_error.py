@@ -107,15 +107,15 @@ def text_error(text: str) -> ErrorFields:
     return ErrorFields(None, None, text[:MAX_TEXT])
 
 
-def _first(payload: Payload, path: Path, error: Mapping[str, Any], places: tuple[Path, ...]) -> str | None:
+def _first(payload: Payload, path: Path, error: Mapping[str, Any], paths: tuple[Path, ...]) -> str | None:
     """Return the first of these members that is present, as text."""
-    for place in places:
+    for path_of_field in paths:
         value: object = error
-        for name in place:
+        for name in path_of_field:
             value = value.get(name) if is_object(value) and isinstance(name, str) else None
-        if value is None or (place == ("detail",) and not _is_detail(value)):
+        if value is None or (path_of_field == ("detail",) and not _is_detail(value)):
             continue
-        return _plain(payload, (*path, *place), value)
+        return _plain(payload, (*path, *path_of_field), value)
     return None
 
 

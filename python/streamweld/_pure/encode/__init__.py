@@ -1,4 +1,4 @@
-"""The encoders, by the dialect that they write. The one module that knows all of them; none of them knows another."""
+"""The encoders, by the dialect that they write. Only this module lists all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TARGETS", "load_encoder"]
 
-# Imported when one is asked for: nobody writes six dialects at once.
+# Imported on demand, because a process rarely writes more than one or two dialects.
 TARGETS: Final[Mapping[str, tuple[str, str]]] = {
     "chat": ("chat", "Chat"),
     "responses": ("responses", "Responses"),
@@ -24,6 +24,6 @@ TARGETS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def load_encoder(target: str) -> type[Encoder]:
-    """The encoder class of a target."""
+    """Return the encoder class of a target."""
     module, name = TARGETS[target]
     return cast("type[Encoder]", getattr(import_module(f"streamweld._pure.encode.{module}"), name))

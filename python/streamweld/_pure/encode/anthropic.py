@@ -1,8 +1,8 @@
-"""Writes Messages streams: `message_start`, blocks with dense indexes one after the other, `message_delta`,
-`message_stop`; or an `error` event, behind which nothing comes.
+"""Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
+`message_stop`; or an `error` event, which is the last one.
 
-What upstream said at its end (the usage, why it ended) stands in `message_delta`, which Anthropic's own readers merge
-into the message. Knows these events; knows no other dialect.
+The usage and stop reason that the upstream sent at its end go into `message_delta`, which Anthropic's own clients merge
+into the message.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ __all__ = ["Anthropic"]
 
 
 class Anthropic(SequentialAnswer):
-    """One message."""
+    """Writes one message."""
 
     target = "anthropic"
-    corrects = False  # content_block_stop says nothing
-    runs_calls = False  # the blocks of its server tools are its own
-    side_by_side = False  # official clients have one open block: what is stopped is the latest to them
+    corrects = False  # `content_block_stop` has no content
+    runs_calls = False  # Anthropic's server tools have their own block types
+    side_by_side = False  # official clients track one open block: a stop ends the latest one
 
-    def __init__(self, job: EncodeContext) -> None:
-        super().__init__(job)
-        self._index = -1  # of the latest block
-        self._at: dict[int, int] = {}  # part of an open block -> its index
+    def __init__(self, context: EncodeContext) -> None:
+        super().__init__(context)
+        self._index = -1  # index of the latest block
+        self._at: dict[int, int] = {}  # index of each open block, by part
 
     # The message
 
     def write_start(self, started: ResponseStarted) -> None:
-        self.job.losses.metadata(started)
-        kept = started.id and (self.job.passed.own or started.id.startswith("msg_"))
-        identity = started.id if started.id and kept else self.job.mint.new("msg")
+        self.context.losses.metadata(started)
+        kept = started.id and (self.context.passed.own or started.id.startswith("msg_"))
+        identity = started.id if started.id and kept else self.context.mint.new("msg")
         message = members(
             id=quoted(identity),
             type='"message"',
@@ -59,24 +59,26 @@ class Anthropic(SequentialAnswer):
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:  # noqa: ARG002
         self._leave()
-        if not self.job.passed.finished:
+        if not self.context.passed.finished:
             delta = members(stop_reason=quoted(word), stop_sequence="null")
             self._frame("message_delta", delta=delta, usage=self._usage(counts))
         self._frame("message_stop")
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
-        """What is open stays open: a reader that runs a call at its content_block_stop must not be told of one."""
-        kind = fault.sent_type if self.job.passed.own else None
+        """Write the error. Open blocks stay open: a client that runs a call at content_block_stop must not receive one
+        here.
+        """
+        kind = fault.sent_type if self.context.passed.own else None
         sent = None if fault.sent is None else quoted(fault.sent)
         self._frame(
             "error", error=members(type=quoted(kind or "api_error"), message=quoted(fault.message), detail=sent)
         )
 
     def broken_off(self, block: Block) -> None:
-        """Said by the error alone."""
+        """Write nothing: the error event is the only sign that the answer ended inside the block."""
 
     def _frame(self, kind: str, **fields: str | None) -> None:
-        self.job.frames.named(kind, members(type=quoted(kind), **fields))
+        self.context.frames.named(kind, members(type=quoted(kind), **fields))
 
     def _usage(self, counts: Counts | None) -> str:
         if counts is None:
@@ -85,7 +87,7 @@ class Anthropic(SequentialAnswer):
         if fresh is not None:
             fresh -= (counts.cached or 0) + (counts.cache_write or 0)
         if counts.reasoning or (fresh is not None and fresh < 0):
-            self.job.losses.note("usage_detail")
+            self.context.losses.note("usage_detail")
         return members(
             input_tokens=_number(None if fresh is None else max(0, fresh)),
             cache_creation_input_tokens=_number(counts.cache_write),
@@ -101,10 +103,10 @@ class Anthropic(SequentialAnswer):
             self._start_call(block, block.provider_executed)
         elif block.kind != "reasoning":
             if block.kind == "refusal":
-                self.job.losses.note("refusal")
+                self.context.losses.note("refusal")
             self._start(block, '{"type":"text","text":""}')
         elif isinstance(done, ReasoningDone) and done.encrypted_content and not done.text:
-            block.told = True
+            block.metadata_written = True
             self._start(block, members(type='"redacted_thinking"', data=quoted(done.encrypted_content)))
         else:
             self._start(block, '{"type":"thinking","thinking":"","signature":""}')
@@ -122,28 +124,28 @@ class Anthropic(SequentialAnswer):
         if done is None and block.call is None:
             block.mark = "broken"
         elif isinstance(done, ReasoningDone) and done.signature and self._is_signed(block, done):
-            block.told = True
+            block.metadata_written = True
             self._delta(block.part, members(type='"signature_delta"', signature=quoted(done.signature)))
         self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
-        """Whether a signature is that of the block: one that was broken in two is no longer what was signed."""
-        whole = block.mark != "broken" or self.job.carries
-        return not block.told and whole and self._is_genuine(done)
+        """Return True if the signature matches the block. After an interruption it no longer matches its text."""
+        whole = block.mark != "broken" or self.context.carries
+        return not block.metadata_written and whole and self._is_genuine(done)
 
     def _is_genuine(self, done: ReasoningDone) -> bool:
-        if self.job.passed.own or self.job.carries:
+        if self.context.passed.own or self.context.carries:
             return True
-        return is_genuine(self.job, "anthropic", done.provider_metadata)
+        return is_genuine(self.context, "anthropic", done.provider_metadata)
 
     def over(self, block: Block) -> None:
-        done, losses = block.done, self.job.losses
+        done, losses = block.done, self.context.losses
         if isinstance(done, ReasoningDone):
-            if done.signature and not block.told:
+            if done.signature and not block.metadata_written:
                 losses.note("reasoning_signature")
-            if done.encrypted_content and not block.told:
+            if done.encrypted_content and not block.metadata_written:
                 losses.note("encrypted_reasoning")
-            if self.job.passed.own or not self._is_genuine(done):
+            if self.context.passed.own or not self._is_genuine(done):
                 losses.metadata(done)
         elif done is not None:
             losses.metadata(done)
@@ -160,7 +162,7 @@ class Anthropic(SequentialAnswer):
         index = block.sent
         if index is None or index <= self._index:
             index = self._index + 1
-            while index in self.job.passed.announced:  # blocks that are no parts
+            while index in self.context.passed.announced:  # blocks without a part
                 index += 1
         self._at[block.part] = index
         self._index = max(index, self._index)
@@ -168,18 +170,18 @@ class Anthropic(SequentialAnswer):
         self._frame("content_block_start", index=str(index), content_block=content)
 
     def _leave(self) -> None:
-        """A block that passed, and is no part, is stopped where something else comes."""
-        passed = self.job.passed
-        if passed.standing is not None:
-            self._frame("content_block_stop", index=str(passed.standing))
-            passed.standing = None
+        """Stop a passed-through block that has no part, because another block follows."""
+        passed = self.context.passed
+        if passed.open_block is not None:
+            self._frame("content_block_stop", index=str(passed.open_block))
+            passed.open_block = None
 
     def _delta(self, part: int, delta: str) -> None:
         self._frame("content_block_delta", index=str(self._at[part]), delta=delta)
 
     def _stop(self, part: int) -> None:
         index = self._at.pop(part)
-        if part not in self.job.passed.ended:
+        if part not in self.context.passed.ended:
             self._frame("content_block_stop", index=str(index))
 
     # Calls
@@ -191,7 +193,7 @@ class Anthropic(SequentialAnswer):
     def close_call(self, call: ToolCall, text: str) -> bool:  # noqa: ARG002
         self._note_call(call)
         if call.state in ("incomplete", "open"):
-            return False  # whether it may be closed is known at the end
+            return False  # the end of the answer decides whether the block may be closed
         self._stop(call.part if call.part in self._at else -1)
         return True
 
@@ -205,7 +207,7 @@ class Anthropic(SequentialAnswer):
         self._stop(block.part)
 
     def _note_call(self, call: ToolCall) -> None:
-        losses = self.job.losses
+        losses = self.context.losses
         losses.metadata(call)
         if call.custom:
             losses.note("custom_call")
@@ -214,15 +216,15 @@ class Anthropic(SequentialAnswer):
         elif call.state == "invalid":
             losses.note("invalid_call")
 
-    # Beside
+    # Sources, files and results
 
     def beside(self, event: Beside, call: ToolCall | None) -> None:  # noqa: ARG002
         if isinstance(event, Source):
-            self.job.losses.note("sources")
+            self.context.losses.note("sources")
         elif isinstance(event, File):
-            self.job.losses.note("files")
+            self.context.losses.note("files")
         else:
-            self.job.losses.note("server_tool")
+            self.context.losses.note("server_tool")
 
 
 def _number(count: int | None) -> str | None:

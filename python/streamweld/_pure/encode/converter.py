@@ -1,7 +1,6 @@
-"""One stream, bytes of one dialect to bytes of another: the parser, an encoder as the sink of its events, and the end.
+"""Convert a stream from one dialect to another: a parser whose events go to an encoder.
 
-Knows when an answer is over and that nothing follows its ending; knows no dialect, no frame and no event. What goes
-wrong upstream is written as the target's honest ending and kept as `error`; it is not raised.
+An upstream failure is not raised: it is written in the target's own form and is available as `error`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld._pure.encode import load_encoder
 from streamweld._pure.encode.common.carrier import CARRYING, Carriers
 from streamweld._pure.encode.common.encode_context import EncodeContext
-from streamweld._pure.encode.common.finish import Ending, fault_of, told
+from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
@@ -30,44 +29,59 @@ _SAME: Final = "source and target are both {}: a stream of its own dialect canno
 
 
 class Converter:
-    """Bytes of one response in, bytes of the same response in another dialect out."""
+    """Converts the bytes of a response to another dialect."""
 
-    __slots__ = ("_cap", "_carriers", "_encoder", "_job", "_over", "_parser", "_reported", "_target", "_taken", "error")
+    __slots__ = (
+        "_cap",
+        "_carriers",
+        "_encoder",
+        "_context",
+        "_over",
+        "_parser",
+        "_reported",
+        "_target",
+        "_taken",
+        "error",
+    )
 
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """`config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of `EncodeContext`)."""
+        """Create a converter. `config`: of the parser; `options`: of the encoder (`prefix` of ids, and the fields of
+        `EncodeContext`).
+        """
         if source == target:
             raise UsageError(_SAME.format(target))
         self._target = target
-        # Until the dialect is known a caller may have to keep what was fed.
+        # Before the dialect is detected, a caller may have to keep the input.
         self._cap: int | None = config["limits"]["max_event_bytes"]
-        self._taken = 0  # bytes, until then
+        self._taken = 0  # number of bytes read before the dialect was detected
         self._parser = Parser(source, config)
         own = dict(options)
-        self._job = EncodeContext(IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own)
-        self._encoder = load_encoder(target)(self._job)
+        self._context = EncodeContext(
+            IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own
+        )
+        self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        self._reported: Fault | None = None  # an error that the upstream sent, where a policy reads on behind it
+        self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
         self.error: StreamError | None = None
         self._parser.out.sink = self._take
 
     @property
     def dialect(self) -> str | None:
-        """What the source speaks; None until that is known."""
+        """The dialect of the source; None until it is detected."""
         return self._parser.dialect
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """Those that were kept."""
+        """The stored diagnostics."""
         return self._parser.diagnostics
 
     def snapshot(self) -> tuple[list[Event], str, int]:
-        """The answer so far, as the parser tells it."""
+        """Return the answer so far: its events, completeness and offset, as the parser returns them."""
         return self._parser.snapshot()
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Take the next bytes; those of the target that they complete. After the ending there are none."""
+        """Read the next bytes and return those of the target. After the ending it returns nothing."""
         if self._over:
             return b""
         try:
@@ -75,10 +89,10 @@ class Converter:
         except StreamError as fault:
             self._failed(fault)
         self._refuse_same()
-        return self._job.frames.take()
+        return self._context.frames.take()
 
     def close(self, broken: bool = False) -> bytes:
-        """The source has ended: the last bytes. `broken`: because the transport failed."""
+        """End the input and return the last bytes. `broken`: the transport failed."""
         if self._over:
             return b""
         try:
@@ -88,12 +102,13 @@ class Converter:
         else:
             self._end(Ending(self._parser.completeness, self._reported))
         self._refuse_same()
-        return self._job.frames.take()
+        return self._context.frames.take()
 
     def overflow(self, unread: list[bytes]) -> bytes:
-        """More came than may be kept before the dialect is known: the last bytes.
+        """End the conversion because too many bytes arrived before the dialect was detected; return the ending.
 
-        `unread` comes next, and completes no payload. Each piece is taken from the list when it is read.
+        `unread` is the rest of the input, which completes no payload. Each piece is removed from the list when it is
+        read.
         """
         made: list[bytes] = []
         unread.reverse()
@@ -102,7 +117,7 @@ class Converter:
         return b"".join(made)
 
     def exceed(self, name: str) -> bytes:
-        """A cap was passed that only the caller can measure: the last bytes."""
+        """End the conversion because a limit was exceeded that only the caller can measure; return the ending."""
         if self._over:
             return b""
         try:
@@ -110,9 +125,9 @@ class Converter:
         except StreamError as fault:
             self._failed(fault)
         self._refuse_same()
-        return self._job.frames.take()
+        return self._context.frames.take()
 
-    # Inside
+    # Internals
 
     def _read(self, data: bytes) -> None:
         parser = self._parser
@@ -132,30 +147,30 @@ class Converter:
         parser.feed(data[room:])
 
     def _take(self, event: Event) -> None:
-        """One event of the parser, while the payload that brought it is at hand."""
-        job, out = self._job, self._parser.out
-        if job.source is None:
-            job.source = self._parser.dialect
-        if job.source == self._target or out.refusal is not None:
-            return  # nothing more is written; `feed` refuses
+        """Handle one event of the parser while its payload is current."""
+        context, out = self._context, self._parser.out
+        if context.source is None:
+            context.source = self._parser.dialect
+        if context.source == self._target or out.refusal is not None:
+            return  # nothing more is written; `feed` raises
         if isinstance(event, ToolCallStarted):
-            job.custom, job.provider_executed = out.opening
+            context.custom, context.provider_executed = out.opening
         elif isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
-        job.cut = self._parser.is_cut
-        self._write(job.as_written(event))
+        context.cut = self._parser.is_cut
+        self._write(context.as_written(event))
         try:
-            for loss in job.losses.take():
+            for loss in context.losses.take():
                 out.diagnose("not_carried", detail=loss)
         except StreamError as fault:
             out.refusal = fault
-        if job.broken and out.refusal is None:
+        if context.broken and out.refusal is None:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _write(self, event: Event) -> None:
-        """Hand an event to the encoder; a carrier stands in the place of what only its provider can use."""
-        job, carriers = self._job, self._carriers
-        carried = carriers.carried(job.source or "", event) if carriers is not None and job.carries else None
+        """Pass an event to the encoder, with a carrier in place of data that only its provider can use."""
+        context, carriers = self._context, self._carriers
+        carried = carriers.carried(context.source or "", event) if carriers is not None and context.carries else None
         for one in carried or (event,):
             self._encoder.event(one)
 
@@ -167,19 +182,19 @@ class Converter:
     def _failed(self, fault: StreamError) -> None:
         self.error = fault
         reported = self._reported if isinstance(fault, UpstreamError) else None
-        self._end(Ending(self._parser.completeness, reported or told(fault)))
+        self._end(Ending(self._parser.completeness, reported or ending_fault(fault)))
 
     def _end(self, ending: Ending) -> None:
         self._over = True
         if self._parser.dialect == self._target:
             return
-        if self._job.source is None:
-            self._job.source = self._parser.dialect
+        if self._context.source is None:
+            self._context.source = self._parser.dialect
         out = self._parser.out
-        out.faulted = True  # here a loss is no fault any more: the answer is over
-        if not self._job.broken:
+        out.faulted = True  # the answer is over, so a loss cannot raise here
+        if not self._context.broken:
             for event in self._parser.assumed_ends:
-                self._write(self._job.as_written(event))
+                self._write(self._context.as_written(event))
             self._encoder.end(ending)
-        for loss in self._job.losses.take():
+        for loss in self._context.losses.take():
             out.diagnose("not_carried", detail=loss)

@@ -1,7 +1,8 @@
-"""Writes Gemini `streamGenerateContent` chunks: parts as they come, calls whole, reasons and usage in the last chunk.
+"""Writes Gemini `streamGenerateContent` chunks: text as it arrives, complete calls, and finish reasons and usage in
+the last chunk.
 
-Knows this dialect's wire, and of the source only its events. There is no marker: a stream that ends without a reason is
-a cut one, and an unfinished answer ends with `{"error":…}`.
+Gemini has no terminal marker: a stream without a finish reason is truncated, and an unfinished answer ends with
+`{"error":…}`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, own_word
-from streamweld._pure.encode.common.part_details import Told
+from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.provider_metadata import is_genuine
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import members, quoted, spliced
@@ -28,6 +29,7 @@ from streamweld.events import (
     TextDone,
     TextStarted,
     ToolCall,
+    ToolCallDelta,
     ToolCallStarted,
     ToolResult,
     Unknown,
@@ -49,23 +51,23 @@ _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 _TARGET: Final = "gemini"
 _PROVIDER: Final = "google"
 _MALFORMED: Final = "MALFORMED_FUNCTION_CALL"
-# Reasons that say nothing of a call that is no object.
+# Finish reasons that do not show that a call's arguments are not an object.
 _HIDING: Final = frozenset({"stop", "tool_calls", "other"})
 _ANY_TYPE: Final = "application/octet-stream"
 
 
 class Gemini:
-    """One answer, with all its candidates."""
+    """Writes one answer with all its candidates."""
 
-    def __init__(self, job: EncodeContext) -> None:
-        self._job = job
-        self._tail: str | None = None  # the members that stand last in every chunk; made when the first is written
+    def __init__(self, context: EncodeContext) -> None:
+        self._context = context
+        self._tail: str | None = None  # members at the end of every chunk, created with the first chunk
         self._started: ResponseStarted | None = None
-        self._candidates: set[int] = set()  # those that said something
-        self._malformed: set[int] = set()  # those with a call that could not be written
+        self._candidates: set[int] = set()  # candidates that have content
+        self._malformed: set[int] = set()  # candidates with a call that could not be written
         self._finished: dict[int, str] = {}
-        self._raw: dict[int, str | None] = {}  # as the source's own word was
-        self._told: dict[int, Told] = {}  # of the parts that are open
+        self._raw: dict[int, str | None] = {}  # finish reasons as the source sent them
+        self._written_texts: dict[int, WrittenText] = {}  # text written so far of each open part
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
@@ -89,15 +91,17 @@ class Gemini:
         }
 
     def event(self, event: Event) -> None:
-        """Write what the event brings."""
+        """Handle the next event."""
         handler = self._take.get(type(event))
-        if handler is not None:
+        if isinstance(event, ToolCallDelta):
+            self._context.losses.metadata(event)  # calls are written whole
+        elif handler is not None:
             if not isinstance(event, ToolCall | ReasoningDone):
-                self._job.losses.metadata(event)
+                self._context.losses.metadata(event)
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """The last chunk, with every reason; or the error, and nothing behind it."""
+        """Write the last chunk, with every reason, or the error, after which nothing follows."""
         fault = ending.fault
         if fault is None and (ending.completeness == "truncated" or not self._finished):
             fault = fault_of(CUT)
@@ -110,9 +114,9 @@ class Gemini:
             return
         ends = [
             f'{{"finishReason":{quoted(self._word(index) or "")},"index":{index}}}'
-            for index in sorted(self._finished.keys() - self._job.passed.finished)
+            for index in sorted(self._finished.keys() - self._context.passed.finished)
         ]
-        counts = None if self._job.passed.counted else self._counts()
+        counts = None if self._context.passed.counted else self._counts()
         if ends or counts is not None:
             self._chunk(",".join(ends), counts)
 
@@ -130,7 +134,7 @@ class Gemini:
             if started.id:
                 self._tail += f',"responseId":{quoted(started.id)}'
         counted = "" if usage is None else f',"usageMetadata":{usage}'
-        self._job.frames.data(f'{{"candidates":[{candidates}]{counted}{self._tail}}}')
+        self._context.frames.data(f'{{"candidates":[{candidates}]{counted}{self._tail}}}')
 
     def _part(self, index: int, part: str) -> None:
         self._candidates.add(index)
@@ -138,8 +142,8 @@ class Gemini:
 
     def _fail(self, fault: Fault) -> None:
         sent = None if fault.sent is None else f'[{{"detail":{quoted(fault.sent)}}}]'
-        said = members(code="500", message=quoted(fault.message), status='"INTERNAL"', details=sent)
-        self._job.frames.data(f'{{"error":{said}}}')
+        error = members(code="500", message=quoted(fault.message), status='"INTERNAL"', details=sent)
+        self._context.frames.data(f'{{"error":{error}}}')
 
     # Text
 
@@ -148,29 +152,29 @@ class Gemini:
 
     def _delta(self, event: _Delta) -> None:
         if event.text:
-            self._told.setdefault(event.part, Told()).add(event.text)
-            self._say(event, event.text)
+            self._written_texts.setdefault(event.part, WrittenText()).add(event.text)
+            self._write_text(event, event.text)
 
     def _rest(self, event: _Done) -> None:
-        rest = self._told.pop(event.part, Told()).rest(event.text)
+        rest = self._written_texts.pop(event.part, WrittenText()).rest(event.text)
         if rest is None:
-            self._job.losses.note("text_corrected")
+            self._context.losses.note("text_corrected")
         elif rest:
-            self._say(event, rest)
+            self._write_text(event, rest)
 
-    def _say(self, event: _Delta | _Done, text: str) -> None:
+    def _write_text(self, event: _Delta | _Done, text: str) -> None:
         thought = isinstance(event, ReasoningDelta | ReasoningDone)
         if isinstance(event, RefusalDelta | RefusalDone):
-            self._job.losses.note("refusal")
+            self._context.losses.note("refusal")
         self._part(event.choice, members(text=quoted(text), thought="true" if thought else None))
 
     def _text_done(self, event: TextDone) -> None:
         self._rest(event)
         signature = (event.provider_metadata or {}).get("thoughtSignature")
-        if self._job.passed.own and isinstance(signature, str):
+        if self._context.passed.own and isinstance(signature, str):
             self._part(event.choice, members(text='""', thoughtSignature=quoted(signature)))
         if event.annotations:
-            self._job.losses.note("sources")
+            self._context.losses.note("sources")
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         self._rest(event)
@@ -178,16 +182,16 @@ class Gemini:
         if signature is not None:
             self._part(event.choice, members(text='""', thought="true", thoughtSignature=signature))
         elif event.signature:
-            self._job.losses.note("reasoning_signature")
+            self._context.losses.note("reasoning_signature")
         if event.encrypted_content:
-            self._job.losses.note("encrypted_reasoning")
+            self._context.losses.note("encrypted_reasoning")
         if event.kind == "redacted" and not event.text:
-            self._job.losses.note("redacted_reasoning")
+            self._context.losses.note("redacted_reasoning")
 
     # Calls
 
     def _call(self, call: ToolCall) -> None:
-        losses = self._job.losses
+        losses = self._context.losses
         self._candidates.add(call.choice)
         if call.provider_executed:
             losses.note("server_tool")
@@ -210,29 +214,29 @@ class Gemini:
         losses.metadata(call)
 
     def _signature(self, event: ToolCall | ReasoningDone) -> str | None:
-        """What Google asks back with the part, if Google made it; all its other metadata is lost."""
+        """Return the thought signature that Google requires back, if Google created it. All other metadata is lost."""
         metadata: Mapping[str, Any] = event.provider_metadata or {}
-        if self._job.passed.own or (self._job.carries and isinstance(event, ReasoningDone)):
+        if self._context.passed.own or (self._context.carries and isinstance(event, ReasoningDone)):
             sent = event.signature if isinstance(event, ReasoningDone) else metadata.get("thoughtSignature")
             return quoted(sent) if isinstance(sent, str) and sent else None
         if not metadata:
             return None
-        if not is_genuine(self._job, _PROVIDER, metadata):
-            self._job.losses.metadata(event)
+        if not is_genuine(self._context, _PROVIDER, metadata):
+            self._context.losses.metadata(event)
             return None
         own: Mapping[str, Any] = metadata[_PROVIDER]
         signature = own.get("thoughtSignature")
         if len(metadata) > 1 or own.keys() - {"thoughtSignature"}:
-            self._job.losses.metadata(event)
+            self._context.losses.metadata(event)
         return quoted(signature) if isinstance(signature, str) else None
 
     def _result(self, _: ToolResult) -> None:
-        self._job.losses.note("server_tool")
+        self._context.losses.note("server_tool")
 
-    # The rest
+    # Ending and usage
 
     def _source(self, _: Source) -> None:
-        self._job.losses.note("sources")
+        self._context.losses.note("sources")
 
     def _file(self, event: File) -> None:
         kind = None if event.media_type is None else quoted(event.media_type)
@@ -242,15 +246,15 @@ class Gemini:
         elif event.url is not None:
             self._part(event.choice, members(fileData=members(mimeType=kind, fileUri=quoted(event.url))))
         else:
-            self._job.losses.note("files")
+            self._context.losses.note("files")
 
     def _unknown(self, _: Unknown) -> None:
-        self._job.losses.note("unknown")
+        self._context.losses.note("unknown")
 
     def _count(self, usage: Usage) -> None:
         self._usage = usage
         if usage.cache_write_tokens:
-            self._job.losses.note("usage_detail")
+            self._context.losses.note("usage_detail")
 
     def _finish(self, event: Finished) -> None:
         self._candidates.add(event.choice)
@@ -262,13 +266,13 @@ class Gemini:
         if index in self._malformed and reason in _HIDING:
             return _MALFORMED
         word = finish_word(_TARGET, reason)
-        return (self._raw.get(index) or word) if self._job.passed.own else word
+        return (self._raw.get(index) or word) if self._context.passed.own else word
 
     def _counts(self) -> str | None:
-        """`candidatesTokenCount` is what the answer is without its thoughts."""
+        """Return the usage. `candidatesTokenCount` excludes thoughts."""
         if self._usage is None:
             return None
-        counts = neutral(self._usage, self._job.source)
+        counts = neutral(self._usage, self._context.source)
         if counts.is_blank:
             return None
         answer = None if counts.output is None else max(0, counts.output - (counts.reasoning or 0))

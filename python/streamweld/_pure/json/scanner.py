@@ -254,7 +254,7 @@ class _Open:
         self.key = ""
 
     @property
-    def place(self) -> str | int:
+    def path_step(self) -> str | int:
         return len(self.items) if self.members is None else self.key
 
     def put(self, value: Any) -> bool:
@@ -294,7 +294,7 @@ def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | 
         # A value is complete: store it in its container, and close the containers that end here.
         while stack:
             if stack[-1].put(value) and duplicates is not None:
-                duplicates.append(tuple(container.place for container in stack))
+                duplicates.append(tuple(container.path_step for container in stack))
             at = _skip_space(text, at)
             if text[at] == ",":
                 at = _next_key(text, _skip_space(text, at + 1), stack[-1])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld import errors
-from streamweld._pure.model.journal import Journal
+from streamweld._pure.model.number_set import NumberSet
 from streamweld._spec import CODES
 from streamweld.events import Diagnostic, Unknown
 
@@ -28,13 +28,24 @@ _DETAIL = 256  # maximum length of a detail, in characters: it contains names an
 
 
 @dataclass(slots=True)
+class AddedPart:
+    """A content part of an item: its type, and the number of its annotations."""
+
+    kind: str | None
+    annotations: int
+
+
+@dataclass(slots=True)
 class AddedItem:
     """An output item, with the members that clients store when it opens."""
 
     kind: str | None
     id: str | None
     call_id: str | None
-    parts: int
+    parts: list[AddedPart]
+    summaries: int
+    before: int = 0  # number of other items that had its index
+    earlier: AddedItem | None = None  # the last one of them
 
 
 class Output:
@@ -48,6 +59,7 @@ class Output:
         "address",
         "added",
         "announced",
+        "begun",
         "choices",
         "closed",
         "counted",
@@ -70,12 +82,13 @@ class Output:
         "payload",
         "reasons",
         "refusal",
+        "rejected",
         "roleless",
         "sequence",
         "silent",
         "sink",
-        "standing",
-        "touched",
+        "open_block",
+        "misread",
         "unopened",
         "why",
     )
@@ -102,22 +115,24 @@ class Output:
         # Wire address of the part that the current Started event opens: item index, index inside the item, item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
         # Facts about the wire that no event contains. Repair needs them to pass payloads through unchanged.
-        self.touched = False  # clients of the dialect would misread a payload
+        self.misread = False  # clients of the dialect would misread a payload
         self.emptied = False  # such a payload produced no events
+        self.rejected: int | None = None  # ordinal of the last payload that clients would reject
         self.mended = False  # a diagnostic reports it
         self.name = ""  # name that the event of a payload should have, if it is wrong
         self.unopened = False  # clients would read a payload correctly after an opening event that is missing
+        self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta, without a role, is in the current payload
         self.why = ""  # first reason why a payload was touched, if no diagnostic reports it
-        self.choices = Journal()  # choices that payloads addressed
-        self.announced = Journal()  # indexes of items that were opened without a part
-        self.closed = Journal()  # parts that the wire closed
-        self.ended = Journal()  # parts whose item the wire closed
+        self.choices = NumberSet()  # choices that payloads addressed
+        self.announced = NumberSet()  # indexes of items that were opened without a part
+        self.closed = NumberSet()  # parts that the wire closed
+        self.ended = NumberSet()  # parts whose item the wire closed
         self.sequence: int | None = None  # sequence number of the last event
         self.added: dict[int, AddedItem] = {}  # opened items by index, as clients store them
         self.created: tuple[str | None] | None = None  # id of the response that the opening event announced
-        self.standing: int | None = None  # index of the open block, if that block has no part
-        self.reasons = Journal()  # choices that received a finish reason
+        self.open_block: int | None = None  # index of the open block, if that block has no part
+        self.reasons = NumberSet()  # choices that received a finish reason
         self.counted = 0  # number of times that token counts were received
         self.events: list[Event] = []
         self.diagnostics: list[Diagnostic] = []
@@ -149,22 +164,26 @@ class Output:
     def action(self, code: str) -> Action:
         return self._actions[code]
 
-    def touch(self, why: str) -> None:
+    def mark_misread(self, why: str) -> None:
         """Mark the current payload as misread by clients of its dialect, without a diagnostic.
 
         `why` is a reason of the code `rewritten`.
         """
-        self.touched = True
+        self.misread = True
         self.why = self.why or why
 
     def leave_out(self, why: str) -> None:
-        """Mark the current payload as rejected by clients and without events. `why`: as for `touch`."""
+        """Mark the current payload as rejected by clients and without content. `why`: as for `mark_misread`.
+
+        An event of an unknown type is no content.
+        """
         self.emptied = True
         self.why = self.why or why
+        self.rejected = self.ordinal
 
     def mend(self) -> None:
         """Mark the current payload as unexpected for clients, as reported by a diagnostic for it or the whole body."""
-        self.touched = self.mended = True
+        self.misread = self.mended = True
 
     def element(self) -> None:
         """Record that an array element was read. More elements may follow before anything is passed through."""
@@ -187,14 +206,14 @@ class Output:
     def announce(self, index: int) -> None:
         """Record that an item opened without a part. Clients keep one item per index."""
         if index in self.announced:
-            self.touch("index_taken")
+            self.mark_misread("index_taken")
         self.announced.add(index)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
         """Record a diagnostic, or raise it if the policy requires that."""
         known = CODES[code]
         detail = detail[:_DETAIL]
-        self.touched = self.touched or known.mends == "stream"
+        self.misread = self.misread or known.mends == "stream"
         self.emptied = self.emptied or known.mends == "payload"
         self.mended = self.mended or known.mends is not None
         if self._actions[code] == "raise" and not self.faulted:

@@ -101,9 +101,6 @@ DECODERS: Mapping[str, type[Decoder]] = {
 }
 # Event names of keep-alives.
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
-# openai-python parses an event without data as JSON. None: the dialect is not detected yet; no client needs such an
-# event.
-READ_EMPTY: frozenset[str | None] = frozenset({None, "chat", "responses"})
 # Dialects whose clients skip `[DONE]`, unless its event has a name.
 NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
 # Prefixes of event names whose data clients wrap in another object.
@@ -141,7 +138,7 @@ class UndetectedPayloads:
         self._names: list[str] = []
         self._size = 0
 
-    def tells(self, value: object, event: str) -> str | None:
+    def identifies(self, value: object, event: str) -> str | None:
         """Return the dialect that a payload identifies, given the held payloads before it."""
         return detect(value, event, self._values)
 
@@ -188,7 +185,7 @@ class DialectWatch:
         waiting = self._waiting
         if waiting is None:
             return
-        dialect = waiting.tells(payload.value, "message")
+        dialect = waiting.identifies(payload.value, "message")
         if dialect is None and waiting.hold(one, payload):
             return
         self._waiting = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.json.scanner import JsonFault, parse
-from streamweld._pure.pipeline.salvage import MARKER, WHITE, climb
+from streamweld._pure.pipeline.salvage import MARKER, WHITE, salvage
 from streamweld._pure.sse.frame import ends_inside_character
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Ending:
     def of_array(self, body: ArrayBody) -> Rest:
         """Return what kind of unfinished input an array body leaves."""
         if body.spilled is not None:
-            self._stage.place(body.spilled, self._stage.ordinal)
+            self._stage.set_position(body.spilled, self._stage.ordinal)
             self._stage.after_end()
         if body.closed:
             return "nothing"
@@ -65,7 +65,7 @@ class Ending:
         if usable == 0:
             return False
         if not stray and not stage.done:
-            stage.place(offset, stage.ordinal, event, data)
+            stage.set_position(offset, stage.ordinal, event, data)
             self._out.diagnose("unterminated_event")
         if usable < len(text):
             data = text[:usable]
@@ -85,10 +85,10 @@ class Ending:
             if fault.reason == "too_deep":
                 return len(text)
             stage = self._stage
-            if fault.reason == "too_many" or not stage.ladder:
+            if fault.reason == "too_many" or not stage.salvages:
                 return 0
-            found = climb(text, stage.caps, stage.is_of_use, finished=False)
-            if found.rung == "none":
+            found = salvage(text, stage.caps, stage.is_of_use, finished=False)
+            if found.kind == "none":
                 return 0
             if found.rest is not None:
                 rest = text[found.rest :].strip(WHITE)

@@ -86,13 +86,13 @@ class Parser:
         return self._assembler.completeness == "truncated"
 
     @property
-    def owes(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether consumed input has not produced all of its events yet: the dialect is undetected, or a call is under
         way.
         """
-        if self._text_calls is not None and self._text_calls.owes:
+        if self._text_calls is not None and self._text_calls.has_pending:
             return True
-        return self._stage.waits or self._assembler.owes
+        return self._stage.waits or self._assembler.has_pending
 
     @property
     def assumed_ends(self) -> list[Event]:
@@ -181,11 +181,8 @@ class Parser:
         """Return the events that rebuild the answer so far, its completeness, and the number of dropped diagnostics."""
         self._enter()
         try:
-            completeness: str
-            if not self._closed and not self._failed:
-                completeness = "open"
-            else:
-                completeness = self.completeness
+            over = self._closed or self._failed
+            completeness: str = self.completeness if over else self._assembler.completeness
             events = self._assembler.snapshot()
             if self._text_calls is not None:
                 events = self._text_calls.shown(events)
@@ -193,8 +190,11 @@ class Parser:
         finally:
             self._lock.release()
 
+    def fold(self, _choice: object, /) -> None:
+        """Return None: `response` folds the snapshot."""
+
     def shown_arguments(self, part: int) -> str | None:
-        """Return the argument text of a wire call that deltas have shown so far; None if there is no such call."""
+        """Return the arguments that were emitted so far for a call of the source; None if there is no such call."""
         self._enter()
         try:
             return self._assembler.shown_arguments(part)
@@ -271,7 +271,7 @@ class Parser:
         else:
             self._take(data)
         if over and self._max_stream is not None:
-            stage.place(self._max_stream, stage.ordinal)
+            stage.set_position(self._max_stream, stage.ordinal)
             raise self._out.limit("max_stream_bytes", self._max_stream)
 
     def _take(self, data: bytes) -> None:
@@ -283,7 +283,7 @@ class Parser:
         except FramerLimit as hit:
             for item in hit.items:
                 self._item(item)
-            self._stage.place(hit.offset, self._stage.ordinal)
+            self._stage.set_position(hit.offset, self._stage.ordinal)
             raise self._out.limit(hit.limit_name, hit.limit) from None
         for item in items:
             self._item(item)
@@ -301,13 +301,13 @@ class Parser:
                 self._stage.payload(element, "message", offset, stray=False)
                 self._out.element()
         except ElementTooLong as hit:
-            self._stage.place(hit.offset, self._stage.ordinal)
+            self._stage.set_position(hit.offset, self._stage.ordinal)
             raise self._out.limit("max_event_bytes", hit.limit) from None
 
     # End of the input
 
     def _excess(self, name: str) -> None:
-        self._stage.place(self._total, self._stage.ordinal)
+        self._stage.set_position(self._total, self._stage.ordinal)
         raise self._out.limit(name, self._limits[name] or 0)
 
     def _end(self, how: InputEnd) -> None:
@@ -324,7 +324,7 @@ class Parser:
             begun = pending is not None and bool(pending.data or pending.stray)
             if not stage.seen and not begun and is_foreign(stage.head):
                 raise stage.no_stream(stage.head)
-        stage.place(self._total, stage.ordinal)
+        stage.set_position(self._total, stage.ordinal)
         try:
             stage.finish(rest, how)
             self._assembler.end("empty" if not stage.seen and rest == "nothing" else rest, how)

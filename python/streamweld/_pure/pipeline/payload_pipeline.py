@@ -19,14 +19,13 @@ from streamweld._pure.pipeline.detect import (
     DECODERS,
     KEEP_ALIVE,
     NAMELESS_MARKER,
-    READ_EMPTY,
     WALKED,
     WRAPPED_NAMES,
     DialectWatch,
     HeldPayload,
     UndetectedPayloads,
 )
-from streamweld._pure.pipeline.salvage import MARKER, WHITE, Climb, climb, count_documents
+from streamweld._pure.pipeline.salvage import MARKER, WHITE, Salvaged, count_documents, salvage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +55,7 @@ class PayloadPipeline:
         "_max_values",
         "_out",
         "_previous",
-        "_said_after_done",
+        "_reported_after_done",
         "_undecided",
         "_waiting",
         "_watch",
@@ -66,7 +65,7 @@ class PayloadPipeline:
         "head",
         "is_array",
         "is_framed",
-        "ladder",
+        "salvages",
         "ordinal",
         "seen",
     )
@@ -82,7 +81,7 @@ class PayloadPipeline:
         self._max_depth = MAX_DEPTH if depth is None else min(depth, MAX_DEPTH)  # the limit can only be lowered
         self._max_values = limits["max_json_values"]
         self._max_events = limits["max_events"]
-        self.ladder = config["base"] != "strict"
+        self.salvages = config["base"] != "strict"
         self.dialect: str | None = None
         self.decoder: Decoder | None = None
         self._waiting: UndetectedPayloads | None = UndetectedPayloads()
@@ -93,21 +92,21 @@ class PayloadPipeline:
         self.head = b""  # the first bytes of the body, until the first payload
         self.seen = False  # a payload other than a keep-alive was seen
         self.done = False
-        self._said_after_done = False
+        self._reported_after_done = False
         self._lines = False  # each document is on a line of its own, without `data:`
         self.is_framed = False  # data arrived in a `data:` line
         self.is_array = False  # the body is one JSON array
 
     def given(self, dialect: str) -> None:
         """Set the dialect that the caller specified."""
-        self.speak(dialect)
+        self.set_dialect(dialect)
         self._watch = DialectWatch(dialect)
 
-    def speak(self, dialect: str) -> None:
+    def set_dialect(self, dialect: str) -> None:
         """Set the dialect of the stream."""
         self.dialect = dialect
         self.decoder = DECODERS[dialect](self._config, self._assembler, self._out)
-        self._assembler.speak(dialect)
+        self._assembler.set_dialect(dialect)
 
     @property
     def caps(self) -> Caps:
@@ -119,7 +118,7 @@ class PayloadPipeline:
         """Whether a payload is held until a later one decides what it is."""
         return self._undecided is not None or (self.decoder is None and self.ordinal > 0)
 
-    def place(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
+    def set_position(self, offset: int, ordinal: int, event: str = "message", data: bytes = b"") -> None:
         """Set the place that later events, diagnostics and faults refer to."""
         out = self._out
         out.offset = offset
@@ -135,12 +134,36 @@ class PayloadPipeline:
             return event in KEEP_ALIVE[self.dialect]
         return all(event in names for names in KEEP_ALIVE.values())
 
+    def _is_ignored(self, text: bytes, event: str) -> bool:
+        """Return whether the payload is ignored. Mark it if clients would read its data, and raise."""
+        if not text:
+            self._out.leave_out("empty_event")  # openai-python and the AI SDK parse it as JSON
+            return True
+        is_keep_alive = self.is_keep_alive(event)
+        if is_keep_alive and self._is_keep_alive_read(event):
+            self._out.leave_out("keep_alive")
+        return is_keep_alive
+
+    def _is_keep_alive_read(self, event: str) -> bool:
+        """Return whether clients would read the data of a keep-alive as a payload, and raise.
+
+        Clients of Messages expect `ping`. In Responses, those after the first event pass: they may be part of the
+        numbering.
+        """
+        match self.dialect:
+            case "chat":
+                return True
+            case "responses":
+                return not self.seen
+            case _:
+                return event != "ping"
+
     # One payload
 
     def payload(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
         """Process one dispatched payload at its place."""
         ordinal = self.ordinal
-        self.place(offset, ordinal, event, data)
+        self.set_position(offset, ordinal, event, data)
         if self._max_events is not None and ordinal >= self._max_events:
             raise self._out.limit("max_events", self._max_events)
         self.ordinal = ordinal + 1
@@ -155,7 +178,7 @@ class PayloadPipeline:
         first.
         """
         text = one.data.strip(WHITE)
-        if not text or self.is_keep_alive(one.event):
+        if self._is_ignored(text, one.event):
             return True
         if self.done:
             return False  # the marker ends every dialect; the caller reports data after it
@@ -169,19 +192,19 @@ class PayloadPipeline:
             # stay.
             return False
         event = "error" if self._is_complaint(payload, stray=one.stray) else one.event
-        dialect = waiting.tells(payload.value, event)
+        dialect = waiting.identifies(payload.value, event)
         alone = dialect is None and self._is_alone(waiting, payload)
         if alone:
-            dialect = waiting.tells(payload.value, "error")
+            dialect = waiting.identifies(payload.value, "error")
         if dialect is None:
             self.seen = True
             if waiting.hold(one, payload):
                 return True
             waiting.note(payload)
             raise self._unknown_dialect(waiting, at=one)
-        self.speak(dialect)
+        self.set_dialect(dialect)
         self._release(waiting)
-        self.place(one.offset, one.ordinal, one.event, one.data)
+        self.set_position(one.offset, one.ordinal, one.event, one.data)
         if alone:
             self._read(one.data, "error", one.offset, stray=one.stray)
         return alone
@@ -192,7 +215,7 @@ class PayloadPipeline:
         if waiting.held:
             self.seen = False
         for held in waiting.held:
-            self.place(held.offset, held.ordinal, held.event, held.data)
+            self.set_position(held.offset, held.ordinal, held.event, held.data)
             self._read(held.data, held.event, held.offset, stray=held.stray)
 
     def _document_of(self, text: bytes) -> Payload | None:
@@ -209,17 +232,13 @@ class PayloadPipeline:
 
     def _take(self, data: bytes, event: str, offset: int, *, stray: bool) -> None:
         out = self._out
-        if self.is_keep_alive(event):
-            return
         text = data.strip(WHITE)
-        if not text:
-            if self.dialect in READ_EMPTY:
-                out.leave_out("empty_event")
+        if self._is_ignored(text, event):
             return
         if self._undecided is not None:
             self._several(self._undecided)
         if text == MARKER and event != "message" and self.dialect in NAMELESS_MARKER:
-            out.touch("done_marker")  # clients would parse it as JSON
+            out.mark_misread("done_marker")  # clients would parse it as JSON
         if self.done:
             self._after_done(text, event)
             return
@@ -236,7 +255,7 @@ class PayloadPipeline:
         try:
             payload = parse(text, *self.caps)
         except JsonFault as fault:
-            self._climb(text, fault, event, stray=stray)
+            self._salvage(text, fault, event, stray=stray)
             return
         if "\ufffd" in payload.text:
             self._check_utf8(text)
@@ -283,37 +302,37 @@ class PayloadPipeline:
             self._assembler.done()
             return
         self.seen = True
-        self._tell_other()
+        self._report_other_dialect()
         decoder.marker()
         self.done = decoder.ended
 
-    def _climb(self, text: bytes, fault: JsonFault, event: str, *, stray: bool) -> None:
+    def _salvage(self, text: bytes, fault: JsonFault, event: str, *, stray: bool) -> None:
         """Handle a payload that is not valid JSON."""
         self._check_utf8(text)
-        self._rungs(text, 0, fault, event, stray=stray)
+        self._salvage_from(text, 0, fault, event, stray=stray)
 
-    def _rungs(self, text: bytes, start: int, fault: JsonFault, event: str, *, stray: bool = False) -> None:
+    def _salvage_from(self, text: bytes, start: int, fault: JsonFault, event: str, *, stray: bool = False) -> None:
         """Salvage a payload, or the rest of it from `start` on."""
         out = self._out
         if fault.reason == "too_deep":
             raise out.limit("max_json_depth", self._max_depth)
         if fault.reason == "too_many" and self._max_values is not None:
             raise out.limit("max_json_values", self._max_values)
-        found = climb(text, self.caps, self.is_of_use) if self.ladder else None
-        if event == "error" and (found is None or found.rung == "none"):
+        found = salvage(text, self.caps, self.is_of_use) if self.salvages else None
+        if event == "error" and (found is None or found.kind == "none"):
             self._complain(text)
             return
-        if found is None or found.rung == "none":
+        if found is None or found.kind == "none":
             if out.action("malformed_json") == "raise":
                 raise out.fault("ChunkDecodeError", "malformed_json", pos=fault.pos + start + _leading(out.payload))
             out.diagnose("malformed_json")
             return
         if stray:
             out.diagnose("stray_payload")
-        if found.rung == "text":
+        if found.kind == "text":
             self._complain(text)
             return
-        self._climbed(found, event)
+        self._apply_salvaged(found, event)
         if found.rest is not None:
             self._rest(text[found.rest :], found.rest, event)
 
@@ -327,12 +346,12 @@ class PayloadPipeline:
         try:
             payload = parse(text, *self.caps)
         except JsonFault as fault:
-            self._rungs(text, start, fault, event)
+            self._salvage_from(text, start, fault, event)
             return
         self._document(payload, event)
 
-    def _climbed(self, found: Climb, event: str) -> None:
-        if found.rung == "json_lines":
+    def _apply_salvaged(self, found: Salvaged, event: str) -> None:
+        if found.kind == "json_lines":
             self._out.diagnose("json_lines", detail=str(count_documents(found.lines)))
             for line in found.lines:
                 if self.done:
@@ -340,9 +359,9 @@ class PayloadPipeline:
                 elif not self._word(line):
                     self._document(parse(line, *self.caps), event)
             return
-        self._out.diagnose(found.rung)
+        self._out.diagnose(found.kind)
         for payload in found.documents:
-            self._document(payload, event, recovered=found.rung == "recovered_tail")
+            self._document(payload, event, recovered=found.kind == "recovered_tail")
 
     def is_of_use(self, value: object) -> bool:
         """Return whether a document after a broken one contains anything worth salvaging."""
@@ -360,7 +379,7 @@ class PayloadPipeline:
         if decoder is None:
             decoder = self._detected(payload, event)
         if event.startswith(WRAPPED_NAMES.get(self.dialect or "", ())):
-            self._out.touch("event_name")  # clients misread it under this name
+            self._out.mark_misread("event_name")  # clients misread it under this name
         whole = False
         if self.is_array:
             if first:
@@ -396,19 +415,19 @@ class PayloadPipeline:
         out = self._out
         return HeldPayload(out.payload, event, out.offset, out.ordinal, stray=False)
 
-    def _say_at(self, one: HeldPayload, code: str) -> None:
+    def _report_at(self, one: HeldPayload, code: str) -> None:
         """Report a diagnostic about an earlier payload, at its place."""
         out = self._out
         here = out.offset, out.ordinal, out.event_type or "message", out.payload
-        self.place(one.offset, one.ordinal, one.event, one.data)
+        self.set_position(one.offset, one.ordinal, one.event, one.data)
         out.diagnose(code)
-        self.place(*here)
+        self.set_position(*here)
 
     def _several(self, first: HeldPayload) -> None:
         """Report JSON Lines: a second document follows one that could have been the whole answer."""
         self._undecided = None
         self._lines = True
-        self._say_at(first, "json_lines_body")
+        self._report_at(first, "json_lines_body")
 
     def _in_lines(self) -> bool:
         return self._lines and not self.is_framed
@@ -427,14 +446,14 @@ class PayloadPipeline:
     def _detected(self, payload: Payload, event: str) -> Decoder:
         """Detect the dialect from a salvaged document. Unlike other payloads, it must identify the dialect at once."""
         waiting = self._waiting or UndetectedPayloads()
-        dialect = waiting.tells(payload.value, event)
+        dialect = waiting.identifies(payload.value, event)
         if dialect is None:
             waiting.note(payload)
             raise self._unknown_dialect(waiting)
-        place = self._out.offset, self._out.ordinal, self._out.event_type or "message", self._out.payload
-        self.speak(dialect)
+        here_before = self._out.offset, self._out.ordinal, self._out.event_type or "message", self._out.payload
+        self.set_dialect(dialect)
         self._release(waiting)
-        self.place(*place)
+        self.set_position(*here_before)
         self.seen = True
         return self._decoder()
 
@@ -444,7 +463,7 @@ class PayloadPipeline:
 
     def _complain(self, text: bytes) -> None:
         """Handle an error that was sent as plain text. It does not identify a dialect."""
-        self._out.touch("plain_words")  # clients expect JSON
+        self._out.mark_misread("plain_words")  # clients expect JSON
         decoder = self._decoder()
         decoder.text(text.decode("utf-8", "replace"))
         self.done = self.done or decoder.ended
@@ -464,8 +483,8 @@ class PayloadPipeline:
     def after_end(self) -> None:
         """Report data after the end, once."""
         self._out.emptied = True
-        if not self._said_after_done:
-            self._said_after_done = True
+        if not self._reported_after_done:
+            self._reported_after_done = True
             self._out.diagnose("data_after_done")
 
     # End of the input
@@ -477,15 +496,15 @@ class PayloadPipeline:
             if undecided is not None and rest != "nothing":
                 self._several(undecided)
             elif undecided is not None:
-                self._say_at(undecided, "body_not_streamed")
-            self._tell_other()
+                self._report_at(undecided, "body_not_streamed")
+            self._report_other_dialect()
             self.decoder.flush()
             if undecided is not None and rest == "nothing":
                 self._assembler.done()
         elif self._waiting is not None and self._waiting.held and not self.done and how is InputEnd.CLEAN:
             raise self._unknown_dialect(self._waiting, at=self._waiting.held[0])
 
-    def _tell_other(self) -> None:
+    def _report_other_dialect(self) -> None:
         """Report another dialect than the specified one if the stream ends and no payload was understood."""
         watch, self._watch = self._watch, None
         found = None if watch is None else watch.found
@@ -493,20 +512,20 @@ class PayloadPipeline:
             return
         out, shown = self._out, found.shown
         here = out.offset, out.ordinal, out.event_type or "message", out.payload
-        self.place(shown.offset, shown.ordinal, shown.event, shown.data)
+        self.set_position(shown.offset, shown.ordinal, shown.event, shown.data)
         if out.action("other_dialect") == "raise":
             raise out.fault("UnknownDialect", "other_dialect", found.dialect, seen=found.seen)
         out.diagnose("other_dialect", detail=found.dialect)
-        self.place(*here)
+        self.set_position(*here)
 
     def _unknown_dialect(self, waiting: UndetectedPayloads, at: HeldPayload | None = None) -> StreamError:
         if at is not None:
-            self.place(at.offset, at.ordinal, at.event, at.data)
+            self.set_position(at.offset, at.ordinal, at.event, at.data)
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
     def no_stream(self, head: bytes) -> StreamError:
         """Return the fault for a body that is not an event stream. It reports the beginning of the body."""
-        self.place(0, 0)
+        self.set_position(0, 0)
         return self._out.fault(
             "NotAnEventStream", "not_an_event_stream", body_head=head, content_type=self._content_type, raw=head
         )

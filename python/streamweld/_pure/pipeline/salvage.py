@@ -29,16 +29,16 @@ _TAIL_TRIES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class Salvaged:
     """The result of salvage: documents, plain text, or nothing."""
 
-    rung: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
+    kind: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
     lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
     rest: int | None = None  # json_lines: offset of the first broken line; only the text from there is salvaged further
     documents: tuple[Payload, ...] = ()  # lines_joined: one; recovered_tail: the whole documents after the broken one
 
 
-def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Climb:
+def salvage(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
     """Try the kinds of salvage in order on a trimmed text that is not JSON. An unfinished event is never plain text.
 
     `is_of_use` returns whether a document after a broken one contains anything worth salvaging.
@@ -47,16 +47,16 @@ def climb(text: bytes, caps: Caps, is_of_use: Callable[[object], bool], *, finis
     if len(lines) > 1:
         documents, rest = _whole_lines(lines, caps)
         if documents and (rest is None or count_documents(documents)):
-            return Climb("json_lines", lines=documents, rest=rest)
+            return Salvaged("json_lines", lines=documents, rest=rest)
         joined = _whole(b"".join(lines), caps)
         if joined is not None:
-            return Climb("lines_joined", documents=(joined,))
+            return Salvaged("lines_joined", documents=(joined,))
     tails = tuple([tail for tail in _tails(lines, caps) if is_of_use(tail.value)])
     if tails:
-        return Climb("recovered_tail", documents=tails)
+        return Salvaged("recovered_tail", documents=tails)
     if finished and text[:1] not in (b"{", b"["):
-        return Climb("text")
-    return Climb("none")
+        return Salvaged("text")
+    return Salvaged("none")
 
 
 def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:

@@ -1,1 +1,1 @@
-"""One stream, from bytes of one dialect to bytes of the same: what is right passes as it is, the rest is rewritten."""
+"""Repair a stream within its dialect: correct bytes pass through unchanged, the rest is rewritten."""

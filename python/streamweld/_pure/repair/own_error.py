@@ -1,7 +1,8 @@
-"""Whether the clients of a dialect raise an error as it was sent.
+"""Decide whether the clients of a dialect raise an upstream error exactly as it was sent.
 
-openai-python and openai-node raise at any `error` member with a value, @ai-sdk/anthropic and both AI SDK protocols by
-the type, google-genai only where `error` stands first. An error of another shape is a chunk without content to them.
+openai-python and openai-node raise if a payload has an `error` member with a value. @ai-sdk/anthropic and both AI SDK
+protocols check the `type` member. google-genai raises only if `error` is the first member. These clients treat an error
+of any other shape as a chunk without content.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["is_own"]
 
 
 def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
-    """Whether the payload needs no rewriting. `event`: the name of its event."""
+    """Return whether clients raise this error without rewriting. `event` is the name of the event."""
     try:
         value: object = loads_raw(payload.decode("utf-8", "replace"))
     except ValueError:
@@ -41,7 +42,7 @@ def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
 
 
 def _is_own_event(value: Mapping[str, Any], event: str | None) -> bool:
-    """An error of Responses without an `error` member: a flat event under its own name, or a response that failed."""
+    """Return whether this is a Responses error without an `error` member: an `error` event or `response.failed`."""
     if value.get("type") == "response.failed":
         return is_object(value.get("response"))
     return event == "error" == value.get("type") and isinstance(value.get("message"), str)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ARRAY_WINDOW", "Place", "Splitter", "behind_opening", "has_fields", "inside_of_array", "named"]
+__all__ = ["ARRAY_WINDOW", "PiecePosition", "Splitter", "after_opening", "has_fields", "inside_of_array", "named"]
 
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
@@ -26,7 +26,7 @@ _LINES: Final = 4096  # number of bytes split into lines at once; the last line 
 
 # Where a piece ends: inside a block; inside a block, after a payload that can be passed through before its block ends;
 # at the end of a block; or the piece is the LF of the line end before it.
-Place: TypeAlias = Literal["inside", "ready", "end", "behind"]
+PiecePosition: TypeAlias = Literal["inside", "ready", "end", "behind"]
 
 
 class Splitter:
@@ -59,7 +59,7 @@ class Splitter:
         self._array = False  # the stream is an array of objects
         self.merges = True  # emit blank lines and comments between two blocks in one piece
 
-    def split(self, data: bytes) -> Iterator[tuple[bytes, Place]]:
+    def split(self, data: bytes) -> Iterator[tuple[bytes, PiecePosition]]:
         """Split the bytes into pieces that never extend past the end of a block."""
         start = 0
         if self._after_cr and data.startswith(b"\n"):
@@ -155,7 +155,7 @@ def inside_of_array(head: bytes) -> int | None:
     return len(head) - len(text) + 1 if inside[:1] == b"{" else 0
 
 
-def behind_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
+def after_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
     """Insert `opening` before the block. A byte order mark at the beginning of the stream stays first."""
     rest = block.removeprefix(_BOM) if is_first else block
     return block[: len(block) - len(rest)] + opening + rest

@@ -1,6 +1,6 @@
-"""Reads a block that arrives in pieces: the steps of the grammars are generators that wait for more text.
+"""Reads a block that arrives in pieces. The steps of the grammars are generators that wait for more text.
 
-Each character is looked at a bounded number of times, and what was read is not kept here.
+Each character is examined a bounded number of times, and text that was read is not stored here.
 """
 
 from __future__ import annotations
@@ -20,25 +20,27 @@ WHITE: Final = " \t\r\n"
 _MOST_NAME: Final = 256
 _NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 _NAME: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|]*""")
+_ATTRIBUTE: Final = re.compile('[^"<]*')
+_DIGITS: Final = re.compile("[0-9]*")
 _WORD: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|:]*""")
 _OUTSIDE: Final = {'"': re.compile(r'["{}\[\]]'), "\"'": re.compile(r"""["'{}\[\]()]""")}
 _INSIDE: Final = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
 
 
 class Malformed(Exception):
-    """The text is not of this family."""
+    """The text does not match the grammar of the family."""
 
 
 class Cursor:
-    """Where a grammar stands in its text."""
+    """Position of a grammar in its text."""
 
     __slots__ = ("at", "buffer", "matched", "passed")
 
     def __init__(self) -> None:
         self.buffer = ""
         self.at = 0
-        self.passed = 0  # characters read that are no longer in the buffer
-        self.matched = False  # something other than white space and a name was read: any word of a sentence is a name
+        self.passed = 0  # number of characters that were read and removed from the buffer
+        self.matched = False  # more than white space and a name was read; any word of a sentence is a name
 
     def feed(self, text: str) -> None:
         self.passed += self.at
@@ -47,16 +49,16 @@ class Cursor:
 
     @property
     def sees_bracket(self) -> bool:
-        """An object or a list begins here."""
+        """True if an object or a list begins here."""
         return self.buffer.startswith(("{", "["), self.at)
 
     @property
-    def place(self) -> int:
-        """How many characters were read."""
+    def offset(self) -> int:
+        """Number of characters read."""
         return self.passed + self.at
 
     def skip_space(self) -> Steps[str]:
-        """Go on to the next character that is not white space, and return that, without reading it."""
+        """Skip white space and return the next character without reading it."""
         while True:
             found = _NOT_WHITE.search(self.buffer, self.at)
             if found is not None:
@@ -66,7 +68,7 @@ class Cursor:
             yield
 
     def sees(self, literal: str) -> Steps[bool]:
-        """Whether the literal stands here. It is not read."""
+        """Check whether the literal comes next, without reading it."""
         while True:
             here = self.buffer[self.at : self.at + len(literal)]
             if here == literal:
@@ -76,7 +78,7 @@ class Cursor:
             yield
 
     def take(self, literal: str) -> Steps[bool]:
-        """Whether the literal stands here; then it is read."""
+        """Read the literal if it comes next, and return whether it did."""
         found = yield from self.sees(literal)
         if found:
             self.at += len(literal)
@@ -84,19 +86,27 @@ class Cursor:
         return found
 
     def expect(self, *literals: str) -> Steps[None]:
-        """Read literals, white space before each."""
+        """Read literals, each with optional white space before it."""
         for literal in literals:
             yield from self.skip_space()
             if not (yield from self.take(literal)):
                 raise Malformed
 
     def name(self) -> Steps[str]:
-        """Read a name: everything up to white space, a quotation mark, a bracket or a separator."""
+        """Consume a name: everything up to white space, a quotation mark, a bracket or a separator."""
         return self._run(_NAME)
 
     def word(self) -> Steps[str]:
-        """Read a name without colons."""
+        """Consume a name without colons."""
         return self._run(_WORD)
+
+    def attribute(self) -> Steps[str]:
+        """Read the value of a quoted attribute, up to its quotation mark."""
+        return self._run(_ATTRIBUTE)
+
+    def digits(self) -> Steps[str]:
+        """Read at least one ASCII digit."""
+        return self._run(_DIGITS)
 
     def _run(self, pattern: re.Pattern[str]) -> Steps[str]:
         while True:
@@ -114,7 +124,7 @@ class Cursor:
         return name
 
     def until(self, literal: str) -> Steps[str]:
-        """Read up to the literal, and the literal; returns the text before it."""
+        """Read up to and including the literal; return the text before it."""
         pieces: list[str] = []
         while True:
             found = self.buffer.find(literal, self.at)
@@ -129,24 +139,24 @@ class Cursor:
             yield
 
     def value(self, quotes: str = '"') -> Steps[str]:
-        """Read a bracketed value, up to where its brackets balance outside of strings."""
+        """Read a bracketed value, up to the position where its brackets balance outside strings."""
         pieces: list[str] = []
         depth = 0
         quote = ""
         outside = _OUTSIDE[quotes]
         while True:
-            buffer, place = self.buffer, self.at
+            buffer, offset = self.buffer, self.at
             while True:
-                found = (_INSIDE[quote] if quote else outside).search(buffer, place)
+                found = (_INSIDE[quote] if quote else outside).search(buffer, offset)
                 if found is None:
-                    place = len(buffer)
+                    offset = len(buffer)
                     break
-                mark, place = found[0], found.end()
+                mark, offset = found[0], found.end()
                 if mark == "\\":
-                    if place == len(buffer):
-                        place -= 1
+                    if offset == len(buffer):
+                        offset -= 1
                         break
-                    place += 1
+                    offset += 1
                 elif quote:
                     quote = ""
                 elif mark in "\"'":
@@ -154,10 +164,10 @@ class Cursor:
                 else:
                     depth += 1 if mark in "{[(" else -1
                     if depth == 0:
-                        pieces.append(buffer[self.at : place])
-                        self.at = place
+                        pieces.append(buffer[self.at : offset])
+                        self.at = offset
                         self.matched = True
                         return "".join(pieces)
-            pieces.append(buffer[self.at : place])
-            self.at = place
+            pieces.append(buffer[self.at : offset])
+            self.at = offset
             yield

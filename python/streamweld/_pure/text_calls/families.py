@@ -1,4 +1,4 @@
-"""The families that a policy turned on, as typed fields; read once per stream from the config."""
+"""Families that a policy enables, as typed fields, parsed from the config."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NEVER: Final = re.compile(r"(?!)")
 
 
 class Family:
-    """One form of text call. `data` holds what its shape reads."""
+    """One form of text call. `data` holds the members that its shape reads."""
 
-    __slots__ = ("data", "maybe_close", "name", "openers", "shape", "tier", "unread")
+    __slots__ = ("again", "data", "maybe_close", "name", "openers", "several", "shape", "tier", "unread")
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.name: str = data["family"]
@@ -27,12 +27,14 @@ class Family:
         self.shape: str = data["shape"]
         self.openers: list[str] = list(data["open"])
         self.unread: int = data.get("unread", 0)
-        self.maybe_close: str = data.get("maybe_close", "")  # a closer that may be missing
+        self.maybe_close: str = data.get("maybe_close", "")  # optional closer
+        self.several: bool = data.get("several", False)  # blocks may follow each other without a marker
+        self.again: Markers | None = None  # markers that may follow its blocks, if not those of all families
         self.data = data
 
 
 class Markers:
-    """The literals that may begin a block, and what may be the beginning of one."""
+    """Literals that begin a block, and their proper prefixes."""
 
     __slots__ = ("find", "firsts", "longest", "prefixes")
 
@@ -45,7 +47,7 @@ class Markers:
         self.firsts = re.compile("[" + re.escape("".join(firsts)) + "]") if words else _NEVER
 
     def held(self, text: str, at: int) -> int:
-        """Where the longest end of `text[at:]` begins that is a proper prefix of a marker; else its length."""
+        """Return where the longest end of `text[at:]` begins that is a proper marker prefix, or the text's length."""
         for match in self.firsts.finditer(text, max(at, len(text) - self.longest + 1)):
             if text[match.start() :] in self.prefixes:
                 return match.start()
@@ -53,7 +55,7 @@ class Markers:
 
 
 class Settings:
-    """What the stage was made with."""
+    """Settings of the stage."""
 
     __slots__ = (
         "after",
@@ -81,9 +83,12 @@ class Settings:
             opener for opener, opened in self.by_marker.items() if all(family.tier == "markerless" for family in opened)
         }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
-        self.fresh = Markers(self.by_marker) if silent else self.markers  # while nothing was said yet
-        # A marker inside of one of these opens nothing, wherever that stands.
+        self.fresh = Markers(self.by_marker) if silent else self.markers  # searched for until the first text
+        # A marker inside one of these opens no block, wherever the outer marker is.
         loud = [opener for opener in self.by_marker if opener not in silent]
+        for family in families:
+            if family.several and not silent.isdisjoint(family.openers):
+                family.again = Markers([*loud, *family.openers])
         self.nesting = frozenset(one for one in loud for other in loud if other in one[1:])
         self.trailing = Markers(raw["end_of_turn"])
         self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
@@ -92,5 +97,5 @@ class Settings:
 
 @lru_cache(maxsize=16)
 def load_settings(text: str) -> Settings:
-    """The settings of a policy; the same for all of its streams."""
+    """Return the settings of a policy, which all of its streams share."""
     return Settings(json.loads(text))

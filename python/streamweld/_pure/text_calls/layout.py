@@ -1,9 +1,10 @@
-"""Where in a Markdown text a call may stand: not in fences, inline code, quotations, lists, diffs, tables, reasoning.
+"""Decides where in a Markdown text a call is allowed: not in fences, inline code, quotations, lists, diffs or tables.
 
-Reads the text outside of blocks, once, line by line. In doubt the answer is no: a call that stays text can be read.
+Reads the text outside blocks once, line by line. If the position is ambiguous, no call is allowed there, because a user
+can still read a call that stays text.
 
-A fence that is indented by four columns or more is a fence in a list and code elsewhere. Both readings are kept, and a
-call may stand only where neither has an open fence.
+A fence that is indented by four columns or more is a fence in a list and indented code elsewhere. Both interpretations
+are tracked, and a call is allowed only if neither has an open fence.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from streamweld._pure.text_calls.cursor import WHITE
 if TYPE_CHECKING:
     from streamweld._pure.text_calls.families import Settings
 
-__all__ = ["Layout", "Place"]
+__all__ = ["Layout", "MarkerPosition"]
 
-_HEAD: Final = 256  # characters of a line that tell what kind of line it is
+_HEAD: Final = 256  # number of characters of a line that decide what kind of line it is
 _CODE_INDENT: Final = 4
 _LIST_INDENT: Final = 2
 _FENCE: Final = 3
@@ -29,23 +30,23 @@ _NUMBERED: Final = re.compile(r"[0-9]+(?:[.):|\t→]|[ \r]{2})")
 _QUOTING_LINE: Final = (">", "|", "+", "-", "@@")
 _DIFF_HEAD: Final = ("@@", "diff --git ", "--- ", "+++ ")
 _DIFF_LINE: Final = (" ", "+", "-", "@", "\\", "index ", "diff ")
-# Quotation marks and openers; the typographic ones by number, because they are easily taken for ASCII ones.
+# Quotation marks and opening brackets; the typographic ones by number, because they look like ASCII ones.
 _QUOTING: Final = "\"'([{`*_~|\xab\xbb\u201c\u201d\u2018\u2019\u201e\u2039\u203a"
 
 
-class Place(Enum):
-    """What a place allows."""
+class MarkerPosition(Enum):
+    """What is allowed at a position."""
 
     NOWHERE = "nowhere"
-    START = "start"  # only white space before it on its line, the end of the reasoning, or a block
-    AFTER_PROSE = "after_prose"  # special tokens may follow
+    START = "start"  # preceded on its line only by white space, the end of reasoning, or a block
+    AFTER_PROSE = "after_prose"  # only special tokens are allowed
 
 
 class _Before(Enum):
-    """What stands before the place on its line."""
+    """What precedes a position on its line."""
 
-    NOTHING = "nothing"  # white space at most
-    BLOCK = "block"  # a block or the end of the reasoning, and then white space at most
+    NOTHING = "nothing"  # at most white space
+    BLOCK = "block"  # a block or the end of reasoning, then at most white space
     PROSE = "prose"
 
 
@@ -56,7 +57,7 @@ class _Fence(NamedTuple):
 
 
 class Layout:
-    """The state of the text up to a place."""
+    """The Markdown state of the text read so far."""
 
     __slots__ = (
         "_before",
@@ -78,65 +79,65 @@ class Layout:
 
     def __init__(self, settings: Settings) -> None:
         self._tags = _tags_of(settings)
-        self._fences: list[_Fence | None] = [None, None]  # of any indentation; of less than four columns
-        self._closer: str | None = None  # what ends the reasoning or the quoting element that is open
-        self._run = 0  # the length of the backtick run that opened inline code
+        self._fences: list[_Fence | None] = [None, None]  # with any indentation; with less than four columns
+        self._closer: str | None = None  # literal that ends the open reasoning or quoting element
+        self._run = 0  # length of the backtick run that opened inline code; 0 outside it
         self._in_list = False
         self._in_diff = False
         self._in_quotation = False
-        self._tail = ""  # the end of the text, if it may be the beginning of a tag, a run of backticks or `|>`
-        self.is_empty = True  # nothing was said yet, reasoning tags aside
+        self._tail = ""  # end of the text that may turn out to be a tag, a run of backticks or `|>`
+        self.is_empty = True  # no text so far except reasoning tags
         self.line = 0
         self._begin_line()
 
     def _begin_line(self) -> None:
         self._head = ""
         self._before = _Before.NOTHING
-        self._candidate: _Fence | None = None  # what is a fence if the line has no other backtick
+        self._candidate: _Fence | None = None  # a fence, unless the line has another backtick
         self._pipe = False
         self._last = ""
 
-    def place(self) -> Place:
-        """What may stand after the text so far."""
+    def marker_position(self) -> MarkerPosition:
+        """Return what is allowed after the text read so far."""
         if any(self._fences) or self._candidate or self._closer or self._run:
-            return Place.NOWHERE
+            return MarkerPosition.NOWHERE
         before = _Before.PROSE if self._tail else self._before
         if before is _Before.BLOCK:
-            return Place.START
+            return MarkerPosition.START
         if self._is_quoting_line():
-            return Place.NOWHERE
+            return MarkerPosition.NOWHERE
         if before is _Before.NOTHING:
-            return Place.START
+            return MarkerPosition.START
         if self._pipe or (self._tail or self._last)[-1:] in _QUOTING:
-            return Place.NOWHERE
-        return Place.AFTER_PROSE
+            return MarkerPosition.NOWHERE
+        return MarkerPosition.AFTER_PROSE
 
     @property
     def is_line_open(self) -> bool:
-        """A block ended on this line, and only white space follows."""
+        """True if a block ended on this line and only white space follows it."""
         return self._before is _Before.BLOCK and not self._tail
 
     def end_block(self) -> None:
-        """A block ended here that may be a call."""
+        """Note the end of a block that may become a call."""
         self._settle()
         self._before = _Before.BLOCK
         self.is_empty = False
 
     def end_refused(self) -> None:
-        """A block ended here that is text, or the text after one goes on."""
+        """Note the end of a block that stays text, or that text follows a block."""
         self._settle()
         self.is_empty = False
         self._before = _Before.PROSE
         self._last = ">"
 
     def begin_part(self) -> None:
-        """Another part: it starts a line."""
+        """Start another part, which begins a new line."""
         self._settle()
         if self._head or self._before is not _Before.NOTHING:
             self._end_line()
 
     def feed(self, text: str) -> None:
-        """More text outside of blocks."""
+        """Read more text outside blocks."""
         *lines, last = (self._tail + text).split("\n")
         for line in lines:
             self._piece(line, is_open=False)
@@ -144,12 +145,12 @@ class Layout:
         self._tail = last[self._piece(last, is_open=True) :]
 
     def _settle(self) -> None:
-        """What might have been the beginning of a tag is text."""
+        """Treat the held end of the text, which might have begun a tag, as text."""
         tail, self._tail = self._tail, ""
-        self._say(tail)
+        self._note_text(tail)
 
     def _is_quoting_line(self) -> bool:
-        """The line is a quotation, a list item, a table row, code, numbered, or of a diff."""
+        """Check whether the line is a quotation, a list item, a table row, code, a numbered line or part of a diff."""
         head, indent = self._head, _indent(self._head)
         content = head.lstrip(WHITE)
         return (
@@ -163,7 +164,10 @@ class Layout:
         )
 
     def _piece(self, piece: str, *, is_open: bool) -> int:
-        """More of one line, that goes on if it is open. Returns how much was read: the rest may begin a tag."""
+        """Read a piece of one line; `is_open` means that the line continues.
+
+        Returns the number of characters read. The rest may be the beginning of a tag.
+        """
         if all(self._fences):
             self._head = (self._head + piece[:_HEAD])[:_HEAD]
             return len(piece)
@@ -173,7 +177,7 @@ class Layout:
             end = self._tags.settled(piece, at, closer) if is_open else len(piece)
             found = (self._tags.marks if closer is None else _closer_pattern(closer)).search(piece, at, end)
             if closer is None:
-                self._say(piece[at : end if found is None else found.start()])
+                self._note_text(piece[at : end if found is None else found.start()])
             if found is None:
                 return end
             if closer is None:
@@ -183,13 +187,13 @@ class Layout:
             at = found.end()
 
     def _close(self, closer: str) -> None:
-        """The reasoning or the quoting element ends."""
+        """Close the reasoning or the quoting element."""
         self._closer = None
         if closer in self._tags.reasoning and not self._is_quoting_line():
             self._begin_line()
             self._before = _Before.BLOCK
         else:
-            self._say(closer)
+            self._note_text(closer)
 
     def _mark(self, mark: str) -> None:
         if mark[0] == "`":
@@ -206,10 +210,10 @@ class Layout:
             self._closer = self._tags.openers[mark]
             if self._closer in self._tags.reasoning:
                 return
-        self._say(mark)
+        self._note_text(mark)
 
     def _ticks(self, length: int) -> None:
-        """A run of backticks: a fence, if it begins its line and the line has no other; else inline code."""
+        """Read a run of backticks: a fence if it begins its line and is the only run of the line, else inline code."""
         if self._before is _Before.NOTHING and length >= _FENCE:
             self._candidate = _Fence("`", length, _indent(self._head))
             return
@@ -222,7 +226,7 @@ class Layout:
         elif self._run == length:
             self._run = 0
 
-    def _say(self, text: str) -> None:
+    def _note_text(self, text: str) -> None:
         if not text:
             return
         if len(self._head) < _HEAD:
@@ -253,13 +257,13 @@ class Layout:
         return is_only and _indent(self._head) < fence.indent + _CODE_INDENT
 
     def _note(self, content: str) -> None:
-        """What a line that ended means for the next ones."""
+        """Update the state of lists, quotations and diffs after a line."""
         if not content:
             if self._before is _Before.NOTHING:
-                self._run = 0  # inline code does not reach over a blank line
+                self._run = 0  # inline code does not continue after a blank line
                 self._in_quotation = False
             return
-        # The text after a quotation belongs to it, up to a blank line.
+        # In Markdown, lines after a quotation belong to it until a blank line.
         self._in_quotation = self._in_quotation or content.startswith(">")
         if _LIST.match(content):
             self._in_list = True
@@ -272,7 +276,7 @@ class Layout:
 
 
 class _Tags:
-    """What changes the meaning of text: reasoning, quoting elements and comments."""
+    """Literals that change the meaning of text: reasoning tags, quoting elements and comments."""
 
     __slots__ = ("longest", "marks", "openers", "prefixes", "reasoning")
 
@@ -291,19 +295,19 @@ class _Tags:
         self.longest = max(len(word) for word in words)
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
-        """Where the end of the text begins that may be the beginning of a tag, a run or `|>`; else its length."""
+        """Return where the end of the text begins that may be part of a tag, a run or `|>`, or the text's length."""
         longest = self.longest if closer is None else len(closer)
-        for place in range(max(at, len(text) - longest + 1), len(text)):
-            end = text[place:].lower()
+        for position in range(max(at, len(text) - longest + 1), len(text)):
+            end = text[position:].lower()
             if end in self.prefixes if closer is None else closer.startswith(end):
-                return place
+                return position
         if closer is not None:
             return len(text)
         return max(at, len(text) - 1 if text.endswith("|") else len(text.rstrip("`~")))
 
 
 def _indent(head: str) -> int:
-    """The columns of white space with which a line begins."""
+    """Return the number of columns of white space at the start of a line."""
     columns = 0
     for mark in head:
         if mark == " ":

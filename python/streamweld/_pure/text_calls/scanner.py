@@ -1,4 +1,4 @@
-"""The text of one choice to blocks: where a marker stands, its family, where the block ends, and what it calls."""
+"""Finds the blocks in the text of one choice: their markers, their ends, and the calls in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.text_calls.grammar import Parsing
-from streamweld._pure.text_calls.layout import Layout, Place
+from streamweld._pure.text_calls.layout import Layout, MarkerPosition
 from streamweld._pure.text_calls.values import BadValue, Tool, arguments_text
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ _NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 
 
 class _State(Enum):
-    TEXT = "text"  # outside of blocks
-    BLOCK = "block"  # inside of one
-    AFTER = "after"  # only white space since the last one
-    REST = "rest"  # text to the end
+    TEXT = "text"  # outside blocks
+    BLOCK = "block"  # inside a block
+    AFTER = "after"  # only white space since the last block
+    REST = "rest"  # everything up to the end is text
 
 
 class Block:
-    """A block, from the first character of its marker on. Places are characters of the choice's text."""
+    """A block, starting at the first character of its marker. Positions count characters of the choice's text."""
 
     __slots__ = (
         "after_prose",
@@ -55,14 +55,14 @@ class Block:
         self.marker = marker
         self.end = start + len(marker)
         self.after_prose = after_prose
-        self.has_matched = False  # a family that does not read it any more had read more than a name
-        self.closer = ""  # what may still close it
-        self.gap = ""  # the white space before that
+        self.has_matched = False  # a family that no longer matches had matched more than a name
+        self.closer = ""  # optional closer that may still follow
+        self.gap = ""  # white space before that closer
         self.line = 0
         self.part = 0
         self.part_start = 0
         self.family = families[0]
-        self.parsings: list[tuple[Parsing, int]] = []  # with the number of characters of the marker that it was fed
+        self.parsings: list[tuple[Parsing, int]] = []  # each with the number of marker characters that it was fed
         for family in families:
             parsing = Parsing(family)
             if family.unread:
@@ -70,15 +70,15 @@ class Block:
             self.parsings.append((parsing, family.unread))
         self.pieces: list[str] = [marker]
         self.size = byte_length(marker)
-        self.calls: list[tuple[str, str]] = []  # name, JSON text of the arguments
+        self.calls: list[tuple[str, str]] = []  # name and JSON text of the arguments of each call
 
     @property
     def text(self) -> str:
-        """The block as written."""
+        """Text of the block as written."""
         return "".join(self.pieces)
 
     def close_late(self) -> None:
-        """The closer, which may be missing, is there."""
+        """Append the optional closer, which followed the block."""
         closed = self.gap + self.closer
         self.pieces.append(closed)
         self.end += len(closed)
@@ -86,12 +86,12 @@ class Block:
 
     @property
     def span(self) -> str:
-        """Its place in the text of its part; of a block without an end, that of its marker."""
+        """Start and end in the text of its part; for a block without an end, those of its marker."""
         return f"{self.start - self.part_start}-{self.end - self.part_start}"
 
 
 class Scanner:
-    """One choice."""
+    """Scans the text of one choice for blocks."""
 
     __slots__ = (
         "_block",
@@ -125,19 +125,19 @@ class Scanner:
         self._max_calls = max_calls
         self._refuse = refuse
         self._layout = Layout(settings)
-        self._unread: list[str] = []  # text that the layout has not read
+        self._unread: list[str] = []  # text that the layout has not read yet
         self._state = _State.TEXT
-        self._carry = ""  # the end of the text, if it may be the beginning of a marker
-        self._fresh = settings.fresh is not settings.markers  # a form without a marker may still begin
+        self._carry = ""  # end of the text that may turn out to be a marker
+        self._fresh = settings.fresh is not settings.markers  # a family without a marker may still begin
         self._block: Block | None = None
         self._part = 0
         self._part_start = 0
         self.pending: list[Block] = []
-        self.total = 0  # characters taken
+        self.total = 0  # characters read
 
     @property
     def safe(self) -> int:
-        """How many characters of the text cannot belong to a block any more."""
+        """Number of characters of the text that can no longer belong to a block."""
         if self.pending:
             return self.pending[0].start
         if self._block is not None:
@@ -145,13 +145,13 @@ class Scanner:
         return self.total - len(self._carry)
 
     def begin_part(self, part: int) -> None:
-        """What follows is text of another part."""
+        """Start the text of another part."""
         self._read_layout().begin_part()
         self._part = part
         self._part_start = self.total
 
     def push(self, text: str) -> None:
-        """More text of the part."""
+        """Read more text of the part."""
         self.total += len(text)
         plain = self._state is _State.TEXT and not self._carry and not self._fresh
         if plain and self._settings.markers.firsts.search(text) is None:
@@ -163,7 +163,7 @@ class Scanner:
             rest = self._step(*rest)
 
     def _step(self, work: str, at: int) -> tuple[str, int] | None:
-        """Read on from `at`. Returns where to go on, if there is more to read."""
+        """Read from `at` on. Returns where to continue, or None if everything was read."""
         if self._block is not None:
             return self._in_block(self._block, work, at)
         if self._state is _State.AFTER:
@@ -171,7 +171,7 @@ class Scanner:
         return None if self._state is _State.REST else self._in_text(work, at)
 
     def end_part(self) -> None:
-        """The part ends: what may have been the beginning of a marker is text, a block is cut."""
+        """End the part: a possible start of a marker becomes text, an open block is cut."""
         if self._block is not None:
             self._give_up(self._block, "cut")
         carry, self._carry = self._carry, ""
@@ -181,17 +181,17 @@ class Scanner:
             self._unread.append(carry)
 
     def turn_off(self) -> None:
-        """What comes is text to the end of the choice."""
+        """Treat everything up to the end of the choice as text."""
         self.refuse_pending("text_follows")
         self._state = _State.REST
 
     def refuse_pending(self, reason: str) -> None:
-        """No call comes of the pending blocks."""
+        """Refuse all pending blocks."""
         pending, self.pending = self.pending, []
         for block in pending:
             self._refuse(block, reason)
 
-    # Inside
+    # Internals
 
     def _read_layout(self) -> Layout:
         layout = self._layout
@@ -202,7 +202,7 @@ class Scanner:
         return layout
 
     def _in_text(self, work: str, at: int) -> tuple[str, int] | None:
-        """Look for a marker. Returns where to go on, if there is more to read."""
+        """Look for a marker. Returns where to continue, or None if everything was read."""
         settings, start = self._settings, at
         while True:
             markers = settings.fresh if self._fresh else settings.markers
@@ -227,28 +227,34 @@ class Scanner:
             at = found.end() if found[0] in settings.nesting else start + 1
 
     def _may_begin(self, text: str) -> bool:
-        """Whether a marker that begins with the text may stand here, or hides another one."""
-        place = self._read_layout().place()
+        """Check whether a marker that begins with the text is allowed here or contains another marker."""
+        marker_position = self._read_layout().marker_position()
         return any(
-            marker in self._settings.nesting or self._allowed(family, place)
+            marker in self._settings.nesting or self._allowed(family, marker_position)
             for marker, families in self._settings.by_marker.items()
             if marker.startswith(text)
             for family in families
         )
 
-    def _allowed(self, family: Family, place: Place) -> bool:
+    def _allowed(self, family: Family, marker_position: MarkerPosition, again: Family | None = None) -> bool:
         if family.tier == "token":
-            return place is not Place.NOWHERE
-        return place is Place.START and (family.tier == "tag" or self._layout.is_empty)
+            return marker_position is not MarkerPosition.NOWHERE
+        is_first = self._layout.is_empty or family is again
+        return marker_position is MarkerPosition.START and (family.tier == "tag" or is_first)
 
-    def _open(self, marker: str, left: int) -> bool:
-        """Open a block whose marker stands `left` characters before the end of the text, if it may stand there."""
+    def _open(self, marker: str, left: int, again: Family | None = None) -> bool:
+        """Open the block whose marker begins `left` characters before the end of the text, if it is allowed there.
+
+        `again` is a family without a marker whose blocks may follow the previous block.
+        """
         layout = self._read_layout()
-        place = layout.place()
-        families = [family for family in self._settings.by_marker[marker] if self._allowed(family, place)]
+        marker_position = layout.marker_position()
+        families = [
+            family for family in self._settings.by_marker[marker] if self._allowed(family, marker_position, again)
+        ]
         if not families:
             return False
-        block = Block(self.total - left, marker, families, after_prose=place is Place.AFTER_PROSE)
+        block = Block(self.total - left, marker, families, after_prose=marker_position is MarkerPosition.AFTER_PROSE)
         block.part, block.part_start, block.line = self._part, self._part_start, layout.line
         self._block, self._state = block, _State.BLOCK
         return True
@@ -285,7 +291,7 @@ class Scanner:
                 self._give_up(block, "limit")
             return None
         if block.after_prose and not block.has_matched:
-            # Somebody wrote about the marker.
+            # The text only mentions the marker.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
             return "".join(block.pieces[1:]) + chunk, 0
@@ -293,21 +299,21 @@ class Scanner:
         return None
 
     def _give_up(self, block: Block, reason: str) -> None:
-        """The block has no end that is known: everything after it is text."""
+        """Refuse a block whose end is unknown. Everything after it is text."""
         self._follow()
         self._block, self._state, self._carry = None, _State.REST, ""
         block.end = block.start + len(block.marker)
         self._refuse(block, reason)
 
     def _closed(self, block: Block, parsing: Parsing, end: int) -> None:
-        """The block is whole."""
+        """Handle a complete block."""
         block.family, block.end = parsing.family, end
         block.parsings = []
         self._block, self._fresh = None, False
         if self._max_block is not None and block.size > self._max_block:
             self._give_up(block, "limit")
             return
-        reason = self._judge(block, parsing.calls or [])
+        reason = self._check_block(block, parsing.calls or [])
         calls = sum(len(one.calls) for one in [*self.pending, block])
         if reason is None and self._max_calls is not None and calls > self._max_calls:
             self._give_up(block, "limit")
@@ -322,8 +328,8 @@ class Scanner:
         self._layout.end_refused()
         self._refuse(block, reason)
 
-    def _judge(self, block: Block, calls: list[WrittenCall]) -> str | None:
-        """Why the block is refused, if it is. A block is promoted whole, or not at all."""
+    def _check_block(self, block: Block, calls: list[WrittenCall]) -> str | None:
+        """Return the reason to refuse the block, or None. All calls of a block are promoted, or none."""
         for call in calls:
             tool = None
             if self._tools is not None:
@@ -342,8 +348,10 @@ class Scanner:
         return None
 
     def _after_block(self, work: str, at: int) -> tuple[str, int] | None:
-        """White space, its closer, end-of-turn tokens and further blocks may follow a block."""
+        """Read white space, the optional closer, end-of-turn tokens and further blocks after a block."""
         settings, block = self._settings, self.pending[-1]
+        again = block.family if block.family.again else None
+        markers = block.family.again or settings.markers
         while True:
             found = _NOT_WHITE.search(work, at)
             end = len(work) if found is None else found.start()
@@ -352,14 +360,14 @@ class Scanner:
             at = end
             if found is None:
                 return None
-            longest = max(settings.markers.longest, settings.trailing.longest, len(block.closer))
+            longest = max(markers.longest, settings.trailing.longest, len(block.closer))
             rest = work[at : at + longest]
-            is_open = rest in settings.markers.prefixes or rest in settings.trailing.prefixes
+            is_open = rest in markers.prefixes or rest in settings.trailing.prefixes
             if is_open or (rest != block.closer and block.closer.startswith(rest)):
                 self._carry = work[at:]
                 return None
-            marker = settings.markers.find.match(work, at)
-            if marker is not None and self._open(marker[0], len(work) - at):
+            marker = markers.find.match(work, at)
+            if marker is not None and self._open(marker[0], len(work) - at, again):
                 return work, marker.end()
             if block.closer and work.startswith(block.closer, at):
                 at += len(block.closer)
@@ -373,12 +381,12 @@ class Scanner:
             at = token.end()
 
     def _follow(self) -> None:
-        """Something that is not a call follows the pending blocks."""
+        """Handle text that follows the pending blocks and is not a call."""
         self._state = _State.TEXT
         if not self.pending:
             return
         if self._settings.after == "end":
-            # The answer shows calls; one that follows may be shown as well.
+            # The answer quotes calls, so later calls may be quotations too.
             self.refuse_pending("text_follows")
             self._state = _State.REST
         else:

@@ -1,6 +1,6 @@
-"""Events of the assembler to events of the answer: text that is a call becomes one, all other text comes out unchanged.
+"""Turns calls in text into tool call events; all other text is emitted unchanged.
 
-`TextCallStage` is the facade, one per stream; `_ChoiceText` holds what waits of one choice.
+`TextCallStage` processes the events of one stream; `_ChoiceText` holds back the events of one choice.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 __all__ = ["StagedOutput", "TextCallStage"]
 
 _NO_TEXT: Final = -1
-_ENDS: Final = ("stop", "tool_calls", "other")  # the model ended its turn
+_ENDS: Final = ("stop", "tool_calls", "other")  # finish reasons with which a model ends its turn
 
 
 class Numbering(Protocol):
-    """What the stage needs of the assembler: part numbers and ids that are in use nowhere else."""
+    """Part numbers and ids of the assembler that the stage uses."""
 
     ids_given: set[str]
 
     @property
     def parts(self) -> int: ...
-    def next_part(self) -> int: ...
+    def number_part(self) -> int: ...
     def fresh_id(self, wanted: str, *, minted: bool) -> str: ...
 
 
 class StagedOutput(Output):
-    """An output whose events pass the stage."""
+    """An output that sends its events through the stage."""
 
     __slots__ = ("stage",)
 
@@ -70,12 +70,12 @@ class StagedOutput(Output):
             self.stage.take(event)
 
     def pass_on(self, event: Event) -> None:
-        """Hand the event to its receiver."""
+        """Pass the event to its receiver."""
         super().emit(event)
 
 
 class TextCallStage:
-    """The stage of one stream."""
+    """Text-call stage of one stream."""
 
     __slots__ = (
         "_choices",
@@ -102,15 +102,15 @@ class TextCallStage:
         self._out = out
         self._numbering = numbering
         self._choices: dict[int, _ChoiceText] = {}
-        self.calls = 0  # of the stream, in either form
+        self.calls = 0  # tool calls of the stream, structured and in text
 
     @property
-    def owes(self) -> bool:
-        """Text is held."""
+    def has_pending(self) -> bool:
+        """True if text is held back."""
         return any(choice.holds for choice in self._choices.values())
 
     def take(self, event: Event) -> None:
-        """One event of the assembler."""
+        """Process one event of the assembler."""
         if isinstance(event, TextDelta):
             self._choice(event.choice).delta(event)
         elif isinstance(event, TextStarted):
@@ -131,12 +131,12 @@ class TextCallStage:
             self._out.pass_on(event)
 
     def end(self) -> None:
-        """Nothing more comes: what is held comes out."""
+        """End the stream: emit everything that is held back."""
         for choice in self._choices.values():
             choice.cut()
 
     def shown(self, events: Iterable[Event]) -> list[Event]:
-        """The closing events of a snapshot as this stage shows them."""
+        """Return the closing events of a snapshot, with the changes of this stage."""
         parts: list[Event] = []
         added: list[Event] = []
         rest: list[Event] = []
@@ -169,7 +169,7 @@ class TextCallStage:
             choice = self._choices[index] = _ChoiceText(index, self)
         return choice
 
-    # For a choice
+    # Called by `_ChoiceText`
 
     def scanner(self, choice: _ChoiceText) -> Scanner:
         return Scanner(self.settings, self._tools, self._max_block, self._max_calls, choice.refuse)
@@ -178,7 +178,7 @@ class TextCallStage:
         self._out.diagnose(code, part, f"{block.family.name} {block.span} {reason}".rstrip())
 
     def pass_on(self, event: Event, address: tuple[int | None, int | None, str | None] | None = None) -> None:
-        """Hand on an event that was held; `address` is that of a part when it was opened."""
+        """Emit an event that was held back; `address` is the address with which its part was opened."""
         if address is not None:
             self._out.address = address
         self._out.pass_on(event)
@@ -188,22 +188,22 @@ class TextCallStage:
         return self._out.address
 
     def has_room(self, calls: int) -> bool:
-        """Whether the limits allow that many more calls."""
+        """Check whether the limits allow that many more calls."""
         calls_left = self._max_calls is None or self.calls + calls <= self._max_calls
         return calls_left and (self._max_parts is None or self._numbering.parts + 2 * calls <= self._max_parts)
 
     def next_part(self) -> int:
-        return self._numbering.next_part()
+        return self._numbering.number_part()
 
     def mint(self, part: int) -> str:
-        """The id of a promoted call."""
+        """Return the id of a promoted call."""
         wanted = f"call_sw_{part}" if self._seed is None else f"call_{self._seed}_{part}"
         given = self._numbering.fresh_id(wanted, minted=True)
         self._numbering.ids_given.add(given)
         return given
 
     def call(self, choice: int, name: str, arguments: str, block: Block, written: str) -> ToolCall:
-        """Emit one promoted call of the block, which was written like that."""
+        """Emit one promoted call of a block with the given raw text."""
         part = self.next_part()
         self.calls += 1
         self.diagnose("text_call_promoted", part, block)
@@ -218,7 +218,7 @@ class TextCallStage:
 
 
 class _Part:
-    """A part of the choice, from its opening to its close."""
+    """A part of the choice, from its start event to its done event."""
 
     __slots__ = ("address", "done", "number", "opening", "shown", "solid", "start")
 
@@ -228,27 +228,27 @@ class _Part:
         self.number = opening.part
         self.opening = opening
         self.address = address
-        self.start = _NO_TEXT  # in the choice's text, from its first delta on
-        self.shown = False  # its opening was emitted
-        self.solid: int | None = None  # where its first character is that is not white space
+        self.start = _NO_TEXT  # position in the choice's text, known from the first delta on
+        self.shown = False  # the start event was emitted
+        self.solid: int | None = None  # position of the first character that is not white space
         self.done: TextDone | ReasoningDone | None = None
 
 
 class _Piece:
-    """The text of one delta, or what is left of it."""
+    """The text of one delta, or the rest of it."""
 
     __slots__ = ("event", "metadata", "part", "start", "text")
 
     def __init__(self, part: _Part, event: TextDelta | ReasoningDelta, start: int) -> None:
         self.part = part
-        self.event: TextDelta | ReasoningDelta | None = event  # as long as nothing of it was released
+        self.event: TextDelta | ReasoningDelta | None = event  # until a part of it is released
         self.metadata = event.provider_metadata
         self.text = event.text
         self.start = start
 
 
 class _ChoiceText:
-    """What waits of one choice, and what was decided about it."""
+    """Held-back events of one choice, and the decisions about them."""
 
     __slots__ = (
         "_empty",
@@ -271,10 +271,10 @@ class _ChoiceText:
         self._queue: deque[_Part | _Piece | TextDone | ReasoningDone] = deque()
         self._parts: dict[int, _Part] = {}
         self._part: _Part | None = None
-        self._empty: _Part | None = None  # the part that has begun and has no text yet, if that waits
-        self._latest = -1  # the number of the part whose text was read last
+        self._empty: _Part | None = None  # the started part without text whose start event is held back
+        self._latest = -1  # number of the part whose text was read last
         self._structured: set[tuple[str, str]] = set()
-        self._rewritten: dict[int, list[Event]] = {}  # of a part that lost text: its closing events
+        self._rewritten: dict[int, list[Event]] = {}  # closing events that replace those of a part with removed text
         self.promoted = False
 
     @property
@@ -285,7 +285,7 @@ class _ChoiceText:
         self._stage.diagnose("text_call_refused", block.part, block, reason)
 
     def note(self, call: ToolCall) -> None:
-        """A call that was sent as one."""
+        """Record a structured call."""
         text = call.arguments or "{}"
         if is_whole(text):
             self._structured.add((call.name, canonical(text)))
@@ -340,15 +340,15 @@ class _ChoiceText:
             return
         if self._empty is part:
             self._empty = None
-        place = self._place_behind(part)
-        if place is None:
+        position = self._position_after(part)
+        if position is None:
             self._stage.pass_on(event)
             return
-        self._queue.insert(place, event)
+        self._queue.insert(position, event)
         self._release()
 
     def finished(self, event: Finished) -> Finished:
-        """The choice ended: pending blocks are decided. Returns the event to emit."""
+        """End the choice and decide about pending blocks. Returns the event to emit."""
         self._end_part()
         scanner = self._scanner
         if scanner.pending and event.finish_reason not in _ENDS:
@@ -367,13 +367,13 @@ class _ChoiceText:
         return self.concluded(event)
 
     def cut(self) -> None:
-        """The choice has no end."""
+        """End the choice without a finish event."""
         self._end_part()
         self._scanner.refuse_pending("cut")
         self._release()
 
     def shown(self, event: Event) -> list[Event]:
-        """A closing event of the snapshot, with what it became."""
+        """Return the events that replace a closing event of the snapshot."""
         if isinstance(event, TextDone | ReasoningDone) and event.part in self._rewritten:
             return self._rewritten[event.part]
         if isinstance(event, TextStarted) and event.part in self._rewritten:
@@ -381,10 +381,10 @@ class _ChoiceText:
             return [event] if any(made.part == event.part for made in parts) else []
         return [event]
 
-    # Inside
+    # Internals
 
     def _turn_to(self, part: _Part) -> None:
-        """Text of the part comes. Parts that take turns are not read: what stands where in them is not known."""
+        """Switch to the part that receives text. Interleaved parts are not read: positions within lines are unknown."""
         if self._part is part:
             return
         self._end_part()
@@ -397,22 +397,22 @@ class _ChoiceText:
             part.start = self._scanner.total
 
     def _note_empty(self, newest: _Part | None) -> None:
-        """Another part has begun, or has text: that the one without text has begun waits no longer."""
+        """Emit the held start event of a part without text, because another part started or received text."""
         empty, self._empty = self._empty, newest
         if empty is not None:
             self._show(empty)
             self._queue.remove(empty)
 
-    def _place_behind(self, part: _Part) -> int | None:
-        """Where the end of the part goes into the queue, if something of the part waits: parts wait one by one."""
+    def _position_after(self, part: _Part) -> int | None:
+        """Return the queue position for the end of a part, or None if nothing of the part is held back."""
         queue = self._queue
-        for behind, one in enumerate(reversed(queue)):
+        for following, one in enumerate(reversed(queue)):
             if one is part or (isinstance(one, _Piece) and one.part is part):
-                return len(queue) - behind
+                return len(queue) - following
         return None
 
     def _let_go(self) -> None:
-        """All that is held comes out as it is."""
+        """Emit everything that is held back, unchanged."""
         self._empty = None
         while self._queue:
             first = self._queue.popleft()
@@ -429,13 +429,13 @@ class _ChoiceText:
             self._part = None
 
     def concluded(self, event: Finished) -> Finished:
-        """The end of the choice, with what its calls say."""
+        """Return the finish event of the choice, with the reason that its calls require."""
         if not self.promoted:
             return event
         return Finished("tool_calls", event.raw_reason, choice=event.choice, provider_metadata=event.provider_metadata)
 
     def _release(self) -> None:
-        """Emit what cannot belong to a block any more."""
+        """Emit the text that can no longer belong to a block."""
         queue, safe = self._queue, self._scanner.safe
         waits = safe < self._scanner.total
         while queue:
@@ -482,7 +482,7 @@ class _ChoiceText:
     # Promotion
 
     def _promote(self, blocks: list[Block]) -> None:
-        """Emit what is held, the calls of the blocks in place of their text."""
+        """Emit everything that is held back, with calls instead of the text of their blocks."""
         held, self._queue = self._queue, deque()
         parts: list[_Part] = []
         pieces: dict[int, list[_Piece]] = {}
@@ -497,12 +497,12 @@ class _ChoiceText:
             self._promote_part(part, pieces.get(part.number, []), own)
 
     def _promote_part(self, part: _Part, pieces: list[_Piece], blocks: list[Block]) -> None:
-        """One part: its text up to the first block, the calls, the text after each."""
+        """Emit one part: its text up to the first block, then the calls of each block and the text after it."""
         done = part.done
         if done is None:
             return
         ends = [block.start - part.start for block in blocks] + [len(done.text)]
-        # A part without a block stands after one of another part.
+        # A part without a block follows a block of another part.
         begin = 0 if blocks or part.shown else self._after_ends(done.text, 0)
         made = [self._first(part, pieces, done, begin, ends[0])]
         for block, end in zip(blocks, ends[1:], strict=True):
@@ -513,10 +513,10 @@ class _ChoiceText:
     def _first(
         self, part: _Part, pieces: list[_Piece], done: TextDone | ReasoningDone, begin: int, end: int
     ) -> Event | None:
-        """The text of a part before its first block."""
+        """Emit the text of a part before its first block."""
         text = done.text[begin:end]
         is_empty = not text.strip(WHITE)
-        # An item that the wire opened by name cannot vanish: a repair has passed its opening on.
+        # An item with an id cannot be dropped: a repair has already passed its start through.
         carries = part.opening.item_id is not None or _carries(done)
         if is_empty and not carries and not part.shown:
             return None
@@ -532,7 +532,7 @@ class _ChoiceText:
     def _later(
         self, part: _Part, pieces: list[_Piece], done: TextDone | ReasoningDone, begin: int, end: int
     ) -> Event | None:
-        """The text of a part after a block, as a part of its own."""
+        """Emit the text of a part after a block as a separate part."""
         text = done.text[begin:end]
         if not text.strip(WHITE):
             return None
@@ -548,10 +548,10 @@ class _ChoiceText:
         return closed
 
     def _emit_range(self, part: _Part, pieces: list[_Piece], number: int, begin: int, end: int) -> None:
-        """Release a range of the text of a part, each piece by itself."""
+        """Release a range of the text of a part, one delta per piece."""
         first = max(bisect_right(pieces, part.start + begin, key=attrgetter("start")) - 1, 0)
-        for place in range(first, len(pieces)):
-            piece = pieces[place]
+        for position in range(first, len(pieces)):
+            piece = pieces[position]
             start = piece.start - part.start
             if start >= end:
                 break
@@ -566,7 +566,7 @@ class _ChoiceText:
             self._stage.pass_on(kind(number, text, choice=self._index, provider_metadata=metadata))
 
     def _after_ends(self, text: str, at: int) -> int:
-        """After the white space and the ends of turn that follow a block."""
+        """Return the position after the white space and end-of-turn tokens that follow a block."""
         while True:
             rest = text[at:]
             at += len(rest) - len(rest.lstrip(WHITE))
@@ -597,7 +597,7 @@ def _remade(event: TextDone | ReasoningDone, **changed: Any) -> TextDone | Reaso
 
 
 def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone | ReasoningDone:
-    """Return a copy of the close with another part and text, without anything else that it carried."""
+    """Return a copy of a done event with another part and text, without its other fields."""
     if isinstance(event, TextDone):
         return _remade(event, part=number, text=text, annotations=(), provider_metadata=None)
     bare = {"item_id": None, "signature": None, "encrypted_content": None, "provider_metadata": None}
@@ -605,7 +605,7 @@ def _bare(event: TextDone | ReasoningDone, number: int, text: str) -> TextDone |
 
 
 def _carries(event: TextDone | ReasoningDone) -> bool:
-    """Whether a close holds more than text."""
+    """Check whether a done event has more than text."""
     if event.provider_metadata:
         return True
     if isinstance(event, TextDone):

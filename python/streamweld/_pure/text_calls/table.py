@@ -1,6 +1,6 @@
-"""The families of text-form tool calls that a policy turns on, as the data that a backend's stage reads.
+"""Resolves the families of text-form tool calls that a policy enables into the data that both backends read.
 
-The table is `_spec/text_calls.json`; a caller may name families of it, and add families as data.
+The table is `_spec/text_calls.json`. Callers may select families by name and describe families of their own.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ TIERS: Final = ("token", "tag", "markerless")
 _TEXTS: Final = frozenset(
     {"name", "close", "maybe_close", "prefix", "quote", "call_id", "maybe", "trim", "typed", "form"}
 )
-_LISTS: Final = frozenset({"arguments", "values", "lead", "before", "after", "key", "value"})
+_LISTS: Final = frozenset(
+    {"arguments", "values", "lead", "before", "after", "key", "value", "string", "json", "object"}
+)
 _OTHER: Final = frozenset(
     {"family", "tier", "shape", "open", "unread", "chosen", "spellings", "call", "parameter", "counter", "unwrap"}
+    | {"several", "entities"}
 )
 
 
 def resolve_families(chosen: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool) -> list[dict[str, Any]]:
-    """The families that are on, each with its name as `family` and one entry for every spelling.
+    """Return the enabled families, each with its name as `family` and with one entry per spelling.
 
     Raises:
-        UsageError: for a family that is not in the table, or that lacks what its shape needs.
+        UsageError: if a family is not in the table or lacks a member that its shape needs.
     """
     table: Mapping[str, Mapping[str, Any]] = load_text_calls()["families"]
     if chosen is None:
@@ -53,7 +56,7 @@ def resolve_families(chosen: Iterable[str | Mapping[str, Any]] | None, *, marker
 def settings_text(
     mode: str, families: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool, reasoning: bool, after: str
 ) -> str:
-    """Everything of a policy that the stage needs, as JSON that both backends read."""
+    """Return the policy settings that the text-call stage needs, as JSON for both backends."""
     table = load_text_calls()
     return json.dumps(
         {
@@ -72,8 +75,8 @@ def settings_text(
 def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     if isinstance(one, str):
         if one not in table:
-            close = get_close_matches(one, list(table), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            meant = _meant(one, table)
+            hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else f"; families: {', '.join(table)}"
             raise UsageError(f"text_call_families: there is no family {one!r}{hint}")
         return {"family": one, **table[one]}
     if isinstance(one, Mapping):
@@ -81,12 +84,20 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
     raise UsageError(f"text_call_families holds {one!r}: it must be a name or a mapping that describes a family")
 
 
+def _meant(word: str, table: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the families of the model that a word names (`qwen`, `Qwen/Qwen3-8B`), or the most similar family."""
+    plain = "".join([char for char in word.rpartition("/")[2].lower() if char.isalnum()])
+    of_model = [name for name, family in table.items() if any(plain.startswith(model) for model in family["models"])]
+    marked = [name for name in of_model if table[name]["tier"] != "markerless"]
+    return marked or of_model or get_close_matches(word.lower(), list(table), n=1)
+
+
 def _is_texts(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast("list[object]", value))
 
 
 def _checked(family: dict[str, Any]) -> dict[str, Any]:
-    """A family that the caller describes."""
+    """Check a family that the caller describes, and return it."""
     name = family.get("family")
     if not isinstance(name, str) or not name:
         raise UsageError('text_call_families: a family needs its name, such as {"family": "mine", ...}')
@@ -115,8 +126,8 @@ def _checked(family: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spelled(family: dict[str, Any]) -> list[dict[str, Any]]:
-    """The family, and one more for each way in which leaks spell its markers."""
-    own = {key: value for key, value in family.items() if key not in ("spellings", "chosen")}
+    """Return the family and a copy of it for each known misspelling of its markers."""
+    own = {key: value for key, value in family.items() if key not in ("spellings", "chosen", "models")}
     wrong = family.get("spellings")
     if wrong is None:
         return [own]
@@ -135,7 +146,7 @@ def _respelled(value: Any, right: str, other: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The table is read-only; what goes on is plain data."""
+    """Return a copy made of plain dicts and lists; the table itself is read-only."""
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Arguments by JSON schema: which type a raw text has, and the JSON text of a call's arguments.
+"""Types the arguments of a call by the tool's JSON schema and writes them as JSON.
 
-A text whose schema allows only strings stays as it is (`007`, `true`). Otherwise the other types are tried first; a
-text that fits no allowed type refuses the call.
+A value whose schema allows only strings stays unchanged (`007`, `true`). For other values, the types other than string
+are tried first. A value that fits no allowed type refuses the call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BadValue", "Tool", "arguments_text"]
 
-_MAX_SCHEMAS: Final = 256  # that are followed for one parameter: references may form a circle
+_MAX_SCHEMAS: Final = 256  # schemas visited for one parameter; references may form a cycle
 _NAMES: Final = {
     "string": ("string", "str", "text", "varchar", "char", "enum"),
     "integer": ("integer", "int", "long", "short", "bigint"),
@@ -31,17 +31,17 @@ _NAMES: Final = {
     "array": ("array", "list", "tuple"),
     "null": ("null",),
 }
-_TYPES: Final = {name: kind for kind, names in _NAMES.items() for name in names}  # tools spell types in many ways
+_TYPES: Final = {name: kind for kind, names in _NAMES.items() for name in names}  # type names found in tool schemas
 _INTEGER: Final = re.compile(r"([+-]?)([0-9]+)()")
 _NUMBER: Final = re.compile(r"([+-]?)([0-9]+)((?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
 
 
 class BadValue(Exception):
-    """A text fits no type that the schema allows."""
+    """A value fits none of the types that the schema allows."""
 
 
 class Tool:
-    """One tool of the request."""
+    """A tool of the request."""
 
     __slots__ = ("_schema", "is_promoted")
 
@@ -51,7 +51,7 @@ class Tool:
         self.is_promoted = self._schema is None or self._schema.get("x-text-calls") is not False
 
     def types(self, key: str) -> set[str]:
-        """The types that a parameter may have; empty if the schema does not restrict it."""
+        """Return the types that a parameter may have; empty if the schema does not restrict it."""
         if self._schema is None:
             return set()
         rest = [_MAX_SCHEMAS]
@@ -63,7 +63,7 @@ class Tool:
         return types
 
     def takes(self, arguments: str) -> bool:
-        """Whether the object has all that is required, nothing unknown, and values of the right types."""
+        """Check whether the object has all required members, no unknown members, and values of the declared types."""
         if self._schema is None:
             return False
         members = cast("dict[str, object]", json.loads(arguments))
@@ -81,10 +81,10 @@ class Tool:
 
 
 def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
-    """The JSON text of a call's arguments.
+    """Return the JSON text of a call's arguments.
 
     Raises:
-        BadValue: a text fits no type that the schema allows.
+        BadValue: a value fits none of the types that the schema allows.
     """
     if isinstance(call.arguments, str):
         return call.arguments
@@ -124,7 +124,7 @@ def _typed(text: str, types: set[str]) -> str:
 
 
 def _plain_number(found: re.Match[str]) -> str:
-    """A number as JSON spells it: no plus sign, no zeros in front, no negative zero."""
+    """Return a number in JSON syntax: without plus sign, leading zeros or negative zero."""
     digits = found[2].lstrip("0") or "0"
     sign = "" if digits + found[3] == "0" else found[1].removeprefix("+")
     return sign + digits + found[3]
@@ -141,7 +141,7 @@ def _json_text(text: str, kind: type) -> str:
 
 
 def _visit(schema: object, root: Mapping[str, Any], rest: list[int]) -> Iterator[dict[str, Any]]:
-    """The schema, what it refers to, and its alternatives."""
+    """Yield the schema, the schemas it refers to, and its alternatives."""
     waiting = [schema]
     while waiting and rest[0]:
         rest[0] -= 1
@@ -160,12 +160,12 @@ def _visit(schema: object, root: Mapping[str, Any], rest: list[int]) -> Iterator
 
 
 def _pointed(pointer: str, root: Mapping[str, Any]) -> object:
-    """What a JSON pointer refers to."""
-    place: object = root
+    """Return the value that a JSON pointer refers to."""
+    node: object = root
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        place = cast("dict[str, object]", place).get(name) if isinstance(place, dict) else None
-    return place
+        node = cast("dict[str, object]", node).get(name) if isinstance(node, dict) else None
+    return node
 
 
 def _describes(schema: Mapping[str, Any], key: str) -> bool:
@@ -178,7 +178,7 @@ def _described(root: Mapping[str, Any], key: str) -> bool:
 
 
 def _declared(members: Mapping[str, Any]) -> set[str]:
-    """The types that one schema names itself."""
+    """Return the types that one schema declares itself."""
     types: set[str] = set()
     word = members.get("type")
     for one in cast("list[object]", word) if isinstance(word, list) else [word]:

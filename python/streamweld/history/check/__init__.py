@@ -105,5 +105,5 @@ def _tools(tools: Iterable[Any] | None, payload: Json) -> list[Any] | None:
     if tools is not None:
         return list(tools)
     config = as_json(payload.get("toolConfig"))
-    told = payload.get("tools") if config is None else config.get("tools")
-    return told if isinstance(told, list) else None  # pyright: ignore[reportUnknownVariableType]
+    fields = payload.get("tools") if config is None else config.get("tools")
+    return fields if isinstance(fields, list) else None  # pyright: ignore[reportUnknownVariableType]

@@ -43,11 +43,11 @@ def _name(value: Any) -> str | None:
 def _messages(items: Sequence[Any], base: Path, report: Report) -> list[tuple[Json, Path, str]]:
     found: list[tuple[Json, Path, str]] = []
     for n, raw in enumerate(items):
-        told = as_json(raw)
-        if told is None or not isinstance(told.get("role"), str):
+        fields = as_json(raw)
+        if fields is None or not isinstance(fields.get("role"), str):
             report.add("shape", (*base, n), "a message must be an object with a role")
         else:
-            found.append((told, (*base, n), str(told["role"])))
+            found.append((fields, (*base, n), str(fields["role"])))
     return found
 
 
@@ -57,8 +57,8 @@ def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> 
     messages: list[Message] = []
     rows = _messages(items, base, report)
     last_user = max((n for n, (_, _, wire) in enumerate(rows) if wire == "user"), default=-1)
-    for at, (told, path, wire) in enumerate(rows):
-        parts = told.get("parts")
+    for at, (fields, path, wire) in enumerate(rows):
+        parts = fields.get("parts")
         if not is_list(parts):
             report.add("shape", path, "the `parts` of a message must be a list")
             parts = ()
@@ -69,7 +69,7 @@ def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> 
                 report.add("shape", (*path, "parts", n), "a part must be an object")
             else:
                 blocks += _ui_part(piece, (*path, "parts", n), at == len(rows) - 1, at < last_user, report)
-        messages.append(Message(wire, wire, path, told, blocks))
+        messages.append(Message(wire, wire, path, fields, blocks))
     return View(messages, base, payload).join()
 
 
@@ -124,8 +124,8 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
     def part(raw: Json, at: Path) -> Block:
         return _model_part(raw, at, report)
 
-    for told, path, wire in _messages(items, base, report):
-        content = told.get("content")
+    for fields, path, wire in _messages(items, base, report):
+        content = fields.get("content")
         blocks, plain = blocks_of(content, (*path, "content"), report, part)
         if wire == "system" and not plain:
             report.add("shape", path, "the content of a system message must be a string")
@@ -136,7 +136,7 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
         if wire != "tool":  # results outside tool messages belong to provider-executed calls
             for block in blocks:
                 block.kind = "other" if block.kind == "result" else block.kind
-        messages.append(Message(wire, wire, path, told, blocks, plain))
+        messages.append(Message(wire, wire, path, fields, blocks, plain))
     _approvals(messages, report)
     return View(messages, base, payload).join("tool")
 

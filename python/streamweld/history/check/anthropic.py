@@ -44,17 +44,17 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     """Read Anthropic messages, and report items that are not messages."""
     messages: list[Message] = []
     for n, raw in enumerate(items):
-        told = as_json(raw)
-        if told is None or not isinstance(told.get("role"), str):
+        fields = as_json(raw)
+        if fields is None or not isinstance(fields.get("role"), str):
             report.add("shape", (*base, n), "a message must be an object with a role")
             continue
-        path, wire = (*base, n), str(told["role"])
+        path, wire = (*base, n), str(fields["role"])
 
         def block(piece: Json, at: Path) -> Block:
             return _block(piece, at, report)
 
-        blocks, plain = blocks_of(told.get("content"), (*path, "content"), report, block)
-        messages.append(Message(wire, wire, path, told, blocks, plain))
+        blocks, plain = blocks_of(fields.get("content"), (*path, "content"), report, block)
+        messages.append(Message(wire, wire, path, fields, blocks, plain))
     if report.fact("server_pairs"):
         _server_pairs(messages, report)
     return View(messages, base, payload, payload.get("system"), ("system",)).join()
@@ -92,12 +92,12 @@ def _server_pairs(messages: list[Message], report: Report) -> None:
 
     If server-run code called a client tool, the code's result comes in a later message, after the client tool's result.
     """
-    asked: set[str] = set()
+    pending: set[str] = set()
     for message in messages:
         for block in message.blocks:
             if block.type in _SERVER_CALLS:
-                asked.add(str(block.json.get("id")))
+                pending.add(str(block.json.get("id")))
             elif block.kind == "other" and block.type.endswith("_tool_result"):
                 call_id = str(block.json.get("tool_use_id"))
-                if call_id not in asked:
+                if call_id not in pending:
                     report.add("server_result_unmatched", block.path, call_id, "server_pairs")

@@ -26,16 +26,16 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
         return _block(piece, at, report)
 
     for n, raw in enumerate(items):
-        told = as_json(raw)
-        if told is None or not isinstance(told.get("role"), str):
+        fields = as_json(raw)
+        if fields is None or not isinstance(fields.get("role"), str):
             report.add("shape", (*base, n), "a message must be an object with a role")
             continue
-        path, wire = (*base, n), str(told["role"])
-        content = told.get("content")
+        path, wire = (*base, n), str(fields["role"])
+        content = fields.get("content")
         if isinstance(content, str):
             report.add("shape", (*path, "content"), "the content of a message must be a list of blocks")
         blocks, _ = blocks_of(content, (*path, "content"), report, block)
-        messages.append(Message(wire, wire, path, told, blocks))
+        messages.append(Message(wire, wire, path, fields, blocks))
     return View(messages, base, payload, payload.get("system"), ("system",)).join()
 
 
@@ -63,11 +63,11 @@ def _block(raw: Json, path: Path, report: Report) -> Block:
         block.inner, _ = blocks_of(answer.get("content"), (*path, "toolResult", "content"), report, inner)
         return block
     if thought is not None:
-        told = as_json(thought.get("reasoningText"))
-        if told is None:
+        fields = as_json(thought.get("reasoningText"))
+        if fields is None:
             return Block("reasoning", path, raw, "redactedContent", signature="redacted")
         return Block(
-            "reasoning", path, raw, "reasoningText", str(told.get("text")), signature=told.get("signature") or None
+            "reasoning", path, raw, "reasoningText", str(fields.get("text")), signature=fields.get("signature") or None
         )
     for name, kind in _MEDIA.items():
         if name in raw:

@@ -36,11 +36,11 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     """Read Chat Completions messages, and report items that are not messages."""
     messages: list[Message] = []
     for n, raw in enumerate(items):
-        told = as_json(raw)
-        if told is None or not isinstance(told.get("role"), str):
+        fields = as_json(raw)
+        if fields is None or not isinstance(fields.get("role"), str):
             report.add("shape", (*base, n), "a message must be an object with a role")
             continue
-        messages.append(_message(told, (*base, n), report))
+        messages.append(_message(fields, (*base, n), report))
     return View(messages, base, payload).join("tool")
 
 

@@ -149,7 +149,8 @@ def _beyond(raw: Json, path: Path, known: Sequence[str] | None, report: Report) 
 def _emptiness(message: Message, report: Report) -> None:
     if message.role in ("tool", "other"):
         return
-    if report.fact("empty_message") and _says_nothing(message, report):
+    spared = report.fact("empty_message") == "drop_unless_assistant" and message.role == "assistant"
+    if report.fact("empty_message") and not spared and _check_empty_text(message, report):
         report.add("message_empty", message.path, message.wire, "empty_message")
         return
     beside = report.fact("blank_beside_reasoning") and message.of("reasoning")
@@ -160,7 +161,7 @@ def _emptiness(message: Message, report: Report) -> None:
             report.add("text_blank", block.path, "", "blank_text")
 
 
-def _says_nothing(message: Message, report: Report) -> bool:
+def _check_empty_text(message: Message, report: Report) -> bool:
     # A message whose whole content is an empty text counts as empty if the target also rejects empty text blocks.
     silent = report.fact("empty_message") == "drop_silent" and message.role == "assistant"
     empty = message.plain and message.bare and (silent or report.fact("empty_text") is not None)

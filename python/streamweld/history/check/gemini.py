@@ -21,12 +21,12 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
     """Read Gemini contents, and report items that are not contents."""
     messages: list[Message] = []
     for n, raw in enumerate(items):
-        told = as_json(raw)
-        if told is None:
+        fields = as_json(raw)
+        if fields is None:
             report.add("shape", (*base, n), "an element of contents must be an object")
             continue
-        path, wire = (*base, n), str(told.get("role") or "user")
-        parts = told.get("parts")
+        path, wire = (*base, n), str(fields.get("role") or "user")
+        parts = fields.get("parts")
         blocks: list[Block] = []
         if not is_list(parts):
             report.add("shape", path, "the `parts` of a content must be a list")
@@ -40,7 +40,7 @@ def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> Vie
         role = "assistant" if wire == "model" else wire
         if blocks and all(block.kind == "result" for block in blocks):
             role = "tool"
-        messages.append(Message(role, wire, path, told, blocks))
+        messages.append(Message(role, wire, path, fields, blocks))
     top = payload.get("systemInstruction", payload.get("system_instruction"))
     return View(messages, base, payload, top, ("systemInstruction",)).join()
 
@@ -54,13 +54,13 @@ def _block(raw: Json, path: Path) -> Block:
     block = Block("unknown", path, raw, next(iter(raw), ""), signature=signature or None)
     call = as_json(_member(raw, "functionCall", "function_call"))
     response = as_json(_member(raw, "functionResponse", "function_response"))
-    told = call or response
-    if told is not None:
-        call_id, name = told.get("id"), told.get("name")
+    fields = call or response
+    if fields is not None:
+        call_id, name = fields.get("id"), fields.get("name")
         block.kind = "call" if call is not None else "result"
         block.id = call_id if isinstance(call_id, str) and call_id else None
         block.name = name if isinstance(name, str) else None
-        block.arguments = told.get("args", {}) if call is not None else told.get("response")
+        block.arguments = fields.get("args", {}) if call is not None else fields.get("response")
     elif isinstance(raw.get("text"), str):
         block.kind = "reasoning" if raw.get("thought") else "text"
         block.text = raw["text"]

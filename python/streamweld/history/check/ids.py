@@ -22,18 +22,18 @@ def _only(chars: str) -> re.Pattern[str]:
 
 def check_ids(view: View, report: Report) -> None:
     """Check all rules about ids and names."""
-    asked: set[str] = set()
+    pending: set[str] = set()
     facts = report.facts("tool_id")
     for turn in view.turns:
         if facts.get("unique") == "turn":
-            asked = set()
+            pending = set()
         for message in turn:
             for block in message.of("call"):
                 _call_id(block, facts, report)
                 if facts.get("unique") and block.id is not None:
-                    if block.id in asked:
+                    if block.id in pending:
                         report.add("call_id_repeated", block.path, block.id, "tool_id")
-                    asked.add(block.id)
+                    pending.add(block.id)
                 _name(block, report)
     called = {block.id for message in view.messages for block in message.of("call")}
     for message in view.messages:

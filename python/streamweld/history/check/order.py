@@ -23,38 +23,38 @@ _PROMPTS = ("system", "developer")
 
 def check_order(view: View, report: Report) -> None:
     """Check all rules about roles and their order."""
-    spoken = [message for message in view.messages if message.wire]
+    messages_sent = [message for message in view.messages if message.wire]
     if len(view.messages) < (report.fact("min_items") or 0):
         report.add("too_few", view.base, "", "min_items")
-    _roles(spoken, report)
-    _system(view, spoken, report)
-    if report.fact("user_required") and view.messages and not any(message.role == "user" for message in spoken):
+    _roles(messages_sent, report)
+    _system(view, messages_sent, report)
+    if report.fact("user_required") and view.messages and not any(message.role == "user" for message in messages_sent):
         report.add("user_missing", view.base, "", "user_required")
-    _neighbours(spoken, report)
+    _neighbours(messages_sent, report)
     if report.fact("last_assistant") == "prefix":
-        for message in spoken[:-1]:
+        for message in messages_sent[:-1]:
             if message.raw.get("prefix"):
                 report.add("prefix_early", message.path, "", "last_assistant")
     _ends(view, report)
 
 
-def _roles(spoken: list[Message], report: Report) -> None:
+def _roles(messages_sent: list[Message], report: Report) -> None:
     roles = report.fact("roles")
     outside = report.facts("system").get("place") == "top"
-    for message in spoken:
+    for message in messages_sent:
         if outside and message.role in _PROMPTS:
             report.add("system_place", message.path, message.wire, "system")
         elif roles is not None and message.wire not in roles:
             report.add("role_unknown", message.path, message.wire, "roles")
 
 
-def _system(view: View, spoken: list[Message], report: Report) -> None:
+def _system(view: View, messages_sent: list[Message], report: Report) -> None:
     facts = report.facts("system")
     if facts.get("instructions") is False and view.top:
         report.add("instructions_ignored", view.top_path, "", "system")
     begun = False  # whether a message other than a system or developer message has been seen
     prompts = 0
-    for message in spoken:
+    for message in messages_sent:
         if message.role not in _PROMPTS:
             begun = True
             continue
@@ -67,11 +67,11 @@ def _system(view: View, spoken: list[Message], report: Report) -> None:
             report.add("system_mid", message.path, "", "system")
 
 
-def _neighbours(spoken: list[Message], report: Report) -> None:
+def _neighbours(messages_sent: list[Message], report: Report) -> None:
     order, after_tool = report.facts("role_order"), report.facts("after_tool")
     alternate = report.fact("alternation") == "merge"
     before: Message | None = None
-    for message in spoken:
+    for message in messages_sent:
         if before is not None:
             if alternate and before.wire == message.wire:
                 report.add("roles_alternate", message.path, message.wire, "alternation")

@@ -27,7 +27,7 @@ _SERVER_TOOLS: Final = frozenset[str](DIALECTS["responses"]["provider_tools"])
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _PendingCall:
     """A call that expects a result. `turn`: the number of the turn that holds the call."""
 
     block: Block
@@ -45,11 +45,11 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
     _references(view, report)
     if report.fact("tools_required") and tools is not None and not tools and (calls or results):
         report.add("tools_missing", (calls or results)[0].path, "", "tools_required")
-    _call_places(view, report)
+    _check_call_order(view, report)
     if not refused:
         _pair(view, report)
     for message in view.messages:
-        _result_places(message, report)
+        _check_result_order(message, report)
 
 
 def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools: Any) -> None:
@@ -86,7 +86,7 @@ def _references(view: View, report: Report) -> None:
                     report.add("call_by_reference", block.path, block.id or "", "call_reference")
 
 
-def _call_places(view: View, report: Report) -> None:
+def _check_call_order(view: View, report: Report) -> None:
     after = report.fact("calls_after")
     together = report.fact("calls_together")
     for n, turn in enumerate(view.turns):
@@ -118,8 +118,8 @@ class _Pairing:
         stored = view.payload.get("previous_response_id") or view.payload.get("conversation")
         self.chained = bool(stored) and report.fact("stored_responses") is not False
         self.adjacent: Any = self.facts.get("adjacent")
-        self.asked: list[_Asked] = []
-        self.waiting: dict[str, deque[_Asked]] = {}  # unanswered calls by id
+        self.pending: list[_PendingCall] = []
+        self.waiting: dict[str, deque[_PendingCall]] = {}  # unanswered calls by id
         self.known: set[str] = set()
         self.coming: dict[str, deque[Block]] = {}  # calls by id that have not been reached yet
         self.early: dict[int, int] = {}  # calls whose result came before them, by `id()` of the call's block
@@ -128,9 +128,9 @@ class _Pairing:
                 if block.id is not None:
                     self.coming.setdefault(block.id, deque()).append(block)
 
-    def ask(self, block: Block, turn: int) -> _Asked:
-        call = _Asked(block, turn, answered=block.settled or self.early.pop(id(block), 0) > 0)
-        self.asked.append(call)
+    def add_call(self, block: Block, turn: int) -> _PendingCall:
+        call = _PendingCall(block, turn, answered=block.settled or self.early.pop(id(block), 0) > 0)
+        self.pending.append(call)
         if block.id is not None:
             self.known.add(block.id)
             coming = self.coming[block.id]
@@ -139,7 +139,7 @@ class _Pairing:
             self.waiting.setdefault(block.id, deque()).append(call)
         return call
 
-    def earlier(self, call_id: str) -> _Asked | None:
+    def earlier(self, call_id: str) -> _PendingCall | None:
         waiting = self.waiting.get(call_id)
         while waiting:
             if not waiting[0].answered:
@@ -166,7 +166,7 @@ class _Pairing:
 
 def _pair(view: View, report: Report) -> None:
     pairing = _Pairing(view, report)
-    here: list[_Asked] = []  # calls that results may answer in the current position
+    here: list[_PendingCall] = []  # calls that results may answer in the current position
     for number, turn in enumerate(view.turns):
         # Calls can be answered until the next assistant turn or, in AI SDK messages, until the next user turn.
         before_user = pairing.adjacent == "before_user"
@@ -179,15 +179,15 @@ def _pair(view: View, report: Report) -> None:
         # In UIMessages, one part can be both a call and its result.
         both = {id(block.raw) for block in calls} if turn[0].role == "assistant" else set[int]()
         _answer(pairing, here, [result for result in results if id(result.raw) not in both], report)
-        here += [pairing.ask(block, number) for block in calls]
+        here += [pairing.add_call(block, number) for block in calls]
         _answer(pairing, here, [result for result in results if id(result.raw) in both], report)
     if pairing.facts.get("required"):
-        for call in pairing.asked:
+        for call in pairing.pending:
             if not call.answered:
                 report.add("call_unanswered", call.block.path, call.block.id or call.block.name or "", "results")
 
 
-def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report: Report) -> None:
+def _answer(pairing: _Pairing, here: list[_PendingCall], results: list[Block], report: Report) -> None:
     """Match results to the calls that can be answered here; without ids, match by name and order."""
     if not results:
         return
@@ -199,10 +199,10 @@ def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report:
             else:
                 call.answered = True
         return
-    by_id: dict[str, deque[tuple[int, _Asked]]] = {}
-    for place, call in enumerate(here):
+    by_id: dict[str, deque[tuple[int, _PendingCall]]] = {}
+    for position, call in enumerate(here):
         if call.block.id is not None:
-            by_id.setdefault(call.block.id, deque()).append((place, call))
+            by_id.setdefault(call.block.id, deque()).append((position, call))
     last = -1
     disordered = False
     for result in results:
@@ -212,31 +212,31 @@ def _answer(pairing: _Pairing, here: list[_Asked], results: list[Block], report:
         if found is None:
             pairing.misplaced(result)
             continue
-        place, call = found
+        position, call = found
         call.answered = True
-        if place < last and not disordered and pairing.facts.get("same_order"):
+        if position < last and not disordered and pairing.facts.get("same_order"):
             disordered = True
             report.add("results_out_of_order", result.path, result.name or result.id or "", "results")
-        last = max(last, place)
+        last = max(last, position)
 
 
-def _open(by_id: dict[str, deque[tuple[int, _Asked]]], call_id: str | None) -> tuple[int, _Asked] | None:
+def _open(by_id: dict[str, deque[tuple[int, _PendingCall]]], call_id: str | None) -> tuple[int, _PendingCall] | None:
     waiting = by_id.get(call_id or "")
     while waiting:
-        place, call = waiting.popleft()
+        position, call = waiting.popleft()
         if not call.answered:
-            return place, call
+            return position, call
     return None
 
 
-def _named(here: list[_Asked], result: Block) -> tuple[int, _Asked] | None:
-    for place, call in enumerate(here):
+def _named(here: list[_PendingCall], result: Block) -> tuple[int, _PendingCall] | None:
+    for position, call in enumerate(here):
         if not call.answered and call.block.name == result.name and (call.block.id is None or result.id is None):
-            return place, call
+            return position, call
     return None
 
 
-def _result_places(message: Message, report: Report) -> None:
+def _check_result_order(message: Message, report: Report) -> None:
     """Check results that share a message with other content.
 
     Depending on the target, results must come first, must be alone, or must not be combined with some kinds of block.

@@ -116,11 +116,11 @@ def blocks_of(
         return [], False
     found: list[Block] = []
     for n, raw in enumerate(cast("Sequence[Any]", content)):
-        told = as_json(raw)
-        if told is None:
+        fields = as_json(raw)
+        if fields is None:
             report.add("shape", (*path, n), "a block must be an object")
             continue
-        block = read(told, (*path, n))
+        block = read(fields, (*path, n))
         if block is not None:
             found.append(block)
     return found, False

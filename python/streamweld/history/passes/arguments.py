@@ -67,7 +67,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                 parts.append(part)
                 continue
             touched = True
-            said: Any = part.arguments if part.arguments is not None else part.input
+            text_of_part: Any = part.arguments if part.arguments is not None else part.input
             if context.policy.truncated_arguments == "drop":
                 gone[part.call_id] = gone.get(part.call_id, 0) + 1
                 context.edit(
@@ -81,7 +81,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                     "arguments_broken",
                     part.path,
                     f"replaced the arguments of {part.name!r} with {{}} because they are not a JSON object",
-                    said,
+                    text_of_part,
                 )
                 parts.append(changed(part, arguments=None, input={}))
             else:
@@ -90,7 +90,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                     part.path,
                     f"put the arguments of {part.name!r} into the member `_raw`, because they are not a JSON object",
                 )
-                parts.append(changed(part, arguments=None, input={"_raw": said}))
+                parts.append(changed(part, arguments=None, input={"_raw": text_of_part}))
         if parts or not touched:
             out.append(with_parts(turn, parts) if touched else turn)
     return out

@@ -7,12 +7,12 @@ as signatures of its own API; this pass replaces them with the original reasonin
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import orjson
 
 from streamweld.history.chat_reasoning import DETAILS
-from streamweld.history.model import Call, Origin, Reasoning, changed, members_of, with_parts
+from streamweld.history.model import EMPTY, Call, Origin, Reasoning, Text, changed, members_of, with_parts
 from streamweld.history.read.chat_reasoning import read_reasoning
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 def _restored(turn: Turn, context: Context) -> Turn:
     parts: list[Part] = []
     signatures: dict[str, str] = {}
+    signed_texts: list[_SignedText] = []
     copies = _Copies()
     found = False
     for part in turn.parts:
@@ -57,22 +58,72 @@ def _restored(turn: Turn, context: Context) -> Turn:
         if isinstance(call_id, str):
             signatures[call_id] = _text(held, "signature")
             continue
+        if isinstance(held.get("start"), int) and isinstance(held.get("end"), int):
+            signed_texts.append(_SignedText(held["start"], held["end"], _text(held, "signature"), part))
+            continue
         reasoning = _reasoning(cast("Reasoning", part), held, context)
         copies.replace("".join([one.text for one in reasoning]))
         parts += reasoning
     if not found:
         return turn
     copies.finish()
-    return with_parts(
-        turn,
-        [
-            changed(part, signature=signatures[part.call_id])
-            if isinstance(part, Call) and signatures.get(part.call_id)
-            else part
-            for n, part in enumerate(parts)
-            if n not in copies.found
-        ],
-    )
+    kept = [
+        changed(part, signature=signatures[part.call_id])
+        if isinstance(part, Call) and signatures.get(part.call_id)
+        else part
+        for n, part in enumerate(parts)
+        if n not in copies.found
+    ]
+    return with_parts(turn, _with_signatures(kept, signed_texts, context) if signed_texts else kept)
+
+
+class _SignedText(NamedTuple):
+    """A signature, and the position of the text that it signs among all texts of the turn, in characters."""
+
+    start: int
+    end: int
+    signature: str
+    carrier: Part
+
+
+def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Context) -> list[Part]:
+    """Return the parts with these signatures on their texts.
+
+    A text is split where a signature ends, because Gemini must get a signature with exactly the text that it sent. A
+    signature whose text the client shortened is a loss.
+    """
+    waiting = sorted(signed, key=lambda one: (one.start, one.end))
+    out: list[Part] = []
+    start = 0  # position of the part
+    for part in parts:
+        if not isinstance(part, Text) or part.refusal:
+            out.append(part)
+            continue
+        at, end = start, start + len(part.text)
+        while waiting and at <= waiting[0].start and waiting[0].end <= end and waiting[0].start < end:
+            one = waiting.pop(0)
+            if one.start > at:
+                out.append(_piece(part, at - start, one.start - start, None))
+            out.append(_piece(part, one.start - start, one.end - start, one.signature))
+            at = one.end
+        if at == start:
+            out.append(part)
+        elif at < end:
+            out.append(_piece(part, at - start, len(part.text), None))
+        start = end
+    for one in waiting:
+        if one.start == one.end:  # an empty text that only carries a signature: Gemini sends it last
+            out.append(Text(path=one.carrier.path, origin=one.carrier.origin, signature=one.signature, touched=True))
+        else:
+            why = "the message no longer contains the text that this signature belongs to"
+            context.lose("signature", one.carrier.path, why, one.signature)
+    return out
+
+
+def _piece(part: Text, start: int, end: int, signature: str | None) -> Text:
+    """Return these characters of a text. The first piece keeps the members that the model does not represent."""
+    extra = EMPTY if start else part.extra
+    return changed(part, text=part.text[start:end], signature=signature, extra=extra)
 
 
 def _carrier(part: Reasoning) -> str | None:

@@ -38,7 +38,7 @@ _DOCUMENT: Final = "See the attached document."
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with content that the target accepts."""
     if not context.survey(turns).plain:
-        turns = [told for turn in turns if (told := _of_turn(turn, context)) is not None]
+        turns = [members_sent for turn in turns if (members_sent := _of_turn(turn, context)) is not None]
     return _without_last_space(turns, context) if context.fact("trailing_space") == "strip" else turns
 
 
@@ -48,26 +48,32 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
     parts: list[Part] = []
     altered = False
     for part in turn.parts:
-        told: Part | None = part
+        members_sent: Part | None = part
         if isinstance(part, Result):
-            told = _of_result(part, context)
+            members_sent = _of_result(part, context)
         elif isinstance(part, Text | Media | Opaque):
-            told = _content(part, kinds, drop_empty, drop_blank, context)
-        altered = altered or told is not part
-        if told is not None:
-            parts.append(told)
+            members_sent = _content(part, kinds, drop_empty, drop_blank, context)
+        altered = altered or members_sent is not part
+        if members_sent is not None:
+            parts.append(members_sent)
     if context.fact("document_needs_text") and turn.role == "user" and _is_bare_document(parts):
         context.edit("document_text", turn.path, "added a text, because the target rejects a document without one")
         parts.append(Text(text=_DOCUMENT, path=turn.path))
         altered = True
     silent = context.fact("empty_message") == "drop_silent" and turn.role == "assistant" and _is_silent(parts, context)
-    if silent or (not parts and (turn.parts or context.fact("empty_message"))):
+    if silent or (not parts and (turn.parts or _needs_content(turn, context))):
         if silent or not turn.parts:
             context.edit(
                 "message_empty", turn.path, "dropped a message because it has no content", _removed(turn, parts)
             )
         return None
     return with_parts(turn, parts) if altered else turn
+
+
+def _needs_content(turn: Turn, context: Context) -> bool:
+    """Return whether the target rejects a message without content. The AI SDK's UI accepts an assistant's."""
+    fact = context.fact("empty_message")
+    return fact is not None and not (fact == "drop_unless_assistant" and turn.role == "assistant")
 
 
 def _is_silent(parts: list[Part], context: Context) -> bool:
@@ -115,12 +121,12 @@ def _content(
             return changed(part, refusal=False)
         return part
     foreign = part.origin is None or part.origin.dialect != context.family
-    sayable = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
-    if sayable and foreign and context.fact("bytes"):
-        sayable = decoded(part.data or "") is not None
+    can_be_text = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
+    if can_be_text and foreign and context.fact("bytes"):
+        can_be_text = decoded(part.data or "") is not None
     types = context.fact("file_types") if part.kind == "file" and not foreign else None
     other = types is not None and _type(part) not in types
-    if (kinds is None or part.kind in kinds) and (sayable or not (foreign or other)):
+    if (kinds is None or part.kind in kinds) and (can_be_text or not (foreign or other)):
         if foreign:
             _lose_names(part, context)
         if not other:  # for changed parts, the writer generates a valid name
@@ -166,10 +172,10 @@ def _of_result(result: Result, context: Context) -> Result:
                 context.edit("text_empty", part.path or result.path, "dropped an empty text", part.text)
                 altered = True
             continue  # an empty result means the same
-        told = _content(part, kinds, drop_empty, drop_blank, context)
-        altered = altered or told is not part
-        if isinstance(told, Text | Media | Opaque):
-            inner.append(told)
+        members_sent = _content(part, kinds, drop_empty, drop_blank, context)
+        altered = altered or members_sent is not part
+        if isinstance(members_sent, Text | Media | Opaque):
+            inner.append(members_sent)
     fill = context.fact("result_empty", "text")
     if context.fact("result_empty", "only") == "list" and members_of(result.raw).get("content") != []:
         fill = None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Role
-    from streamweld.history.read.common import Place
+    from streamweld.history.read.common import CommonFields
 
 __all__ = ["run"]
 
@@ -139,8 +139,8 @@ def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _named(part: Opaque, raw: Mapping[str, Any], calls: Mapping[str, str], context: Context) -> Opaque:
-    told = [name for name in (raw.get("call_id"), raw.get("id")) if isinstance(name, str) and name]
-    wanted = next((calls[name] for name in told if name in calls), told[0] if told else None)
+    members_sent = [name for name in (raw.get("call_id"), raw.get("id")) if isinstance(name, str) and name]
+    wanted = next((calls[name] for name in members_sent if name in calls), members_sent[0] if members_sent else None)
     if wanted is None or (raw.get("id") == wanted and "call_id" not in raw):
         return part
     context.edit("output_id", part.path, f"set the id of the output to the id of its call, {wanted!r}", raw.get("id"))
@@ -169,14 +169,14 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
     item = part.dialect == _RESPONSES and part.origin is not None and raw is part.origin.raw
     if not item or part.kind in accepted or _ANY in accepted or ":" in part.kind:
         return None, part
-    told = members_of(raw)
-    client = part.kind in _CALLS and not (part.kind == "tool_search_call" and told.get("execution") == "server")
+    members_sent = members_of(raw)
+    client = part.kind in _CALLS and not (part.kind == "tool_search_call" and members_sent.get("execution") == "server")
     if client:
         context.edit("item_as_call", part.path, f"converted a {part.kind} to a function call", raw)
-        return "assistant", _call(part, told)
-    if part.kind in _OUTPUTS and _call_id(part.kind, told):
+        return "assistant", _call(part, members_sent)
+    if part.kind in _OUTPUTS and _call_id(part.kind, members_sent):
         context.edit("item_as_call", part.path, f"converted a {part.kind} to the output of a function call", raw)
-        return "tool", _result(part, told)
+        return "tool", _result(part, members_sent)
     if context.family != _RESPONSES:  # `passes.content` records the loss
         return None, part
     if part.kind in _UNREADABLE or part.kind in _OUTPUTS:
@@ -185,8 +185,8 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
         )
         return None
     context.edit("item_as_text", part.path, f"wrote a {part.kind} as text", raw)
-    said = {name: value for name, value in told.items() if name not in _HEAD and value is not None}
-    text = f"[{part.kind}]" if not said else f"[{part.kind}] {json_text(said, part.path)}"
+    text_of_part = {name: value for name, value in members_sent.items() if name not in _HEAD and value is not None}
+    text = f"[{part.kind}]" if not text_of_part else f"[{part.kind}] {json_text(text_of_part, part.path)}"
     role: Role = "user" if part.kind == "mcp_approval_response" else "assistant"
     return role, Text(text=text, path=part.path)
 
@@ -202,29 +202,29 @@ def _summary(part: Opaque, context: Context) -> str | None:
     return content if isinstance(content, str) and content.strip() else None
 
 
-def _call_id(kind: str, told: Mapping[str, Any]) -> str:
+def _call_id(kind: str, members_sent: Mapping[str, Any]) -> str:
     """Return the id that pairs a call with its output. A local shell output has it in the member `id`."""
-    found = told.get("id" if kind == "local_shell_call_output" else "call_id") or told.get("call_id")
+    found = members_sent.get("id" if kind == "local_shell_call_output" else "call_id") or members_sent.get("call_id")
     return found if isinstance(found, str) else ""
 
 
-def _call(part: Opaque, told: Mapping[str, Any]) -> Call:
+def _call(part: Opaque, members_sent: Mapping[str, Any]) -> Call:
     name, members = _CALLS[part.kind]
-    value: Any = next((told[member] for member in members if told.get(member) is not None), {})
+    value: Any = next((members_sent[member] for member in members if members_sent.get(member) is not None), {})
     if isinstance(value, list):  # a computer call with several actions
         value = {"actions": value}
-    call_id = _call_id(part.kind, told)
+    call_id = _call_id(part.kind, members_sent)
     return Call(part.origin, part.at, part.path, part.raw, EMPTY, True, call_id, name, json_text(value, part.path))
 
 
-def _result(part: Opaque, told: Mapping[str, Any]) -> Result:
+def _result(part: Opaque, members_sent: Mapping[str, Any]) -> Result:
     place = (part.origin, part.at, part.path, part.raw, EMPTY, True)
-    call_id, output = _call_id(part.kind, told), told.get("output", told.get("tools"))
-    failed = told.get("status") == "failed"
+    call_id, output = _call_id(part.kind, members_sent), members_sent.get("output", members_sent.get("tools"))
+    failed = members_sent.get("status") == "failed"
     if part.kind == "computer_call_output":
         shot = members_of(output)
         url, file_id = shot.get("image_url"), shot.get("file_id")
-        where: Place = (None, 0, part.path, None, EMPTY)
+        where: CommonFields = (None, 0, part.path, None, EMPTY)
         image = (
             media_from_url(where, url, None, kind="image")
             if isinstance(url, str)

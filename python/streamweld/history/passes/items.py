@@ -36,7 +36,7 @@ __all__ = ["run"]
 
 _P = TypeVar("_P", bound="Part")
 _NONE: Final[frozenset[str]] = frozenset()
-_UNKNOWN: Final = ("unknown",)  # a name that no schema lists
+_OBJECTS: Final = {dict}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -49,7 +49,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns  # the model represents every member, so there is nothing to remove
     cleaner = _Cleaner(context)
     only_members = not any(context.fact(name) for name in names if name != "members")
-    if only_members and found.bare and cleaner.knows_all(turns):
+    if only_members and found.bare and cleaner.allows_all(turns, found.calls):
         return turns
     out: list[Turn] = []
     altered = False
@@ -78,37 +78,50 @@ class _Cleaner:
         self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
-    def knows_all(self, turns: list[Turn]) -> bool:
+    def allows_all(self, turns: list[Turn], calls: list[Call]) -> bool:
         """Return whether the target's schema lists every member of every message and block.
 
-        This is true of most histories, so it is decided in one fast loop.
+        This is true of most histories, so it is decided by one union of names per kind. `calls`: the calls of the
+        turns.
         """
+        texts: list[Any] = []
+        messages: dict[str, list[Any]] = {}
         seen: Origin | None = None
-        text, call, function = (self.members.get(kind, _NONE) for kind in ("text", "call", "function"))
         for turn in turns:
-            known = self.members.get(turn.role, _NONE)
+            members_sent = messages.get(turn.role)
+            if members_sent is None:
+                members_sent = messages[turn.role] = []
             for part in turn.parts:
                 origin = part.origin
                 if origin is not seen:
-                    if origin is None or origin.raw.__class__ is not dict or not known.issuperset(origin.raw):
+                    if origin is None:
                         return False
+                    members_sent.append(origin.raw)
                     seen = origin
-                raw = part.raw
                 if type(part) is Text:
-                    if raw is not None and not text.issuperset(raw):
-                        return False
-                elif type(part) is Call:
-                    if raw is None or not call.issuperset(raw):
-                        return False
-                    if not function.issuperset(raw.get("function") or _UNKNOWN):
-                        return False
-                elif type(part) is not Result:
-                    return False
-                else:
+                    if part.raw is not None:
+                        texts.append(part.raw)
+                elif type(part) is Result:
                     for inner in part.parts:
                         if inner.raw is not None:
                             return False
-        return True
+                elif type(part) is not Call:
+                    return False
+        raws = [call.raw for call in calls]
+        if not self._list_all(raws, "call") or not self._list_all(texts, "text"):
+            return False
+        if not self._list_all([raw.get("function") for raw in raws], "function"):
+            return False
+        return all(self._list_all(members_sent, role) for role, members_sent in messages.items())
+
+    def _list_all(self, raws: list[Any], kind: str) -> bool:
+        """Return whether all values are objects, and the target's schema lists all their members."""
+        if not raws:
+            return True
+        if set(map(type, raws)) != _OBJECTS:
+            return False
+        listed: frozenset[object] = self.members.get(kind, _NONE)
+        return all(listed.issuperset(raw) for raw in raws)
 
     def _lists(self, raw: Any, kind: str) -> bool:
         known = self.members.get(kind)
@@ -184,8 +197,8 @@ class _Cleaner:
             if item_id is not None and (not isinstance(item_id, str) or self._refused(item_id, "message", origin)):
                 refused.add("id")
             if refused:
-                told = {**members_of(origin.raw), **origin.extra}
-                gone = {name: told[name] for name in sorted(refused) if told.get(name)}
+                members_sent = {**members_of(origin.raw), **origin.extra}
+                gone = {name: members_sent[name] for name in sorted(refused) if members_sent.get(name)}
                 self.context.edit(
                     "member_refused",
                     origin.path,
@@ -218,8 +231,8 @@ class _Cleaner:
         refused += beneath
         if not refused:
             return part
-        told = {**members_of(part.raw), **beneath, **part.extra}
-        worth = {name: told.get(name) for name in refused}
+        members_sent = {**members_of(part.raw), **beneath, **part.extra}
+        worth = {name: members_sent.get(name) for name in refused}
         worth = {name: value for name, value in worth.items() if value not in (None, [], "completed")}
         self.context.edit(
             "member_refused", part.path, f"dropped members that the target rejects: {', '.join(refused)}", worth or None
@@ -247,10 +260,10 @@ class _Cleaner:
         known = self.members.get(kind)
         if known is None:
             return set()
-        told = members_of(raw)
-        found = {name for name in told if name not in known}
-        skipped = {"index"} if told.get("reasoning_content") is None else {"index", "reasoning"}
-        return {name for name in found if name in extra or name in skipped or not told[name]}
+        members_sent = members_of(raw)
+        found = {name for name in members_sent if name not in known}
+        skipped = {"index"} if members_sent.get("reasoning_content") is None else {"index", "reasoning"}
+        return {name for name in found if name in extra or name in skipped or not members_sent[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
         """Return members that carry a call's signature or name a result, if the target's schema lacks them."""
@@ -279,8 +292,8 @@ class _Cleaner:
         wanted = self.text_types.get("system" if turn.role == "developer" else turn.role)
         if wanted is None or not isinstance(raw, Mapping) or part.refusal:
             return part
-        told = cast("Mapping[str, Any]", raw).get("type")
-        if told != wanted and not part.touched:
-            self.context.edit("text_type", part.path, f"changed the type of the text from {told} to {wanted}")
+        members_sent = cast("Mapping[str, Any]", raw).get("type")
+        if members_sent != wanted and not part.touched:
+            self.context.edit("text_type", part.path, f"changed the type of the text from {members_sent} to {wanted}")
             return changed(part)
         return part

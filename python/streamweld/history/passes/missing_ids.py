@@ -110,14 +110,14 @@ def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
                 continue
             if result.call_id in given:
                 continue  # another result of the same call
-            asked = waiting.take(result.name, nameless=bool(result.call_id))
-            if asked is None:
+            call_records = waiting.take(result.name, nameless=bool(result.call_id))
+            if call_records is None:
                 continue
             if result.call_id:
                 given.add(result.call_id)
-                found.append((asked, result.call_id, asked.name))
-            elif asked.call_id:  # if neither has an id, a later pass pairs them by name and order
-                found.append((result, asked.call_id, asked.name))
+                found.append((call_records, result.call_id, call_records.name))
+            elif call_records.call_id:  # if neither has an id, a later pass pairs them by name and order
+                found.append((result, call_records.call_id, call_records.name))
     return found
 
 

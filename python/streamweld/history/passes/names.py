@@ -28,10 +28,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
     if all(_is_good(name, form, start) for name in names):
         return turns
-    told: dict[str, str] = {}  # call id -> tool name given by the result
+    members_sent: dict[str, str] = {}  # call id -> tool name given by the result
     for result in found.results:
         if result.name:
-            told.setdefault(result.call_id, result.name)
+            members_sent.setdefault(result.call_id, result.name)
     renamed: dict[str, str] = {}
     out: list[Turn] = []
     for turn in turns:
@@ -44,7 +44,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             if not name.strip():
                 if isinstance(part, Result):
                     continue
-                new = told.get(part.call_id, "") if part.call_id else ""
+                new = members_sent.get(part.call_id, "") if part.call_id else ""
                 if not new.strip():
                     new = next(iter(context.tools)) if len(context.tools) == 1 else "unknown"
                 context.edit("name_empty", part.path, f"named a call without a name {new!r}")

@@ -31,7 +31,7 @@ NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it w
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _CallRecord:
     """A call with its turn, its approval and its results.
 
     `requested`: the call has an approval request. `early`: its result came before the call. `spare`: further results.
@@ -52,16 +52,16 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if not facts or context.survey(turns).paired:
         return turns
     turns = _without_repeats(turns, context)
-    asked: dict[int, list[_Asked]] = {}
-    owner: dict[int, _Asked] = {}  # id() of a result or an approval -> its call
+    call_records: dict[int, list[_CallRecord]] = {}
+    owner: dict[int, _CallRecord] = {}  # id() of a result or an approval -> its call
     orphans: set[int] = set()
-    _match(turns, asked, owner, orphans)
+    _match(turns, call_records, owner, orphans)
     out: list[Turn] = []
     for n, turn in enumerate(turns):
         if turn.role == "tool":
             out += _of_tool_turn(turn, owner, orphans, context)
-        elif n in asked:
-            out += _of_calls(turn, turns[n + 1] if n + 1 < len(turns) else None, n, turns, asked[n], context)
+        elif n in call_records:
+            out += _of_calls(turn, turns[n + 1] if n + 1 < len(turns) else None, n, turns, call_records[n], context)
         else:
             out.append(turn)
     return out
@@ -91,17 +91,19 @@ def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
     return out
 
 
-def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _Asked], orphans: set[int]) -> None:
-    waiting = OpenCalls[_Asked]()
-    latest: dict[str, _Asked] = {}  # latest call by call id
-    requests: dict[str, _Asked] = {}  # approval id -> call to approve
-    last: dict[str, _Asked] = {}  # call that received the latest result, by call id
+def _match(
+    turns: list[Turn], call_records: dict[int, list[_CallRecord]], owner: dict[int, _CallRecord], orphans: set[int]
+) -> None:
+    waiting = OpenCalls[_CallRecord]()
+    latest: dict[str, _CallRecord] = {}  # latest call by call id
+    requests: dict[str, _CallRecord] = {}  # approval id -> call to approve
+    last: dict[str, _CallRecord] = {}  # call that received the latest result, by call id
     early: list[Result] = []
     for n, turn in enumerate(turns):
         for part in turn.parts:
             if isinstance(part, Call) and turn.role == "assistant":
-                one = _Asked(n, part)
-                asked.setdefault(n, []).append(one)
+                one = _CallRecord(n, part)
+                call_records.setdefault(n, []).append(one)
                 waiting.add(n, part.call_id, part.name, one)
                 latest[part.call_id] = one
             elif isinstance(part, ApprovalRequest) and part.call_id in latest:
@@ -133,7 +135,7 @@ def _match(turns: list[Turn], asked: dict[int, list[_Asked]], owner: dict[int, _
             orphans.add(id(part))
 
 
-def _chosen(one: _Asked, context: Context) -> Result | None:
+def _chosen(one: _CallRecord, context: Context) -> Result | None:
     """Return the result to keep, and record the other results of the call as dropped."""
     if one.result is None or not one.spare:
         return one.result
@@ -147,7 +149,7 @@ def _chosen(one: _Asked, context: Context) -> Result | None:
 
 
 def _of_calls(
-    turn: Turn, after: Turn | None, n: int, turns: list[Turn], asked: list[_Asked], context: Context
+    turn: Turn, after: Turn | None, n: int, turns: list[Turn], call_records: list[_CallRecord], context: Context
 ) -> list[Turn]:
     """Return a turn that has calls, followed by the turn with their results."""
     facts = context.facts("results")
@@ -159,7 +161,7 @@ def _of_calls(
     )
     placed: list[tuple[int, Result | ApprovalResponse]] = []
     dropped: set[int] = set()
-    for order, one in enumerate(asked):
+    for order, one in enumerate(call_records):
         result = _chosen(one, context)
         if one.response is not None and adjacent:
             placed.append((there.get(id(one.response), len(there) + order), one.response))
@@ -208,7 +210,7 @@ def _of_calls(
     return out
 
 
-def _waits(one: _Asked, turns: list[Turn], context: Context) -> bool:
+def _waits(one: _CallRecord, turns: list[Turn], context: Context) -> bool:
     """Return whether a call needs no result because it awaits approval, or was approved and has not run yet.
 
     A call can wait only at the end of a history. If a later user message supersedes the approval request, the call
@@ -255,7 +257,7 @@ def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
     return kept
 
 
-def _of_tool_turn(turn: Turn, owner: dict[int, _Asked], orphans: set[int], context: Context) -> list[Turn]:
+def _of_tool_turn(turn: Turn, owner: dict[int, _CallRecord], orphans: set[int], context: Context) -> list[Turn]:
     """Return the turns for the rest of a turn of results: results without a call, and other parts."""
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))

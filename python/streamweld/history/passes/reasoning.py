@@ -33,9 +33,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if turn.role != "assistant" or not any(isinstance(part, Reasoning) for part in turn.parts):
             out.append(turn)
             continue
-        told = keeper.turn(turn)
-        if told.parts or told is turn:
-            out.append(told)
+        members_sent = keeper.turn(turn)
+        if members_sent.parts or members_sent is turn:
+            out.append(members_sent)
     return out
 
 
@@ -147,7 +147,7 @@ class _Keeper:
             return self._renamed(part)
         if self.accept == "chunks":
             return self._renamed(part)
-        part_ = self._in_custody(part)
+        part_ = self._without_foreign_proof(part)
         if part_ is None:
             return None
         part_ = self._with_a_sound_id(part_)
@@ -205,7 +205,7 @@ class _Keeper:
         self.context.edit("reasoning_field", part.path, f"moved the reasoning to {wanted or 'the content'}")
         return changed(part)
 
-    def _in_custody(self, part: Reasoning) -> Reasoning | None:
+    def _without_foreign_proof(self, part: Reasoning) -> Reasoning | None:
         """Return the part without signatures and encrypted content of other issuers; None if nothing is left."""
         issuers = self.fact.get("issuers")
         proof = bool(part.signature or part.encrypted or (part.item_id and self.accept == "items"))
@@ -223,11 +223,11 @@ class _Keeper:
         if not foreign and not other:
             return part
         gone = {"signature": part.signature, "encrypted": part.encrypted, "item_id": part.item_id}
-        said = f"from {part.issuer or 'an unknown provider'}" if foreign else f"from the model {part.model}"
+        text_of_part = f"from {part.issuer or 'an unknown provider'}" if foreign else f"from the model {part.model}"
         self.context.edit(
             "reasoning_custody",
             part.path,
-            f"dropped the signature, encrypted content and item id of reasoning {said}",
+            f"dropped the signature, encrypted content and item id of reasoning {text_of_part}",
             {name: value for name, value in gone.items() if value},
         )
         return changed(part, signature=None, encrypted=None, item_id=None)

@@ -70,10 +70,10 @@ def _once(turns: list[Turn], context: Context) -> list[Turn]:
             touched.add(n)
             if part is not home[2]:
                 new[id(part)] = None
-                said = [text for text in part.segments if text.strip()]
+                text_of_part = [text for text in part.segments if text.strip()]
                 what = (
                     f"merged a repetition of item {item_id!r} into the kept one"
-                    if said
+                    if text_of_part
                     else f"dropped a repetition of item {item_id!r}"
                 )
                 context.edit("reasoning_repeated", part.path, what, removed_value(part))
@@ -111,9 +111,9 @@ def _replaced(turns: list[Turn], touched: set[int], new: dict[int, Reasoning | N
             continue
         parts: list[Part] = []
         for part in turn.parts:
-            told: Any = new.get(id(part), part)
-            if told is not None:
-                parts.append(told)
+            members_sent: Any = new.get(id(part), part)
+            if members_sent is not None:
+                parts.append(members_sent)
         if parts:
             out.append(with_parts(turn, parts))
     return out

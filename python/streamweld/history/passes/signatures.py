@@ -50,7 +50,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 def run_texts(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without signatures on texts if the target cannot represent them."""
-    if context.family in _SIGNED_TEXTS or _SIGNED_TEXTS.isdisjoint(context.survey(turns).dialects):
+    if context.family in _SIGNED_TEXTS or not context.survey(turns).signed_texts:
         return turns
     return [_unsigned(turn, context) for turn in turns]
 

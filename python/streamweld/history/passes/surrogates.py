@@ -28,7 +28,8 @@ _REPLACEMENT: Final = "\ufffd"
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with texts and arguments that can be encoded."""
-    if context.survey(turns).ascii or _all_sound(turns):
+    found = context.survey(turns)
+    if _can_be_encoded(found.values) if found.ascii else _can_be_encoded(_texts_and_values(turns)):
         return turns
     out: list[Turn] = []
     altered = False
@@ -47,26 +48,32 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     return out if altered else turns
 
 
-def _all_sound(turns: list[Turn]) -> bool:
-    """Return whether all texts and arguments can be encoded. One call for all is much faster than one per part."""
-    told: list[Any] = []
-    for turn in turns:
-        for part in turn.parts:
-            if type(part) is Text:
-                told.append(part.text)
-            elif type(part) is Call:
-                told.append(part.input if part.arguments is None else part.arguments)
-            elif type(part) is Result:
-                if part.value is not MISSING:
-                    told.append(part.value)
-                told += [inner.text if type(inner) is Text else _name(inner) for inner in part.parts]
-            else:
-                told.append(part.segments if type(part) is Reasoning else _name(part))
+def _can_be_encoded(values: list[Any]) -> bool:
+    """Return whether all values can be encoded. One call for all of them is much faster than one for each."""
+    if not values:
+        return True
     try:
-        orjson.dumps(told)
+        orjson.dumps(values)
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _texts_and_values(turns: list[Turn]) -> list[Any]:
+    members_sent: list[Any] = []
+    for turn in turns:
+        for part in turn.parts:
+            if type(part) is Text:
+                members_sent.append(part.text)
+            elif type(part) is Call:
+                members_sent.append(part.input if part.arguments is None else part.arguments)
+            elif type(part) is Result:
+                if part.value is not MISSING:
+                    members_sent.append(part.value)
+                members_sent += [inner.text if type(inner) is Text else _name(inner) for inner in part.parts]
+            else:
+                members_sent.append(part.segments if type(part) is Reasoning else _name(part))
+    return members_sent
 
 
 def _name(part: Part) -> str | None:

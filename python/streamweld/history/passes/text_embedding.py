@@ -41,8 +41,8 @@ def _calls(turn: Turn, form: str, join: str, context: Context) -> Turn:
             context.edit("call_as_text", part.path, f"wrote the call of {part.name!r} as text")
             if part.signature:
                 context.lose("signature", part.path, _TEXT_ONLY, part.signature)
-            said = {"name": part.name, "arguments": arguments_text(part) or "{}", "call_id": part.call_id}
-            texts.append(_filled(form, said))
+            text_of_part = {"name": part.name, "arguments": arguments_text(part) or "{}", "call_id": part.call_id}
+            texts.append(_filled(form, text_of_part))
         elif isinstance(part, Text):
             texts.append(part.text)
         else:
@@ -76,11 +76,11 @@ def _leave_members(turn: Turn, context: Context) -> None:
             context.lose_members(inner.extra, inner.path, _TEXT_ONLY)
 
 
-def _filled(form: str, said: dict[str, str]) -> str:
+def _filled(form: str, text_of_part: dict[str, str]) -> str:
     """Return the template with each `{name}` replaced by its value. Braces in the values are not replaced."""
     pieces = form.split("{")
     out = [pieces[0]]
     for piece in pieces[1:]:
         name, brace, tail = piece.partition("}")
-        out.append(said[name] + tail if brace and name in said else "{" + piece)
+        out.append(text_of_part[name] + tail if brace and name in text_of_part else "{" + piece)
     return "".join(out)

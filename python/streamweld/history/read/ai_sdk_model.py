@@ -66,8 +66,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if isinstance(content, str):
         return [Turn(role, (Text(*locate(origin, (*path, "content")), text=content),), origin)]
     blocks = as_list(content, (*path, "content"))
-    places = [(*path, "content", n) for n in range(len(blocks))]
-    parts = [_part(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
+    positions = [(*path, "content", n) for n in range(len(blocks))]
+    parts = [_part(as_mapping(b, at), origin, at, issuer) for at, b in zip(positions, blocks, strict=True)]
     return [Turn(role, tuple(parts), origin)]
 
 
@@ -75,35 +75,35 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = raw.get("type")
     if kind == "text":
         signature, alone = text_signature(raw.get("providerOptions"))
-        place = locate(origin, path, raw, _SIGNED_TEXT if alone else _TEXT)
-        return Text(*place, text=as_text(raw.get("text"), path), signature=signature)
+        common = locate(origin, path, raw, _SIGNED_TEXT if alone else _TEXT)
+        return Text(*common, text=as_text(raw.get("text"), path), signature=signature)
     if kind == "reasoning":
-        told = read_metadata(raw.get("providerOptions"))
+        entry = read_metadata(raw.get("providerOptions"))
         return Reasoning(
             *locate(origin, path, raw, _REASONING),
             segments=(as_text(raw.get("text"), path),),
-            kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
-            item_id=told.item_id,
-            signature=told.signature,
-            encrypted=told.encrypted,
-            issuer=told.issuer or issuer,
+            kind="summary" if entry.item_id else "redacted" if entry.encrypted and not raw.get("text") else "thinking",
+            item_id=entry.item_id,
+            signature=entry.signature,
+            encrypted=entry.encrypted,
+            issuer=entry.issuer or issuer,
         )
     if kind == "tool-call":
-        told = read_metadata(raw.get("providerOptions"))
+        entry = read_metadata(raw.get("providerOptions"))
         value = raw.get("input", raw.get("args", MISSING))
-        place = locate(origin, path, raw, _CALL)
+        common = locate(origin, path, raw, _CALL)
         call_id, name, ran = (
             as_text(raw.get("toolCallId"), path),
             as_text(raw.get("toolName"), path),
             bool(raw.get("providerExecuted")),
         )
         if ran:
-            return Opaque(*place, kind="tool-call", dialect=DIALECT)
+            return Opaque(*common, kind="tool-call", dialect=DIALECT)
         if isinstance(value, str):  # input that could not be parsed is given as text
             return Call(
-                *place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature
+                *common, call_id=call_id, name=name, arguments=value, item_id=entry.item_id, signature=entry.signature
             )
-        return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
+        return Call(*common, call_id=call_id, name=name, input=value, item_id=entry.item_id, signature=entry.signature)
     if kind == "tool-result" and origin.raw.get("role") == "tool":
         return _result(raw, origin, path)
     if kind == "tool-approval-request":
@@ -133,40 +133,40 @@ def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     media_type = as_optional_text(raw.get("mediaType") or raw.get("mimeType"), path)
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
     if isinstance(data, dict):  # since AI SDK 7, an object whose `type` names its form
-        told = as_mapping(data, path)
-        data = told.get(told["type"]) if told.get("type") in ("url", "data") else None
+        entry = as_mapping(data, path)
+        data = entry.get(entry["type"]) if entry.get("type") in ("url", "data") else None
     if not isinstance(data, str):
         return None
     kind = "image" if raw.get("type") == "image" else media_kind(media_type)
-    place, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
+    common, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
     if data.startswith(("data:", "http://", "https://")):
-        return media_from_url(place, data, media_type, kind=kind, filename=name)
-    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)
+        return media_from_url(common, data, media_type, kind=kind, filename=name)
+    return Media(*common, kind=kind, media_type=media_type, data=data, filename=name)
 
 
 def _result(raw: Json, origin: Origin, path: Path) -> Result:
-    place = locate(origin, path, raw, _RESULT)
+    common = locate(origin, path, raw, _RESULT)
     call_id, name = as_text(raw.get("toolCallId"), path), as_text(raw.get("toolName"), path) or None
     output = raw.get("output")
     if not isinstance(output, dict):
         value, failed = raw.get("result"), bool(raw.get("isError"))
-        return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
-    told = as_mapping(output, path)
-    place = with_inner_members(place, ("output", told, _OUTPUT))
-    way, value = as_text(told.get("type"), path), told.get("value")
+        return Result(*common, call_id=call_id, name=name, value=value, is_error=failed)
+    entry = as_mapping(output, path)
+    common = with_inner_members(common, ("output", entry, _OUTPUT))
+    way, value = as_text(entry.get("type"), path), entry.get("value")
     if way == "execution-denied":
-        text = as_text(told.get("reason"), path) or DENIED
-        return Result(*place, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True, denied=True)
+        text = as_text(entry.get("reason"), path) or DENIED
+        return Result(*common, call_id=call_id, name=name, parts=(Text(text=text),), is_error=True, denied=True)
     failed = way.startswith("error-")
     if way in ("text", "error-text"):
-        return Result(*place, call_id=call_id, name=name, parts=(Text(text=as_text(value, path)),), is_error=failed)
+        return Result(*common, call_id=call_id, name=name, parts=(Text(text=as_text(value, path)),), is_error=failed)
     if way == "content":
         within = new_origin(DIALECT, path, None, _MESSAGE)
         pieces = [as_mapping(piece, path) for piece in as_list(value, path)]
         inner = tuple([_inner(piece, within, path) for piece in pieces])
         old = any(piece.get("type") == "media" for piece in pieces)  # AI SDK 5; later versions reject it
-        return Result(*place, call_id=call_id, name=name, parts=inner, touched=old)
-    return Result(*place, call_id=call_id, name=name, value=value, is_error=failed)
+        return Result(*common, call_id=call_id, name=name, parts=inner, touched=old)
+    return Result(*common, call_id=call_id, name=name, value=value, is_error=failed)
 
 
 def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
@@ -177,11 +177,11 @@ def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
         media_type = as_optional_text(raw.get("mediaType"), path)
         data = as_text(raw.get("data"), path)
         name = as_optional_text(raw.get("filename"), path)
-        place, found = locate(within, path, raw, _MEDIA), media_kind(media_type)
-        return Media(*place, kind=found, media_type=media_type, data=data, filename=name)
+        common, found = locate(within, path, raw, _MEDIA), media_kind(media_type)
+        return Media(*common, kind=found, media_type=media_type, data=data, filename=name)
     if kind in ("image-url", "file-url"):
-        place = locate(within, path, raw, _MEDIA | {"url"})
-        return Media(*place, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url"), path))
+        common = locate(within, path, raw, _MEDIA | {"url"})
+        return Media(*common, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url"), path))
     medium = _medium(raw, within, path) if kind == "file" else None
     if medium is not None:
         return medium

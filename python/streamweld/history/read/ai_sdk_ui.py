@@ -82,16 +82,19 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     for step in steps:
         if not step:
             continue
-        said: list[Part] = []
+        sent: list[Part] = []
+        tools: list[tuple[Path, Json]] = []  # those that the client runs
         for n, part in step:
-            said.append(_part(part, origin, (*path, "parts", n), issuer))
-            approval = _approval(part)
-            if approval is not None and isinstance(said[-1], Call):
-                said.append(_request(approval, part, origin, (*path, "parts", n)))
-        turns.append(Turn(role, tuple(said), origin))
+            at = (*path, "parts", n)
+            sent.append(_part(part, origin, at, issuer))
+            if isinstance(sent[-1], Call):
+                tools.append((at, part))
+                if (approval := _approval(part)) is not None:
+                    sent.append(_request(approval, part, origin, at))
+        turns.append(Turn(role, tuple(sent), origin))
         answered: list[Part] = []
-        for n, part in step:
-            answered += _answers(part, origin, (*path, "parts", n))
+        for at, part in tools:
+            answered += _approval_and_result(part, origin, at)
         if answered:
             turns.append(Turn("tool", tuple(answered), origin))
     return turns or [Turn(role, (), origin)]
@@ -108,18 +111,18 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = as_text(raw.get("type"), path)
     if kind == "text":
         signature, alone = text_signature(raw.get("providerMetadata"))
-        place = locate(origin, path, raw, _SIGNED_TEXT if alone else _TEXT)
-        return Text(*place, text=as_text(raw.get("text"), path), signature=signature)
+        common = locate(origin, path, raw, _SIGNED_TEXT if alone else _TEXT)
+        return Text(*common, text=as_text(raw.get("text"), path), signature=signature)
     if kind == "reasoning":
-        told = read_metadata(raw.get("providerMetadata"))
+        given = read_metadata(raw.get("providerMetadata"))
         return Reasoning(
             *locate(origin, path, raw, _REASONING),
             segments=(as_text(raw.get("text"), path),),
-            kind="summary" if told.item_id else "redacted" if told.encrypted and not raw.get("text") else "thinking",
-            item_id=told.item_id,
-            signature=told.signature,
-            encrypted=told.encrypted,
-            issuer=told.issuer or issuer,
+            kind="summary" if given.item_id else "redacted" if given.encrypted and not raw.get("text") else "thinking",
+            item_id=given.item_id,
+            signature=given.signature,
+            encrypted=given.encrypted,
+            issuer=given.issuer or issuer,
         )
     if kind == "file":
         return media_from_url(
@@ -131,20 +134,22 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     name = _tool_name(raw, path)
     if name is None or raw.get("providerExecuted"):
         return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
-    told = read_metadata(raw.get("callProviderMetadata"))
-    place = with_inner_members(locate(origin, path, raw, _TOOL), ("approval", raw.get("approval"), _APPROVAL))
+    given = read_metadata(raw.get("callProviderMetadata"))
+    common = with_inner_members(locate(origin, path, raw, _TOOL), ("approval", raw.get("approval"), _APPROVAL))
     call_id = as_text(raw.get("toolCallId"), path)
     value = raw.get("input", MISSING)
     if value is None or value is MISSING:
         value = raw.get("rawInput", MISSING)
     if isinstance(value, str):
-        return Call(*place, call_id=call_id, name=name, arguments=value, item_id=told.item_id, signature=told.signature)
-    return Call(*place, call_id=call_id, name=name, input=value, item_id=told.item_id, signature=told.signature)
+        return Call(
+            *common, call_id=call_id, name=name, arguments=value, item_id=given.item_id, signature=given.signature
+        )
+    return Call(*common, call_id=call_id, name=name, input=value, item_id=given.item_id, signature=given.signature)
 
 
 def _approval(raw: Json) -> Json | None:
-    told = raw.get("approval")
-    return as_mapping(told, ()) if isinstance(told, dict) and isinstance(told.get("id"), str) else None  # pyright: ignore[reportUnknownMemberType]
+    given = raw.get("approval")
+    return as_mapping(given, ()) if isinstance(given, dict) and isinstance(given.get("id"), str) else None  # pyright: ignore[reportUnknownMemberType]
 
 
 def _request(approval: Json, raw: Json, origin: Origin, path: Path) -> ApprovalRequest:
@@ -157,10 +162,8 @@ def _request(approval: Json, raw: Json, origin: Origin, path: Path) -> ApprovalR
     )
 
 
-def _answers(raw: Json, origin: Origin, path: Path) -> list[Part]:
+def _approval_and_result(raw: Json, origin: Origin, path: Path) -> list[Part]:
     """Return the user's answer to an approval request and the result of the call, as far as the part holds them."""
-    if _tool_name(raw, path) is None or raw.get("providerExecuted"):
-        return []
     approval = _approval(raw)
     found: list[Part] = []
     if approval is not None and isinstance(approval.get("approved"), bool):
@@ -189,7 +192,7 @@ def _result(raw: Json, approval: Json, origin: Origin, path: Path) -> Result | N
         return Result(*locate(origin, path, raw), call_id=call_id, name=name, parts=(text,), is_error=True)
     denied = state == "approval-responded" and approval.get("approved") is False
     if denied or state == "output-denied":
-        said = as_optional_text(approval.get("reason"), path) or (DENIED if denied else DENIED_OUTPUT)
-        place, text = locate(origin, path, raw), Text(text=said)
-        return Result(*place, call_id=call_id, name=name, parts=(text,), is_error=True, denied=denied)
+        sent = as_optional_text(approval.get("reason"), path) or (DENIED if denied else DENIED_OUTPUT)
+        common, text = locate(origin, path, raw), Text(text=sent)
+        return Result(*common, call_id=call_id, name=name, parts=(text,), is_error=True, denied=denied)
     return None

@@ -72,31 +72,31 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if kind == "text":
         return Text(*locate(origin, path, raw, _TEXT), text=as_text(raw.get("text"), path))
     if kind == "tool_use":
-        place = locate(origin, path, raw, _CALL)
+        common = locate(origin, path, raw, _CALL)
         value = raw.get("input")
-        return Call(*place, call_id=as_text(raw.get("id"), path), name=as_text(raw.get("name"), path), input=value)
+        return Call(*common, call_id=as_text(raw.get("id"), path), name=as_text(raw.get("name"), path), input=value)
     if kind == "tool_result":
-        place = locate(origin, path, raw, _RESULT)
+        common = locate(origin, path, raw, _RESULT)
         within = new_origin(DIALECT, path, None, _MESSAGE)
         inner = _content(raw.get("content"), within, (*path, "content"), None)
         parts = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
         return Result(
-            *place, call_id=as_text(raw.get("tool_use_id"), path), parts=parts, is_error=bool(raw.get("is_error"))
+            *common, call_id=as_text(raw.get("tool_use_id"), path), parts=parts, is_error=bool(raw.get("is_error"))
         )
     if kind == "thinking":
-        place = locate(origin, path, raw, _THINKING)
+        common = locate(origin, path, raw, _THINKING)
         signature = as_text(raw.get("signature"), path) or None
         return Reasoning(
-            *place,
+            *common,
             segments=(as_text(raw.get("thinking"), path),),
             signature=signature,
             issuer=issuer or "anthropic",
             assumed=not issuer,
         )
     if kind == "redacted_thinking":
-        place = locate(origin, path, raw, _THINKING)
+        common = locate(origin, path, raw, _THINKING)
         return Reasoning(
-            *place,
+            *common,
             segments=(),
             kind="redacted",
             encrypted=as_text(raw.get("data"), path),
@@ -115,6 +115,6 @@ def _medium(raw: Json, source: Json, origin: Origin, path: Path) -> Media | None
     if not isinstance(way, str) or way not in _SOURCES:
         return None
     kind = "image" if raw.get("type") == "image" else media_kind(media_type)
-    place = with_inner_members(locate(origin, path, raw, _MEDIA), ("source", source, _SOURCE))
+    common = with_inner_members(locate(origin, path, raw, _MEDIA), ("source", source, _SOURCE))
     where: Any = {field: as_text(source.get(member), path) for member, field in (_SOURCES[way],)}
-    return Media(*place, kind=kind, media_type=media_type, filename=as_optional_text(raw.get("title"), path), **where)
+    return Media(*common, kind=kind, media_type=media_type, filename=as_optional_text(raw.get("title"), path), **where)

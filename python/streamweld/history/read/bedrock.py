@@ -56,8 +56,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = new_origin(DIALECT, path, message, _MESSAGE)
     blocks = as_list(message.get("content"), (*path, "content"))
-    places = [(*path, "content", n) for n in range(len(blocks))]
-    parts = [_block(as_mapping(b, at), origin, at, issuer) for at, b in zip(places, blocks, strict=True)]
+    positions = [(*path, "content", n) for n in range(len(blocks))]
+    parts = [_block(as_mapping(b, at), origin, at, issuer) for at, b in zip(positions, blocks, strict=True)]
     if role == "assistant":
         return [Turn("assistant", tuple(parts), origin)]
     return split_results(parts, origin)
@@ -69,50 +69,50 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         return Text(*locate(origin, path, raw, frozenset({"text"})), text=raw["text"])
     if "toolUse" in raw:
         use = as_mapping(raw["toolUse"], path)
-        place = with_inner_members(locate(origin, path, raw, frozenset({"toolUse"})), ("toolUse", use, _USE))
+        common = with_inner_members(locate(origin, path, raw, frozenset({"toolUse"})), ("toolUse", use, _USE))
         return Call(
-            *place,
+            *common,
             call_id=as_text(use.get("toolUseId"), path),
             name=as_text(use.get("name"), path),
             input=use.get("input"),
         )
     if "toolResult" in raw:
         answer = as_mapping(raw["toolResult"], path)
-        place = with_inner_members(
+        common = with_inner_members(
             locate(origin, path, raw, frozenset({"toolResult"})), ("toolResult", answer, _RESULT)
         )
         call_id, failed = as_text(answer.get("toolUseId"), path), answer.get("status") == "error"
         pieces = as_list(answer.get("content"), path)
         if len(pieces) == 1 and "json" in as_mapping(pieces[0], path):
-            return Result(*place, call_id=call_id, value=pieces[0]["json"], is_error=failed)
+            return Result(*common, call_id=call_id, value=pieces[0]["json"], is_error=failed)
         within = new_origin(DIALECT, path, None, _MESSAGE)
         inner = [
             _piece(as_mapping(piece, path), within, (*path, "toolResult", "content", n))
             for n, piece in enumerate(pieces)
         ]
         kept = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
-        return Result(*place, call_id=call_id, parts=kept, is_error=failed)
+        return Result(*common, call_id=call_id, parts=kept, is_error=failed)
     if "reasoningContent" in raw:
         thought = as_mapping(raw["reasoningContent"], path)
-        said = thought.get("reasoningText")
-        place = with_inner_members(
+        sent = thought.get("reasoningText")
+        common = with_inner_members(
             locate(origin, path, raw, frozenset({"reasoningContent"})),
             ("reasoningContent", thought, _THOUGHT),
-            ("reasoningContent/reasoningText", said, _TEXT),
+            ("reasoningContent/reasoningText", sent, _TEXT),
         )
-        if isinstance(said, dict):
-            told = as_mapping(said, path)
-            signature = as_text(told.get("signature"), path) or None
+        if isinstance(sent, dict):
+            given = as_mapping(sent, path)
+            signature = as_text(given.get("signature"), path) or None
             return Reasoning(
-                *place,
-                segments=(as_text(told.get("text"), path),),
+                *common,
+                segments=(as_text(given.get("text"), path),),
                 signature=signature,
                 issuer=issuer or "bedrock",
                 assumed=not issuer,
             )
         cipher = as_data(thought.get("redactedContent"), path)
         return Reasoning(
-            *place, segments=(), kind="redacted", encrypted=cipher, issuer=issuer or "bedrock", assumed=not issuer
+            *common, segments=(), kind="redacted", encrypted=cipher, issuer=issuer or "bedrock", assumed=not issuer
         )
     for member, media in _KINDS:
         if member in raw:
@@ -129,17 +129,17 @@ def _piece(raw: Json, within: Origin, path: Path) -> Part:
     return _block(raw, within, path, None)
 
 
-def _medium(told: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:
-    held = told.get("source")
+def _medium(given: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:
+    held = given.get("source")
     if not isinstance(held, dict) or "bytes" not in held:
         return None
     source = as_mapping(held, path)
     member = next(name for name, media in _KINDS if media == kind)
-    media_type = f"{'application' if kind == 'file' else kind}/{told.get('format')}"
-    place = with_inner_members(
+    media_type = f"{'application' if kind == 'file' else kind}/{given.get('format')}"
+    common = with_inner_members(
         locate(origin, path, raw, frozenset({member})),
-        (member, told, _MEDIUM),
+        (member, given, _MEDIUM),
         (f"{member}/source", source, _SOURCE),
     )
-    data, name = as_data(source["bytes"], path), as_optional_text(told.get("name"), path)
-    return Media(*place, kind=kind, media_type=media_type, data=data, filename=name)
+    data, name = as_data(source["bytes"], path), as_optional_text(given.get("name"), path)
+    return Media(*common, kind=kind, media_type=media_type, data=data, filename=name)

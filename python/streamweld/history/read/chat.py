@@ -112,9 +112,9 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
             parts.append(_call(entry, origin, (*beneath, n), signatures))
     if not bare and isinstance(legacy := message.get("function_call"), dict):
         function = as_mapping(legacy, path)
-        place = with_inner_members(locate(origin, (*path, "function_call")), ("function_call", function, _FUNCTION))
+        common = with_inner_members(locate(origin, (*path, "function_call")), ("function_call", function, _FUNCTION))
         arguments = _arguments(function.get("arguments"))
-        parts.append(Call(*place, call_id="", name=as_text(function.get("name"), path), **arguments))
+        parts.append(Call(*common, call_id="", name=as_text(function.get("name"), path), **arguments))
     return [Turn(role, tuple(parts), origin)]
 
 
@@ -135,10 +135,10 @@ def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -
         extra = extra_members(entry, known)
     if entry.get("type") == "custom" or entry.get("custom") is not None:
         custom = as_mapping(entry.get("custom"), (*path, "custom"))
-        place = with_inner_members(locate(origin, path, entry, known), ("custom", custom, _CUSTOM))
+        common = with_inner_members(locate(origin, path, entry, known), ("custom", custom, _CUSTOM))
         value: Any = {"input": free_form_input(custom, (*path, "custom"))}
         name = as_text(custom.get("name"), path)
-        return Call(*place, call_id=call_id, name=name, input=value, custom=True, signature=signature)
+        return Call(*common, call_id=call_id, name=name, input=value, custom=True, signature=signature)
     function: Any = entry.get("function")
     if function.__class__ is not dict:
         function = as_mapping(function, (*path, "function"))
@@ -146,8 +146,8 @@ def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -
     if not isinstance(name, str):
         name = as_text(name, path)
     if not isinstance(arguments, str) or len(function) > 2:
-        place = with_inner_members(locate(origin, path, entry, known), ("function", function, _FUNCTION))
-        return Call(*place, call_id=call_id, name=name, signature=signature, **_arguments(arguments))
+        common = with_inner_members(locate(origin, path, entry, known), ("function", function, _FUNCTION))
+        return Call(*common, call_id=call_id, name=name, signature=signature, **_arguments(arguments))
     at = origin.count
     origin.count = at + 1
     return Call(origin, at, path, entry, extra, False, call_id, name, arguments, MISSING, None, signature)
@@ -159,8 +159,8 @@ def _result(message: Json, path: Path) -> Turn:
     if isinstance(content, str):
         inner = (Text(None, 0, path + _CONTENT, None, EMPTY, False, content),)
     elif content is not None:
-        told = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
-        inner = tuple([part for part in told if isinstance(part, Text | Media | Opaque)])
+        given = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
+        inner = tuple([part for part in given if isinstance(part, Text | Media | Opaque)])
     call_id, name, extra = message.get("tool_call_id"), None, EMPTY
     if len(message) > 3 or call_id is None or content is None:  # not just a role, an id and a content
         name = as_text(message.get("name"), path) or None
@@ -188,32 +188,32 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
         if isinstance(image, str):
             return media_from_url(locate(origin, path, raw, _MEDIA), image, None, kind="image")
         image = as_mapping(image, path)
-        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("image_url", image, _IMAGE))
+        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("image_url", image, _IMAGE))
         url, detail = as_text(image.get("url"), path), as_optional_text(image.get("detail"), path)
-        return media_from_url(place, url, None, kind="image", detail=detail)
+        return media_from_url(common, url, None, kind="image", detail=detail)
     if kind == "video_url":
         video = raw.get("video_url")
         url = video if isinstance(video, str) else as_text(as_mapping(video, path).get("url"), path)
         return media_from_url(locate(origin, path, raw, _MEDIA), url, None, kind="video")
     if kind == "input_audio":
         audio = as_mapping(raw.get("input_audio"), path)
-        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("input_audio", audio, _AUDIO))
+        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("input_audio", audio, _AUDIO))
         return Media(
-            *place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
+            *common, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
         )
     if kind == "document_url" or (kind == "file" and "file" not in raw):  # Mistral's DocumentURLChunk and FileChunk
-        place, address = locate(origin, path, raw, _DOCUMENT), raw.get("document_url")
+        common, address = locate(origin, path, raw, _DOCUMENT), raw.get("document_url")
         if isinstance(address, str):
             return media_from_url(
-                place, address, None, kind="file", filename=as_optional_text(raw.get("document_name"), path)
+                common, address, None, kind="file", filename=as_optional_text(raw.get("document_name"), path)
             )
-        return Media(*place, kind="file", file_id=as_optional_text(raw.get("file_id"), path))
+        return Media(*common, kind="file", file_id=as_optional_text(raw.get("file_id"), path))
     if kind == "file":
         file = as_mapping(raw.get("file"), path)
         media_type, data, rest = split_data_url(as_text(file.get("file_data"), path))
-        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("file", file, _FILE))
+        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("file", file, _FILE))
         return Media(
-            *place,
+            *common,
             kind="file",
             media_type=media_type,
             data=data or rest or None,

@@ -56,9 +56,9 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
         thought = as_optional_text(message.get(name), (*path, name))
         if thought is not None:
             if _squeezed(thought) not in copies:
-                place = locate(origin, (*path, name))
-                told = Reasoning(*place, segments=(thought,), kind="raw", issuer=issuer, member=name)
-                found.parts.append(told)
+                common = locate(origin, (*path, name))
+                mapping = Reasoning(*common, segments=(thought,), kind="raw", issuer=issuer, member=name)
+                found.parts.append(mapping)
             break
     return found
 
@@ -73,9 +73,9 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def _blocks(told: Any, origin: Origin, path: Path) -> list[Reasoning]:
+def _blocks(mapping: Any, origin: Origin, path: Path) -> list[Reasoning]:
     parts: list[Reasoning] = []
-    for n, raw in enumerate(as_list(told, path)):
+    for n, raw in enumerate(as_list(mapping, path)):
         block, at = as_mapping(raw, (*path, n)), (*path, n)
         parts.append(
             Reasoning(
@@ -118,10 +118,10 @@ class _Item:
 
 
 def _details(
-    told: Any, origin: Origin, path: Path, call_ids: Collection[Any], signatures: dict[str, str]
+    mapping: Any, origin: Origin, path: Path, call_ids: Collection[Any], signatures: dict[str, str]
 ) -> list[Reasoning]:
     items: list[_Item] = []
-    given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(told, path))]
+    given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(mapping, path))]
     for n, entry in whole_entries(given):
         at = (*path, n)
         issuer = ISSUERS.get(as_text(entry.get("format"), at))
@@ -137,10 +137,10 @@ def _details(
         beyond: dict[str, Any] = {}
         for n, entry in enumerate(item.entries):
             beyond |= {Inner(f"{n}/{name}"): value for name, value in extra_members(entry, _ENTRY).items()}
-        where, number, place, _, _ = locate(origin, item.path)
+        where, number, common, _, _ = locate(origin, item.path)
         parts.append(
             Reasoning(
-                *(where, number, place, item.entries, beyond),
+                *(where, number, common, item.entries, beyond),
                 segments=tuple(item.texts),
                 kind=item.kind,
                 item_id=item.item_id,

@@ -36,7 +36,7 @@ _MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
 
 # Values of the fields that every part has, in the order of `_Part`.
-Place: TypeAlias = tuple["Origin | None", int, "Path", Any, Json]
+CommonFields: TypeAlias = tuple["Origin | None", int, "Path", Any, Json]
 
 
 def extra_members(raw: Any, known: frozenset[str]) -> Json:
@@ -54,12 +54,13 @@ def new_origin(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Ori
     return Origin(dialect, path, raw, 0, extra_members(raw, known))
 
 
-def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> Place:
+def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | None = None) -> CommonFields:
     """Return the common fields of the next part of a message."""
     at = origin.count
     origin.count = at + 1
-    extra = EMPTY if known is None else extra_members(raw, known)
-    return origin, at, path, raw, extra
+    if known is None or (raw.__class__ is dict and known.issuperset(raw)):  # nearly always: save a call
+        return origin, at, path, raw, EMPTY
+    return origin, at, path, raw, extra_members(raw, known)
 
 
 def text_part(origin: Origin, path: Path, text: str) -> Text:
@@ -69,14 +70,15 @@ def text_part(origin: Origin, path: Path, text: str) -> Text:
     return Text(origin, at, path, None, EMPTY, False, text)
 
 
-def with_inner_members(place: Place, *inner: tuple[str, Any, frozenset[str]]) -> Place:
+def with_inner_members(common: CommonFields, *inner: tuple[str, Any, frozenset[str]]) -> CommonFields:
     """Return the place with the unknown members of nested objects added. `inner`: `(path, object, known members)`."""
-    origin, at, path, raw, extra = place
     found: dict[str, Any] = {}
     for way, told, known in inner:
+        if told is None or (told.__class__ is dict and known.issuperset(told)):
+            continue
         for name, value in extra_members(told, known).items():
             found[Inner(f"{way}/{name}")] = value
-    return (origin, at, path, raw, {**extra, **found}) if found else place
+    return (*common[:4], {**common[4], **found}) if found else common
 
 
 def as_mapping(value: Any, path: Path) -> Json:
@@ -98,7 +100,7 @@ def as_list(value: Any, path: Path) -> Sequence[Any]:
     Raises:
         HistoryError: if the value has another type.
     """
-    if isinstance(value, list | tuple):
+    if value.__class__ is list or isinstance(value, list | tuple):
         return cast("Sequence[Any]", value)
     if value is None:
         return ()
@@ -111,7 +113,7 @@ def as_text(value: Any, path: Path) -> str:
     Raises:
         HistoryError: if the value has another type.
     """
-    return as_optional_text(value, path) or ""
+    return value if value.__class__ is str else as_optional_text(value, path) or ""
 
 
 def as_optional_text(value: Any, path: Path) -> str | None:
@@ -163,12 +165,12 @@ def media_kind(media_type: str | None, default: _MediaKind = "file") -> _MediaKi
 
 
 def media_from_url(
-    place: Place, url: str, media_type: str | None, *, kind: _MediaKind | None = None, **fields: Any
+    common: CommonFields, url: str, media_type: str | None, *, kind: _MediaKind | None = None, **fields: Any
 ) -> Media:
     """Return the media part for a data URL or any other URL."""
     told, data, address = split_data_url(url)
     told = media_type or told
-    return Media(*place, kind=kind or media_kind(told), media_type=told, data=data, url=address, **fields)
+    return Media(*common, kind=kind or media_kind(told), media_type=told, data=data, url=address, **fields)
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:

@@ -91,8 +91,8 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
         return "anthropic"
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]
-        told = isinstance(blocks, list) and any("type" not in members_of(b) for b in cast("Iterable[Any]", blocks))
-        return "bedrock-converse" if told else "anthropic"
+        given = isinstance(blocks, list) and any("type" not in members_of(b) for b in cast("Iterable[Any]", blocks))
+        return "bedrock-converse" if given else "anthropic"
     plain = _PLAIN.get(family)
     return family if plain is not None and roles <= plain else "openai-chat"
 

@@ -66,21 +66,23 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         raise HistoryError("unknown_role", pointer((*path, "role")))
     origin = new_origin(DIALECT, path, content, _CONTENT)
     raws = as_list(content.get("parts"), (*path, "parts"))
-    places = [(*path, "parts", n) for n in range(len(raws))]
-    parts = [_part(as_mapping(p, at), origin, at, issuer) for at, p in zip(places, raws, strict=True)]
+    positions = [(*path, "parts", n) for n in range(len(raws))]
+    parts = [_part(as_mapping(p, at), origin, at, issuer) for at, p in zip(positions, raws, strict=True)]
     if role == "model":
         return [Turn("assistant", tuple(parts), origin)]
     return split_results(parts, origin)
 
 
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
-    signature = as_text(_either(raw, "thoughtSignature", "thought_signature"), path) or None
+    signature = _either(raw, "thoughtSignature", "thought_signature")
+    if signature is not None:
+        signature = as_text(signature, path) or None
     text = raw.get("text")
     if isinstance(text, str):
         if raw.get("thought"):
-            place = locate(origin, path, raw, _THOUGHT)
+            common = locate(origin, path, raw, _THOUGHT)
             return Reasoning(
-                *place,
+                *common,
                 segments=(text,),
                 kind="summary",
                 signature=signature,
@@ -91,9 +93,9 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     call = _either(raw, "functionCall", "function_call")
     if isinstance(call, dict):
         function = as_mapping(call, path)
-        place = with_inner_members(locate(origin, path, raw, _CALL), ("functionCall", function, _FUNCTION))
+        common = with_inner_members(locate(origin, path, raw, _CALL), ("functionCall", function, _FUNCTION))
         name, call_id = as_text(function.get("name"), path), as_text(function.get("id"), path)
-        return Call(*place, call_id=call_id, name=name, input=function.get("args"), signature=signature)
+        return Call(*common, call_id=call_id, name=name, input=function.get("args"), signature=signature)
     answer = _either(raw, "functionResponse", "function_response")
     if isinstance(answer, dict):
         return _result(as_mapping(answer, path), raw, origin, path)
@@ -101,22 +103,22 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if isinstance(inline, dict):
         blob = as_mapping(inline, path)
         media_type = as_optional_text(_either(blob, "mimeType", "mime_type"), path)
-        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("inlineData", blob, _BLOB))
+        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("inlineData", blob, _BLOB))
         return Media(
-            *place, kind=media_kind(media_type), media_type=media_type, data=as_data(blob.get("data"), path) or ""
+            *common, kind=media_kind(media_type), media_type=media_type, data=as_data(blob.get("data"), path) or ""
         )
     if isinstance(file, dict):
         where = as_mapping(file, path)
         media_type = as_optional_text(_either(where, "mimeType", "mime_type"), path)
-        place = with_inner_members(locate(origin, path, raw, _MEDIA), ("fileData", where, _BLOB))
+        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("fileData", where, _BLOB))
         url = as_text(_either(where, "fileUri", "file_uri"), path)
-        return Media(*place, kind=media_kind(media_type), media_type=media_type, url=url)
+        return Media(*common, kind=media_kind(media_type), media_type=media_type, url=url)
     kind = next((key for key in raw if not key.startswith("thought")), "part")
     return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
 
 
 def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
-    place = with_inner_members(locate(origin, path, raw, _RESULT), ("functionResponse", answer, _ANSWER))
+    common = with_inner_members(locate(origin, path, raw, _RESULT), ("functionResponse", answer, _ANSWER))
     call_id, name = as_text(answer.get("id"), path), as_text(answer.get("name"), path) or None
     value = answer.get("response")
     # "Use "output" key to specify function output and "error" key to specify error details" (FunctionResponse)
@@ -124,7 +126,7 @@ def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
         (key, inner), *_ = as_mapping(value, path).items()
         if key in ("output", "error"):
             if isinstance(inner, str):
-                return Result(*place, call_id=call_id, name=name, parts=(Text(text=inner),), is_error=key == "error")
-            return Result(*place, call_id=call_id, name=name, value=inner, is_error=key == "error")
+                return Result(*common, call_id=call_id, name=name, parts=(Text(text=inner),), is_error=key == "error")
+            return Result(*common, call_id=call_id, name=name, value=inner, is_error=key == "error")
     bare = not isinstance(value, dict)  # Gemini requires an object, so the result must be rewritten
-    return Result(*place, call_id=call_id, name=name, value={} if value is None else value, touched=bare)
+    return Result(*common, call_id=call_id, name=name, value={} if value is None else value, touched=bare)

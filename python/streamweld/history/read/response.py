@@ -48,10 +48,10 @@ def read_as_it_was(
 
     `readers`: the reader of each dialect; `family`: the dialect of the surrounding messages.
     """
-    told = replay(response, family)
-    if told is None:
+    entry = replay(response, family)
+    if entry is None:
         return read(response, path, issuer)
-    dialect, made = told
+    dialect, made = entry
     turns: list[Turn] = []
     for message in made.messages:
         for turn in readers[dialect](message.raw, path, issuer):
@@ -110,15 +110,15 @@ def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: s
 def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn]:
     """Return the turn of the first choice and, if the stream has tool results, a second turn with these."""
     origin = Origin(DIALECT, path, response)
-    said: list[Part] = []
+    sent: list[Part] = []
     answered: list[Part] = []
     for n, item in enumerate(response.items):
         part = _part(item, origin, (*path, "items", n), issuer, response.model)
         if isinstance(part, Result):
             answered.append(part)
         else:
-            said.append(part)
-    turns = [Turn("assistant", tuple(said), origin)]
+            sent.append(part)
+    turns = [Turn("assistant", tuple(sent), origin)]
     if answered:
         turns.append(Turn("tool", tuple(answered), origin))
     return turns
@@ -144,14 +144,14 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
         case ToolCall() if item.provider_executed:
             return Opaque(*locate(origin, path, item), kind="server_tool_call", dialect=DIALECT)
         case ToolCall() if item.custom:
-            place = locate(origin, path, item)
+            common = locate(origin, path, item)
             given = {"input": item.arguments}
-            return Call(*place, call_id=item.call_id, name=item.name, input=given, item_id=item.item_id, custom=True)
+            return Call(*common, call_id=item.call_id, name=item.name, input=given, item_id=item.item_id, custom=True)
         case ToolCall():
             signature = _google_signature(item.provider_metadata)
-            place = locate(origin, path, item)
+            common = locate(origin, path, item)
             return Call(
-                *place,
+                *common,
                 call_id=item.call_id,
                 name=item.name,
                 arguments=written(item),
@@ -160,14 +160,14 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
             )
         case ToolResult():
             if isinstance(item.output, str):
-                told = Text(text=item.output)
-                return Result(*locate(origin, path, item), call_id=item.call_id, parts=(told,), is_error=item.is_error)
+                entry = Text(text=item.output)
+                return Result(*locate(origin, path, item), call_id=item.call_id, parts=(entry,), is_error=item.is_error)
             return Result(*locate(origin, path, item), call_id=item.call_id, value=item.output, is_error=item.is_error)
         case File():
-            place = locate(origin, path, item)
+            common = locate(origin, path, item)
             if item.data:
-                return media_from_url(place, f"data:{item.media_type or ''};base64,{item.data}", item.media_type)
-            return media_from_url(place, item.url or "", item.media_type)
+                return media_from_url(common, f"data:{item.media_type or ''};base64,{item.data}", item.media_type)
+            return media_from_url(common, item.url or "", item.media_type)
         case Unknown():
             return _unknown(item, origin, path)
         case Source():
@@ -185,8 +185,8 @@ def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
 
 
 def _google_signature(metadata: dict[str, Any] | None) -> str | None:
-    told = members_of(metadata)
-    for holder in (told, members_of(members_of(told.get("extra_content")).get("google"))):
+    entry = members_of(metadata)
+    for holder in (entry, members_of(members_of(entry.get("extra_content")).get("google"))):
         for name in ("thoughtSignature", "thought_signature"):
             found = holder.get(name)
             if isinstance(found, str) and found:

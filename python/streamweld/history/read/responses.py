@@ -103,11 +103,11 @@ def _block(raw: Json, origin: Origin, path: Path) -> Text | Media | Opaque:
     if kind == "refusal":
         return Text(*locate(origin, path, raw, _REFUSAL), text=as_text(raw.get("refusal"), path), refusal=True)
     if kind == "input_image":
-        place = locate(origin, path, raw, _IMAGE)
+        common = locate(origin, path, raw, _IMAGE)
         detail = as_optional_text(raw.get("detail"), path)
         if file_id := as_optional_text(raw.get("file_id"), path):
-            return Media(*place, kind="image", file_id=file_id, detail=detail)
-        return media_from_url(place, as_text(raw.get("image_url"), path), None, kind="image", detail=detail)
+            return Media(*common, kind="image", file_id=file_id, detail=detail)
+        return media_from_url(common, as_text(raw.get("image_url"), path), None, kind="image", detail=detail)
     if kind == "input_file":
         media_type, data, rest = split_data_url(as_text(raw.get("file_data"), path))
         return Media(
@@ -128,17 +128,17 @@ def _block(raw: Json, origin: Origin, path: Path) -> Text | Media | Opaque:
         )
     if kind == "input_audio" and isinstance(raw.get("input_audio"), dict):
         audio = as_mapping(raw["input_audio"], path)
-        place = locate(origin, path, raw, frozenset({"type", "input_audio"}))
-        place = with_inner_members(place, ("input_audio", audio, _AUDIO))
+        common = locate(origin, path, raw, frozenset({"type", "input_audio"}))
+        common = with_inner_members(common, ("input_audio", audio, _AUDIO))
         return Media(
-            *place, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
+            *common, kind="audio", media_type=f"audio/{audio.get('format')}", data=as_text(audio.get("data"), path)
         )
     return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)
 
 
 def _call(item: Json, path: Path, *, custom: bool) -> Call:
     origin = new_origin(DIALECT, path, item, frozenset(item))
-    place = locate(origin, path, item, _CUSTOM if custom else _CALL)
+    common = locate(origin, path, item, _CUSTOM if custom else _CALL)
     call_id, name, item_id = (
         as_text(item.get("call_id"), path),
         as_text(item.get("name"), path),
@@ -147,17 +147,17 @@ def _call(item: Json, path: Path, *, custom: bool) -> Call:
     value: Any
     if custom:
         value = {"input": free_form_input(item, path)}
-        return Call(*place, call_id=call_id, name=name, input=value, item_id=item_id, custom=True)
+        return Call(*common, call_id=call_id, name=name, input=value, item_id=item_id, custom=True)
     arguments = item.get("arguments")
     if isinstance(arguments, str):
-        return Call(*place, call_id=call_id, name=name, arguments=arguments, item_id=item_id)
+        return Call(*common, call_id=call_id, name=name, arguments=arguments, item_id=item_id)
     value = {} if arguments is None else arguments
-    return Call(*place, call_id=call_id, name=name, input=value, item_id=item_id)
+    return Call(*common, call_id=call_id, name=name, input=value, item_id=item_id)
 
 
 def _output(item: Json, path: Path) -> Result:
     origin = new_origin(DIALECT, path, item, frozenset(item))
-    place = locate(origin, path, item, _OUTPUT)
+    common = locate(origin, path, item, _OUTPUT)
     output = item.get("output")
     inner: tuple[Text | Media | Opaque, ...] = ()
     call_id, item_id = as_text(item.get("call_id"), path), as_optional_text(item.get("id"), path)
@@ -168,8 +168,8 @@ def _output(item: Json, path: Path) -> Result:
         blocks = as_list(output, path)
         inner = tuple([_block(as_mapping(raw, path), within, (*path, "output", n)) for n, raw in enumerate(blocks)])
     elif output is not None:
-        return Result(*place, call_id=call_id, value=output, item_id=item_id)
-    return Result(*place, call_id=call_id, parts=inner, item_id=item_id)
+        return Result(*common, call_id=call_id, value=output, item_id=item_id)
+    return Result(*common, call_id=call_id, parts=inner, item_id=item_id)
 
 
 def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:

@@ -23,27 +23,27 @@ def _of_providers(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (metadata or {}).items() if isinstance(value, Mapping)}
 
 
-def _told(member: str, *metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    told = {name: value for one in metadata for name, value in _of_providers(one).items()}
-    return {member: told} if told else {}
+def _metadata(member: str, *metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    entry = {name: value for one in metadata for name, value in _of_providers(one).items()}
+    return {member: entry} if entry else {}
 
 
-def _custody(member: str, item: ReasoningDone) -> dict[str, Any]:
+def _reasoning_metadata(member: str, item: ReasoningDone) -> dict[str, Any]:
     """Return the provider metadata of reasoning.
 
     A signature or encrypted content that the stream sent only at the start of the part is added to it.
     """
-    told = _of_providers(item.provider_metadata)
-    known = read_metadata(told)
-    issuer = known.issuer or next(iter(told), None)
+    entry = _of_providers(item.provider_metadata)
+    known = read_metadata(entry)
+    issuer = known.issuer or next(iter(entry), None)
     if issuer is not None:
-        own = dict(told[issuer])
+        own = dict(entry[issuer])
         if item.encrypted_content and known.encrypted is None:
             own["reasoningEncryptedContent"] = item.encrypted_content
         if item.signature and known.signature is None:
             own["signature"] = item.signature
-        told[issuer] = own
-    return {member: told} if told else {}
+        entry[issuer] = own
+    return {member: entry} if entry else {}
 
 
 def _input(call: ToolCall) -> Any:
@@ -53,7 +53,7 @@ def _input(call: ToolCall) -> Any:
 
 def replay_ui(response: Response) -> Replay:
     """Return a UIMessage, with a `step-start` part where content follows client tool results."""
-    told = Replay()
+    entry = Replay()
     parts: list[Any] = []
     message = Message({"id": response.id or "msg_1", "role": "assistant", "parts": parts})
     results = {item.call_id: item for item in response.items if isinstance(item, ToolResult)}
@@ -64,7 +64,7 @@ def replay_ui(response: Response) -> Replay:
             continue
         part = _ui_part(item, results)
         if part is None:
-            told.beside.append(n)
+            entry.beside.append(n)
             continue
         if ran and not (isinstance(item, ToolCall) and item.provider_executed):
             parts.append({"type": "step-start"})
@@ -72,26 +72,26 @@ def replay_ui(response: Response) -> Replay:
         message.where["parts", len(parts)] = n
         parts.append(part)
     known = {item.call_id for item in response.items if isinstance(item, ToolCall)}
-    told.beside += [
+    entry.beside += [
         n for n, item in enumerate(response.items) if isinstance(item, ToolResult) and item.call_id not in known
     ]
-    told.messages.append(message)
-    return told
+    entry.messages.append(message)
+    return entry
 
 
 def _ui_part(item: Item, results: Mapping[str, ToolResult]) -> dict[str, Any] | None:
     match item:
         case TextDone():
-            return {"type": "text", "text": item.text, **_told("providerMetadata", item.provider_metadata)}
+            return {"type": "text", "text": item.text, **_metadata("providerMetadata", item.provider_metadata)}
         case RefusalDone():
             return {"type": "text", "text": item.text}
         case ReasoningDone():
-            return {"type": "reasoning", "text": item.text, **_custody("providerMetadata", item)}
+            return {"type": "reasoning", "text": item.text, **_reasoning_metadata("providerMetadata", item)}
         case ToolCall():
             return _ui_tool(item, results.get(item.call_id))
         case File():
             url = item.url or f"data:{item.media_type or ''};base64,{item.data or ''}"
-            beyond = _told("providerMetadata", item.provider_metadata)
+            beyond = _metadata("providerMetadata", item.provider_metadata)
             return {"type": "file", "mediaType": item.media_type or "application/octet-stream", "url": url, **beyond}
         case Source():
             return _ui_source(item)
@@ -113,7 +113,7 @@ def _ui_source(item: Source) -> dict[str, Any] | None:
         "sourceId": source_id,
         "url": item.url,
         **titled,
-        **_told("providerMetadata", metadata),
+        **_metadata("providerMetadata", metadata),
     }
 
 
@@ -121,7 +121,7 @@ def _ui_tool(call: ToolCall, result: ToolResult | None) -> dict[str, Any]:
     metadata = call.provider_metadata or {}
     kind = {"type": "dynamic-tool", "toolName": call.name} if metadata.get("dynamic") else {"type": f"tool-{call.name}"}
     ran = {"providerExecuted": True} if call.provider_executed else {}
-    beyond = _told("callProviderMetadata", metadata)
+    beyond = _metadata("callProviderMetadata", metadata)
     head = {**kind, "toolCallId": call.call_id, **ran, "input": _input(call), **beyond}
     if result is None and isinstance(metadata.get("errorText"), str):
         return {**head, "state": "output-error", "errorText": metadata["errorText"]}
@@ -135,35 +135,35 @@ def _ui_tool(call: ToolCall, result: ToolResult | None) -> dict[str, Any]:
 
 def replay_model(response: Response) -> Replay:
     """Return the assistant's ModelMessages, and tool messages with the results of tools that the client ran."""
-    told = Replay()
+    entry = Replay()
     calls = {item.call_id: item for item in response.items if isinstance(item, ToolCall)}
     for n, item in enumerate(response.items):
         part = _model_part(item, calls)
         if part is None:
-            told.beside.append(n)
+            entry.beside.append(n)
             continue
         call = calls.get(item.call_id) if isinstance(item, ToolResult) else None
         by_client = isinstance(item, ToolResult) and not (call is not None and call.provider_executed)
         role = "tool" if by_client else "assistant"
-        if not told.messages or told.messages[-1].raw["role"] != role:
-            told.messages.append(Message({"role": role, "content": []}))
-        message = told.messages[-1]
+        if not entry.messages or entry.messages[-1].raw["role"] != role:
+            entry.messages.append(Message({"role": role, "content": []}))
+        message = entry.messages[-1]
         message.where["content", len(message.raw["content"])] = n
         message.raw["content"].append(part)
-    return told
+    return entry
 
 
 def _model_part(item: Item, calls: Mapping[str, ToolCall]) -> dict[str, Any] | None:
     match item:
         case TextDone():
-            return {"type": "text", "text": item.text, **_told("providerOptions", item.provider_metadata)}
+            return {"type": "text", "text": item.text, **_metadata("providerOptions", item.provider_metadata)}
         case RefusalDone():
             return {"type": "text", "text": item.text}
         case ReasoningDone():
-            return {"type": "reasoning", "text": item.text, **_custody("providerOptions", item)}
+            return {"type": "reasoning", "text": item.text, **_reasoning_metadata("providerOptions", item)}
         case ToolCall():
             ran = {"providerExecuted": True} if item.provider_executed else {}
-            beyond = _told("providerOptions", item.provider_metadata)
+            beyond = _metadata("providerOptions", item.provider_metadata)
             head = {"type": "tool-call", "toolCallId": item.call_id, "toolName": item.name}
             return {**head, "input": _input(item), **ran, **beyond}
         case ToolResult():

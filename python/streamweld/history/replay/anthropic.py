@@ -19,18 +19,18 @@ _TELL_ERRORS: Final = frozenset({"mcp_tool_result", "tool_result"})
 
 def replay(response: Response) -> Replay:
     """Return the message. Sources and files cannot be part of it."""
-    told = Replay()
+    entry = Replay()
     blocks: list[Any] = []
     message = Message({"role": "assistant", "content": blocks})
     for n, item in enumerate(response.items):
         block = _block(item)
         if block is None:
-            told.beside.append(n)
+            entry.beside.append(n)
             continue
         message.where["content", len(blocks)] = n
         blocks.append(block)
-    told.messages.append(message)
-    return told
+    entry.messages.append(message)
+    return entry
 
 
 def _block(item: Item) -> dict[str, Any] | None:

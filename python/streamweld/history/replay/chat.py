@@ -18,7 +18,7 @@ DIALECT: Final = "openai-chat"
 
 def replay(response: Response) -> Replay:
     """Return the message. Images, sources, and tool results of the same stream cannot be part of it."""
-    told = Replay()
+    given = Replay()
     message = Message({"role": "assistant"})
     texts: list[str] = []
     refusals: list[str] = []
@@ -31,7 +31,7 @@ def replay(response: Response) -> Replay:
                 message.where.setdefault(("content",), n)
                 texts.append(item.text)
                 if item.annotations:
-                    told.beside.append(n)
+                    given.beside.append(n)
             case RefusalDone():
                 message.where.setdefault(("refusal",), n)
                 refusals.append(item.text)
@@ -44,7 +44,7 @@ def replay(response: Response) -> Replay:
                 message.where["tool_calls", len(calls)] = n
                 calls.append(_call(item))
             case _:
-                told.beside.append(n)
+                given.beside.append(n)
     message.raw["content"] = "".join(texts) if texts else None if calls or refusals else ""
     for name, value in (
         ("refusal", "".join(refusals)),
@@ -54,8 +54,8 @@ def replay(response: Response) -> Replay:
     ):
         if value:
             message.raw[name] = value
-    told.messages.append(message)
-    return told
+    given.messages.append(message)
+    return given
 
 
 def _call(item: ToolCall) -> dict[str, Any]:

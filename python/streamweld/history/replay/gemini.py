@@ -19,20 +19,20 @@ _INNER: Final = ("toolType", "name")  # members of the object inside a part; all
 
 def replay(response: Response) -> Replay:
     """Return the content, with results of client functions in a separate user content. Grounding is left out."""
-    told = Replay()
+    entry = Replay()
     calls = {item.call_id: item for item in response.items if isinstance(item, ToolCall)}
     for n, item in enumerate(response.items):
         part = _part(item, calls)
         if part is None:
-            told.beside.append(n)
+            entry.beside.append(n)
             continue
         role = "user" if "functionResponse" in part else "model"
-        if not told.messages or told.messages[-1].raw["role"] != role:
-            told.messages.append(Message({"role": role, "parts": []}))
-        message = told.messages[-1]
+        if not entry.messages or entry.messages[-1].raw["role"] != role:
+            entry.messages.append(Message({"role": role, "parts": []}))
+        message = entry.messages[-1]
         message.where["parts", len(message.raw["parts"])] = n
         message.raw["parts"].append(part)
-    return told
+    return entry
 
 
 def _part(item: Item, calls: dict[str, ToolCall]) -> dict[str, Any] | None:

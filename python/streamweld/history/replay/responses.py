@@ -20,6 +20,8 @@ DIALECT: Final = "responses"
 _FACTS: Final = DIALECTS["responses"]
 _OBJECTS: Final = frozenset(_FACTS["wrapped_calls"])  # calls whose arguments are members of the item
 _CLIENTS: Final = frozenset({"function_call", "custom_tool_call"})
+_OWN_RESULTS: Final = {kind: members for kind, members in _FACTS["call_results"].items() if len(members) > 1}
+_RESULT_MEMBERS: Final[dict[str, str]] = _FACTS["result_members"]
 _OF_TEXT: Final = frozenset({"logprobs"})  # members of a text block; all others are members of its message
 _UNPAIRED: Final = frozenset({"tool_search_call"})  # its call_id is not the item's id
 
@@ -30,7 +32,7 @@ def replay(response: Response, *, items: bool) -> Replay:
     `items`: keep calls of built-in tools that the client runs as items of their own type, because their results are
     items too (`apply_patch_call_output`).
     """
-    told = Replay()
+    entry = Replay()
     choice = response.choices[0] if response.choices else None
     item_ids = choice.item_ids if choice is not None else {}
     open_id: str | None = None  # id of the item that the next part may continue
@@ -39,43 +41,45 @@ def replay(response: Response, *, items: bool) -> Replay:
         match item:
             case TextDone() | RefusalDone():
                 item_id = item_ids.get(item.part)
-                if item_id is None or item_id != open_id or told.messages[-1].raw["type"] != "message":
-                    told.messages.append(_message(item_id, item))
-                message = told.messages[-1]
+                if item_id is None or item_id != open_id or entry.messages[-1].raw["type"] != "message":
+                    entry.messages.append(_message(item_id, item))
+                message = entry.messages[-1]
                 message.where["content", len(message.raw["content"])] = n
                 message.raw["content"].append(_text(item))
                 open_id = item_id
             case ReasoningDone():
-                if item.item_id is None or item.item_id != open_id or told.messages[-1].raw["type"] != "reasoning":
-                    told.messages.append(Message({"type": "reasoning", **_named(item.item_id), "summary": []}, {(): n}))
-                _think(told.messages[-1].raw, item)
+                if item.item_id is None or item.item_id != open_id or entry.messages[-1].raw["type"] != "reasoning":
+                    entry.messages.append(
+                        Message({"type": "reasoning", **_named(item.item_id), "summary": []}, {(): n})
+                    )
+                _think(entry.messages[-1].raw, item)
                 open_id = item.item_id
             case ToolCall():
                 open_id = None
                 raw = _call(item, items=items)
                 if raw is None:
-                    told.beside.append(n)
+                    entry.beside.append(n)
                 else:
                     calls[item.call_id] = calls[item.item_id or item.call_id] = Message(raw, {(): n})
-                    told.messages.append(calls[item.call_id])
+                    entry.messages.append(calls[item.call_id])
             case ToolResult() | File():
                 if not _answered(item, calls):
                     raw = _output(item) if isinstance(item, ToolResult) else None
                     if raw is None:
-                        told.beside.append(n)
+                        entry.beside.append(n)
                     else:
                         open_id = None
-                        told.messages.append(Message(raw, {(): n}))
+                        entry.messages.append(Message(raw, {(): n}))
             case Unknown():
                 open_id = None
                 raw = parsed(item)
                 if raw is None:
-                    told.beside.append(n)
+                    entry.beside.append(n)
                 else:
-                    told.messages.append(Message(raw, {(): n}))
+                    entry.messages.append(Message(raw, {(): n}))
             case _:
-                told.beside.append(n)
-    return told
+                entry.beside.append(n)
+    return entry
 
 
 def _named(item_id: str | None) -> dict[str, Any]:
@@ -122,11 +126,15 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
     given = arguments_of(item)
     if kind in _OBJECTS:
         return {**head, "call_id": item.call_id, **(given or {}), **beyond}
+    if kind == "program":
+        return {**head, "call_id": item.call_id, "code": written(item), **beyond}
     if kind == "mcp_call":
         return {**head, "id": item.item_id or item.call_id, "name": item.name, "arguments": written(item), **beyond}
     if kind == "code_interpreter_call":
         return {**head, "id": item.item_id or item.call_id, "code": written(item), "outputs": None, **beyond}
-    own = {"id": item.item_id or item.call_id}
+    own: dict[str, Any] = {"id": item.item_id or item.call_id}
+    if kind == "mcp_list_tools":
+        return {**head, **own, "tools": [], **beyond}
     if kind in _UNPAIRED:
         paired = {"call_id": item.call_id} if item.call_id != own["id"] else {}
         return {**head, **own, **paired, "arguments": {} if given is None else given, **beyond}
@@ -136,14 +144,16 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
 def _answered(item: ToolResult | File, calls: dict[str, Message]) -> bool:
     """Store a result in its call's item, if its type is a member of the call; return whether it was stored.
 
-    That is true of the output of an MCP call and of a generated image.
+    That is true of the output of an MCP call, of the list of an MCP server's tools, and of a generated image.
     """
     metadata = item.provider_metadata or {}
     if isinstance(item, ToolResult):
         call = calls.get(item.call_id)
-        if "type" in metadata or call is None or call.raw["type"] != "mcp_call":
+        members = None if "type" in metadata or call is None else _OWN_RESULTS.get(call.raw["type"])
+        if call is None or members is None:
             return False
-        call.raw["error" if item.is_error else "output"] = item.output
+        output, error = members
+        call.raw[error if item.is_error else output] = item.output
         return True
     call = calls.get(metadata.get("item_id", ""))
     if call is None:
@@ -159,6 +169,6 @@ def _output(item: ToolResult) -> dict[str, Any] | None:
     return {
         "type": kind,
         "call_id": item.call_id,
-        "output": item.output,
+        _RESULT_MEMBERS.get(kind, "output"): item.output,
         **extra_metadata(item.provider_metadata, "type"),
     }

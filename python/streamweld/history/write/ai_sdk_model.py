@@ -85,10 +85,10 @@ def _options(part: Reasoning | Call, encrypted: str | None, issuer: str | None) 
     """Return the provider options of a part: the original ones if they still match the part, otherwise new ones."""
     raw: Any = part.raw
     if part.origin is not None and part.origin.dialect == "ai-sdk-model" and isinstance(raw, Mapping):
-        told = cast("Mapping[str, Any]", raw).get("providerOptions")
-        was = read_metadata(told)
+        given = cast("Mapping[str, Any]", raw).get("providerOptions")
+        was = read_metadata(given)
         if (was.item_id, was.signature, was.encrypted) == (part.item_id, part.signature, encrypted):
-            return {"providerOptions": told} if told is not None else {}
+            return {"providerOptions": given} if given is not None else {}
     made = write_metadata(issuer, part.item_id, part.signature, encrypted)
     return {"providerOptions": made} if made else {}
 
@@ -131,17 +131,17 @@ def _reason(reason: str | None) -> dict[str, str]:
 
 def _output(part: Result, writer: Writer) -> dict[str, Any]:
     if part.denied:
-        said = result_text(part)
-        return {"type": "execution-denied", **_reason(None if said == DENIED else said)}
+        sent = result_text(part)
+        return {"type": "execution-denied", **_reason(None if sent == DENIED else sent)}
     failed = "error-" if part.is_error else ""
     if part.value is not MISSING and not isinstance(part.value, str):
         return {"type": failed + "json", "value": part.value}
-    told = result_content(part)
-    if isinstance(told, str):
-        return {"type": failed + "text", "value": told}
+    given = result_content(part)
+    if isinstance(given, str):
+        return {"type": failed + "text", "value": given}
     if part.is_error:
         writer.lose_error_flag(part)
-    return {"type": "content", "value": [_inner(inner, writer) for inner in told]}
+    return {"type": "content", "value": [_inner(inner, writer) for inner in given]}
 
 
 def _inner(part: Text | Media | Opaque, writer: Writer) -> Any:

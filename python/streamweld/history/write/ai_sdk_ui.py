@@ -94,7 +94,7 @@ def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) 
             elif isinstance(part, Reasoning) and not writer.own(part):
                 written += [_reasoning(part, text) for text in part.segments or ("",)]
                 writer.extra_members(part)
-            elif not isinstance(part, Result | ApprovalRequest | ApprovalResponse):
+            elif not isinstance(part, (Result, ApprovalRequest, ApprovalResponse)):
                 written.append(_part(part, writer))
     role = "assistant" if group[0].role == "tool" else group[0].role
     head = {"id": f"msg_{number + 1}", "role": role, "parts": written}
@@ -106,10 +106,10 @@ def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) 
 def _metadata(part: Reasoning | Call, member: str, encrypted: str | None, issuer: str | None) -> dict[str, Any]:
     raw: Any = part.raw
     if part.origin is not None and part.origin.dialect == "ai-sdk-ui" and isinstance(raw, Mapping):
-        told = cast("Mapping[str, Any]", raw).get(member)
-        was = read_metadata(told)
+        given = cast("Mapping[str, Any]", raw).get(member)
+        was = read_metadata(given)
         if (was.item_id, was.signature, was.encrypted) == (part.item_id, part.signature, encrypted):
-            return {member: told} if told is not None else {}
+            return {member: given} if given is not None else {}
     made = write_metadata(issuer, part.item_id, part.signature, encrypted)
     return {member: made} if made else {}
 
@@ -124,8 +124,10 @@ def _part(part: Part, writer: Writer) -> Any:
         return own
     beyond = writer.extra_members(part)
     if isinstance(part, Text):
-        made = write_metadata("google", None, part.signature, None)
-        return {"type": "text", "text": part.text, **({"providerMetadata": made} if made else {}), **beyond}
+        text = {"type": "text", "text": part.text, **beyond}
+        if part.signature:
+            text["providerMetadata"] = write_metadata("google", None, part.signature, None)
+        return text
     if isinstance(part, Reasoning):
         return _reasoning(part, part.text) | beyond
     if isinstance(part, Media):
@@ -178,8 +180,12 @@ def _state(
         return {"state": state, "approval": _approval(request, response)}
     if request is not None and response is not None and not response.approved and result.is_error:
         state, usual = ("approval-responded", DENIED) if result.denied else ("output-denied", DENIED_OUTPUT)
-        if result_text(result) != (response.reason or usual):
-            response = copied(response, reason=result_text(result))
+        given = result_text(result)
+        if given != (response.reason or usual) and not (response.reason and given == usual):
+            if response.reason:
+                why = "a tool part has one reason of a denial, and the result has another one"
+                writer.context.lose("reason", response.path, why, response.reason)
+            response = copied(response, reason=given)
         return {"state": state, "approval": _approval(request, response)}
     head: dict[str, Any] = {"state": "output-available"}
     if result.is_error:
@@ -199,15 +205,15 @@ def _state(
 
 
 def _approval(request: ApprovalRequest, response: ApprovalResponse | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": request.approval_id}
+    given: dict[str, Any] = {"id": request.approval_id}
     if request.reason is not None:
-        told["requestReason"] = request.reason
-    told |= request.details
+        given["requestReason"] = request.reason
+    given |= request.details
     if response is not None:
-        told["approved"] = response.approved
+        given["approved"] = response.approved
         if response.reason is not None:
-            told["reason"] = response.reason
-    return told
+            given["reason"] = response.reason
+    return given
 
 
 def _output(result: Result) -> Any:

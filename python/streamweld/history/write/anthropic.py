@@ -85,11 +85,11 @@ def _made(part: Part, writer: Writer) -> Any:
 
 def _result(part: Result, writer: Writer) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": part.call_id}
-    told = result_content(part)
-    if not isinstance(told, str):
-        block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in told]
-    elif told:
-        block["content"] = told
+    given = result_content(part)
+    if not isinstance(given, str):
+        block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in given]
+    elif given:
+        block["content"] = given
     if part.is_error:
         block["is_error"] = True
     return block

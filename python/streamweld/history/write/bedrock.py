@@ -88,11 +88,11 @@ def _result(part: Result, writer: Writer) -> dict[str, Any]:
     if value is not None:
         block["content"] = [{"json": value}]
     else:
-        told = result_content(part)
-        if isinstance(told, str):
-            block["content"] = [{"text": told}] if told.strip() else []
+        given = result_content(part)
+        if isinstance(given, str):
+            block["content"] = [{"text": given}] if given.strip() else []
         else:
-            block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in told]
+            block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in given]
     if part.is_error:
         block["status"] = "error"
     return block
@@ -114,12 +114,12 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
     form = (part.media_type or "").partition("/")[2].rpartition(".")[2] or {"image": "png", "video": "mp4"}.get(
         part.kind, "pdf"
     )
-    told: dict[str, Any] = {
+    given: dict[str, Any] = {
         "format": _FORMATS.get(form, form),
         "source": {"bytes": _data(part.data or "", part, writer)},
     }
     if part.kind in ("image", "video"):
-        return {part.kind: told}
+        return {part.kind: given}
     fact = writer.context.facts("document_name")
     name = part.filename or "document"
     if fact.get("chars"):
@@ -127,4 +127,4 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
     name = re.sub(r"\s+", " ", name).strip()[: fact.get("max")] or "document"
     if name != part.filename and (part.filename or writer.own(part)):
         writer.context.edit("document_name", part.path, f"changed the document name {part.filename!r} to {name!r}")
-    return {"document": {"format": told["format"], "name": name, "source": told["source"]}}
+    return {"document": {"format": given["format"], "name": name, "source": given["source"]}}

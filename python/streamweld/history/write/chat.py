@@ -42,28 +42,38 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
-    chunks = writer.context.facts("reasoning").get("accept") == "chunks"
-    thoughts = [part for part in turn.parts if isinstance(part, Reasoning)]
-    kinds = Text | Media | Opaque | Reasoning if chunks else Text | Media | Opaque
-    content: list[Part] = [part for part in turn.parts if isinstance(part, kinds)]
-    refusals = [part for part in content if isinstance(part, Text) and part.refusal]
-    calls = [part for part in turn.parts if isinstance(part, Call)]
+    facts = writer.context.facts("reasoning")
+    chunks = facts.get("accept") == "chunks"
+    thoughts: list[Reasoning] = []
+    blocks: list[Part] = []
+    refusals: list[Text] = []
+    calls: list[Call] = []
+    for part in turn.parts:
+        if isinstance(part, Call):
+            calls.append(part)
+        elif isinstance(part, Text) and part.refusal:
+            refusals.append(part)
+        elif isinstance(part, Reasoning):
+            thoughts.append(part)
+            if chunks:
+                blocks.append(part)
+        elif isinstance(part, (Text, Media, Opaque)):
+            blocks.append(part)
     message: dict[str, Any] = {"role": turn.role}
-    blocks = [part for part in content if part not in refusals] if refusals else content
     if blocks:
         message["content"] = _content(blocks, writer)
     else:
         message["content"] = None if calls or refusals else ""
     if refusals:
         message["refusal"] = "".join([part.text for part in refusals])
-    way = writer.context.facts("reasoning").get("details")
+    way = facts.get("details")
     details = write_details(thoughts, calls, every=way == "every") if way else []
     if details:
         message[DETAILS] = details
         for part in thoughts:
             if part.touched or not writer.own(part):
                 writer.lose_extra_members(part)
-    else:
+    elif thoughts:
         _plain_reasoning(thoughts, message, writer, chunks=chunks)
     origin = turn.origin
     if origin is not None and origin.dialect == writer.dialect and members_of(origin.raw).get("tool_calls") == []:
@@ -81,7 +91,7 @@ def _plain_reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], wri
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
             if value:
                 writer.context.lose(name, part.path, "the target accepts only the text of reasoning", value)
-    if thoughts and not chunks:
+    if not chunks:
         field = writer.context.facts("reasoning").get("field", "reasoning_content")
         message[field] = "\n\n".join([part.text for part in thoughts])
         for part in thoughts:
@@ -143,20 +153,22 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
 def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
     """Return a call. `detailed`: the message lists the signature in its `reasoning_details`."""
     own = writer.reusable_block(part)
-    carried: Mapping[str, Any] = _carried_signature(part, writer) if part.signature and own is None else {}
-    placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
-    # For calls of this dialect, `passes.items` records the removal of members that the target lacks.
-    if part.signature and not placed and not (writer.own(part) and writer.context.fact("members")):
-        why = "the target has no member for the signature of a call"
-        writer.context.lose("signature", part.path, why, part.signature)
+    carried: Mapping[str, Any] = EMPTY
+    if part.signature:
+        carried = _carried_signature(part, writer) if own is None else EMPTY
+        placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
+        # For calls of this dialect, `passes.items` records the removal of members that the target lacks.
+        if not placed and not (writer.own(part) and writer.context.fact("members")):
+            why = "the target has no member for the signature of a call"
+            writer.context.lose("signature", part.path, why, part.signature)
     if own is not None:
         return own
-    head = {"id": part.call_id, "type": "function", **carried}
+    head: dict[str, Any] = {"id": part.call_id, "type": "function", **carried}
     if part.custom:
         custom = {"name": part.name, "input": custom_input(part)}
         return head | {"type": "custom", "custom": custom} | writer.extra_members(part)
-    function = {"name": part.name, "arguments": arguments_text(part) or "{}"}
-    return head | {"function": function} | writer.extra_members(part)
+    head["function"] = {"name": part.name, "arguments": arguments_text(part) or "{}"}
+    return head | writer.extra_members(part) if part.extra else head
 
 
 def _carried_signature(part: Call, writer: Writer) -> Mapping[str, Any]:
@@ -179,8 +191,8 @@ def _results(turn: Turn, writer: Writer) -> list[Any]:
             continue
         if part.is_error:
             writer.lose_error_flag(part)
-        told = result_content(part)
-        content = told if isinstance(told, str) else [_block(inner, writer) for inner in told]
+        given = result_content(part)
+        content = given if isinstance(given, str) else [_block(inner, writer) for inner in given]
         message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}
         if part.name and writer.own(part) and "name" in writer.context.facts("members").get("tool", ("name",)):
             message["name"] = part.name

@@ -32,9 +32,9 @@ class Writer:
         found = context.survey(turns)
         self.approvals: bool = found.approvals
         self.rewrites_all: bool = found.bare and context.family not in found.dialects
-        self._told: set[int] = set()  # id() of origins whose members have been written or recorded as losses
+        self._written_origins: set[int] = set()  # id() of origins whose members have been written or recorded as losses
         self._lost: set[int] = set()
-        self._booked: set[str] | None = None
+        self._recorded: set[str] | None = None
 
     def reusable_message(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
         """Return the message that these parts were read from, if they are all of its parts and unchanged; else None."""
@@ -119,9 +119,11 @@ class Writer:
             if origin.dialect == self.dialect and pointer(origin.path) not in self._merged():
                 self.context.edit("roles_merged", origin.path, "merged into the preceding message")
         for origin in origins:
-            if id(origin) in self._told:
+            if id(origin) in self._written_origins:
                 continue
-            self._told.add(id(origin))
+            self._written_origins.add(id(origin))
+            if not origin.extra:
+                continue
             own = origin.dialect == self.dialect
             kept = {name: value for name, value in origin.extra.items() if own and not isinstance(name, Inner)}
             left = {name: value for name, value in origin.extra.items() if name not in kept or name in out}
@@ -131,13 +133,13 @@ class Writer:
                 "streamweld rewrote the message, and the new message cannot contain this member" if own else _NO_MEMBER,
             )
             out = {**kept, **out}
-        return {**out, **turn.marks}
+        return {**out, **turn.marks} if turn.marks else out
 
     def _merged(self) -> set[str]:
         """Return the paths of messages that an earlier pass recorded as merged."""
-        if self._booked is None:
-            self._booked = {edit.path for edit in self.context.edits if edit.rule == "roles_merged"}
-        return self._booked
+        if self._recorded is None:
+            self._recorded = {edit.path for edit in self.context.edits if edit.rule == "roles_merged"}
+        return self._recorded
 
     def lose_error_flag(self, result: Result) -> None:
         """Record that the dialect cannot mark a result as an error."""
@@ -153,11 +155,13 @@ class Writer:
 
 def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
     found: dict[int, Origin] = {}
+    last: Origin | None = None
     for part in parts:
-        if part.origin is not None:
-            found[id(part.origin)] = part.origin
+        if part.origin is not last and part.origin is not None:
+            last = part.origin
+            found[id(last)] = last
     if turn.origin is not None and not found:
-        found[id(turn.origin)] = turn.origin
+        return [turn.origin]
     return list(found.values())
 
 

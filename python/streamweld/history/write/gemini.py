@@ -97,8 +97,8 @@ def _part(part: Part, writer: Writer, named: str | None) -> Any:
 def _is_bare(part: Result) -> bool:
     """Return whether the response of the source result is not an object."""
     raw = members_of(part.raw)
-    told = members_of(raw.get("functionResponse") or raw.get("function_response"))
-    return not isinstance(told.get("response"), Mapping)
+    given = members_of(raw.get("functionResponse") or raw.get("function_response"))
+    return not isinstance(given.get("response"), Mapping)
 
 
 def _made(part: Part, named: str | None) -> Any:
@@ -130,8 +130,8 @@ def _response(result: Result) -> Any:
     if not result.is_error and value_object(result) is not None:
         return value
     if value is MISSING:
-        told = result_content(result)
-        value = told if isinstance(told, str) else "".join([part.text for part in told if isinstance(part, Text)])
+        given = result_content(result)
+        value = given if isinstance(given, str) else "".join([part.text for part in given if isinstance(part, Text)])
     return {"error" if result.is_error else "output": value}
 
 

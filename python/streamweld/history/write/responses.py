@@ -44,9 +44,9 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     complete = _Completer(writer, required)
     for turn in turns:
         if turn.top:
-            told = writer.reusable_message(turn.parts)
+            given = writer.reusable_message(turn.parts)
             texts = [part.text for part in turn.parts if isinstance(part, Text)]
-            payload["instructions"] = "\n\n".join(texts) if told is None else told
+            payload["instructions"] = "\n\n".join(texts) if given is None else given
             for part in turn.parts:
                 writer.extra_members(part)
             writer.message_members(turn, turn.parts)
@@ -54,7 +54,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
         run: list[Part] = []
         for part in turn.parts:
             kind = type(part)
-            content = kind in _CONTENT or (kind is Opaque and _stands_inside(part))
+            content = kind in _CONTENT or (kind is Opaque and _belongs_inside(part))
             if run and (not content or (part.origin is not run[-1].origin and _own_message(part, run[-1], writer))):
                 item = _message(turn, run, writer)
                 items.append(complete(item, run[0]) if required else item)
@@ -72,8 +72,8 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
             if members_of(whole).get("content", "") is None:
                 writer.context.edit("message_empty", turn.path, "replaced the content null with an empty string")
                 whole = {**whole, "content": ""}
-            told = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
-            items.append(_typed(told, turn.path, writer))
+            given = {"type": "message", "role": turn.role, "content": ""} if whole is None else whole
+            items.append(_typed(given, turn.path, writer))
     return payload | {"input": items}
 
 
@@ -89,31 +89,31 @@ class _Completer:
         """Return the item with all required members; the item itself if none is missing. `first`: its first part."""
         if not _is_replayed(item):
             return self._with_images(item, first)
-        told, kind = dict(item), item.get("type") or "message"
+        given, kind = dict(item), item.get("type") or "message"
         if isinstance(item.get("content"), list):
-            told["content"] = [self._block(block) for block in item["content"]]
+            given["content"] = [self._block(block) for block in item["content"]]
         for name in self.required.get(kind, ()):
-            if told.get(name) is None:
-                told[name] = self._id(item, kind) if name == "id" else kind if name == "type" else "completed"
-        return self._told(item, told, first)
+            if given.get(name) is None:
+                given[name] = self._id(item, kind) if name == "id" else kind if name == "type" else "completed"
+        return self._item(item, given, first)
 
-    def _told(self, item: Any, told: Any, first: Part) -> Any:
-        if told == item:
+    def _item(self, item: Any, given: Any, first: Part) -> Any:
+        if given == item:
             return item
         if self.writer.own(first) and first.origin is not None:
             self.writer.context.edit("member_required", first.origin.path, "added members that the target requires")
-        return told
+        return given
 
     def _with_images(self, item: Any, first: Part) -> Any:
         """Return a message or call output with the members that the target requires on images."""
         if "image" not in self.required:
             return item
-        told = members_of(item)
-        name = "content" if "role" in told else "output"
-        blocks: Any = told.get(name)
+        given = members_of(item)
+        name = "content" if "role" in given else "output"
+        blocks: Any = given.get(name)
         if not isinstance(blocks, list):
             return item
-        return self._told(item, {**told, name: [self._block(block) for block in blocks]}, first)
+        return self._item(item, {**given, name: [self._block(block) for block in blocks]}, first)
 
     def _block(self, block: Any) -> Any:
         kind = members_of(block).get("type")
@@ -133,13 +133,13 @@ class _Completer:
 
 def _is_replayed(item: Any) -> bool:
     """Return whether the item is model output. An assistant message with a plain string counts as input."""
-    told = members_of(item)
-    if told.get("type") == "message" or ("type" not in told and "role" in told):
-        return told.get("role") == "assistant" and not isinstance(told.get("content"), str)
-    return told.get("type") == "reasoning"
+    given = members_of(item)
+    if given.get("type") == "message" or ("type" not in given and "role" in given):
+        return given.get("role") == "assistant" and not isinstance(given.get("content"), str)
+    return given.get("type") == "reasoning"
 
 
-def _stands_inside(part: Part) -> bool:
+def _belongs_inside(part: Part) -> bool:
     """Return whether an opaque part belongs inside a message and is not an item of its own."""
     return part.origin is None or "role" in members_of(part.origin.raw)
 
@@ -275,8 +275,8 @@ def _call(part: Call, writer: Writer) -> dict[str, Any]:
 def _output(part: Result, writer: Writer, custom: set[str]) -> dict[str, Any]:
     if part.is_error:
         writer.lose_error_flag(part)
-    told = result_content(part)
-    output = told if isinstance(told, str) else [_block(inner, "user", writer) for inner in told]
+    given = result_content(part)
+    output = given if isinstance(given, str) else [_block(inner, "user", writer) for inner in given]
     kind = _FREE_OUTPUT if part.call_id in custom else "function_call_output"
     return {"type": kind, "call_id": part.call_id, "output": output}
 

@@ -10,32 +10,36 @@ from streamweld._show import printable
 if TYPE_CHECKING:
     from streamweld.integrations.proxy.exchange import Exchange
 
-__all__ = ["LOGGER", "facts_of", "log", "told"]
+__all__ = ["LOGGER", "facts_of", "log", "sent"]
 
 LOGGER: Final = logging.getLogger("streamweld.proxy")
 _PATH: Final = 200
 _METHOD: Final = 20
+_NAME: Final = 200
 
 
 def log(done: Exchange) -> None:
     """Write the log line of a finished exchange."""
     if LOGGER.isEnabledFor(logging.INFO):
         facts = facts_of(done)
-        LOGGER.info("%s", told(facts), extra={"facts": {**facts, "message": "request"}})
+        LOGGER.info("%s", sent(facts), extra={"facts": {**facts, "message": "request"}})
 
 
 def facts_of(done: Exchange) -> dict[str, Any]:
     """Return the facts for the log, without absent ones.
 
-    Method and path come from the client: they are shortened, and control characters and blanks are escaped.
+    Method, path, model and request id come from outside: they are shortened, and control characters and blanks are
+    escaped.
     """
     facts: dict[str, Any] = {
-        "method": printable(done.method, _METHOD).replace(" ", "%20"),
-        "path": printable(done.path, _PATH).replace(" ", "%20"),
+        "method": _given(done.method, _METHOD),
+        "path": _given(done.path, _PATH),
         "status": done.status,
         "mode": done.mode,
         "dialect": done.dialect,
         "upstream": done.upstream_dialect if done.upstream_dialect != done.dialect else None,
+        "model": None if done.model is None else _given(done.model, _NAME),
+        "request_id": None if done.request_id is None else _given(done.request_id, _NAME),
         "outcome": done.outcome,
         "fault": done.fault,
         "events": done.events if done.stream else None,
@@ -49,9 +53,13 @@ def facts_of(done: Exchange) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def told(facts: dict[str, Any]) -> str:
+def sent(facts: dict[str, Any]) -> str:
     """Format the facts as one line of text."""
     return " ".join([f"{name}={_word(value)}" for name, value in facts.items()])
+
+
+def _given(text: str, most: int) -> str:
+    return printable(text, most).replace(" ", "%20")
 
 
 def _word(value: object) -> str:

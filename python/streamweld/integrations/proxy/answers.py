@@ -26,13 +26,13 @@ CLOSE: Mapping[str, str] = {"connection": "close"}
 async def send_json(send: Send, done: Exchange, status: int, body: bytes, headers: Mapping[str, str]) -> None:
     """Send a complete JSON body, or only the headers if the request was HEAD."""
     done.status = status
-    told = {
+    sent = {
         **headers,
         "content-type": "application/json",
         "content-length": str(len(body)),
         "x-content-type-options": "nosniff",
     }
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body if done.method != "HEAD" else b""})
     done.wrote(body)
@@ -47,7 +47,7 @@ async def send_refusal(send: Send, done: Exchange, refusal: Refusal, headers: Ma
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal, metrics: Metrics) -> None:
     """Refuse a request before its body is read. The refusal is counted and logged like every other request."""
-    path, _ = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
+    path, _ = routes.request_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
     dialect = routes.dialect_of(path) if scope["method"] == "POST" else None
     done = Exchange(scope["method"], path, dialect, dialect)
     try:

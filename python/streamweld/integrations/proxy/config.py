@@ -16,9 +16,10 @@ from math import inf
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from urllib.parse import SplitResult, urlsplit
 
+from streamweld._messages import choice_message
 from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
-from streamweld.integrations._answers import LIMITS, MAX_STREAM_BYTES
+from streamweld.integrations._defaults import LIMITS, MAX_STREAM_BYTES
 from streamweld.integrations.proxy.hosts import is_host, origin_of
 from streamweld.options import Limits, to_config, with_text_calls
 
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from streamweld.history import Profile
     from streamweld.options import Base, Policy, TextCalls
 
-__all__ = ["SPEAKS", "ProxyConfig", "Speaks"]
+__all__ = ["PROXY_DIALECTS", "ProxyConfig", "ProxyDialect"]
 
-Speaks: TypeAlias = Literal["chat", "responses", "anthropic", "gemini"]
-SPEAKS: Final[tuple[str, ...]] = get_args(Speaks)
+ProxyDialect: TypeAlias = Literal["chat", "responses", "anthropic", "gemini"]
+PROXY_DIALECTS: Final[tuple[str, ...]] = get_args(ProxyDialect)
 """The dialects whose requests can be converted."""
 
 # Targets of `streamweld.requests` that use the endpoint of a dialect.
@@ -54,7 +55,7 @@ class ProxyConfig:
 
     _: KW_ONLY
 
-    to: Speaks | None = None
+    to: ProxyDialect | None = None
     """Dialect of the upstream: `chat`, `responses`, `anthropic` or `gemini`. Requests in another of these dialects are
     converted, and so are their answers. None: nothing is converted."""
 
@@ -64,6 +65,9 @@ class ProxyConfig:
     text_calls: TextCalls = "off"
     """What happens to tool calls that a model wrote into its text. `promote`: a complete call of a tool that the
     request declares becomes a tool call. Read docs/guides/text-calls.md first: such a call is untrusted."""
+
+    text_call_families: tuple[str, ...] = ()
+    """The forms of such calls to recognize, as `Policy.text_call_families`. Empty: those of `policy`."""
 
     gateway: str | None = None
     """The upstream's gateway profile of `streamweld.history`. Requests, including those in the upstream's dialect, are
@@ -117,8 +121,8 @@ class ProxyConfig:
             raise UsageError("upstream must have no user, query or fragment: clients bring their own credentials")
         if not self.upstream.isascii() or any(char <= " " for char in self.upstream):
             raise UsageError("upstream must be plain ASCII: escape the path, and write the host as DNS has it")
-        if self.to is not None and self.to not in SPEAKS:
-            raise UsageError(f"to={self.to!r}: it must be one of {', '.join(SPEAKS)}")
+        if self.to is not None and self.to not in PROXY_DIALECTS:
+            raise UsageError(choice_message("to", self.to, PROXY_DIALECTS))
         if self.gateway is not None and self.to is None:
             raise UsageError("gateway needs its dialect: set upstream-dialect as well (`to` of ProxyConfig)")
         if self.to is not None:
@@ -127,6 +131,7 @@ class ProxyConfig:
             self._positive(name)
         for name in ("max_body_bytes", "max_stream_bytes"):
             self._positive(name, whole=True)
+        self._check_families()
         to_config(self.reading, self.limits, tools=())
         self._check_admission()
 
@@ -134,6 +139,13 @@ class ProxyConfig:
         value: object = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < inf:
             raise UsageError(f"{name}={value!r}: it must be a {'whole ' if whole else ''}number above 0")
+
+    def _check_families(self) -> None:
+        families: object = self.text_call_families
+        if not isinstance(families, tuple) or not all(isinstance(family, str) for family in families):
+            raise UsageError(f"text_call_families={families!r}: it must be a tuple of names, such as ('hermes', 'glm')")
+        if families and self.text_calls == "off":
+            raise UsageError("text_call_families has no effect while text_calls is off: set it to report or promote")
 
     def _check_admission(self) -> None:
         if self.token is not None and _TOKEN.fullmatch(self.token) is None:
@@ -151,7 +163,7 @@ class ProxyConfig:
             if origin != "*" and origin_of(origin) is None:
                 raise UsageError(f"allow_origins: {origin!r} is not an origin, such as https://app.example")
 
-    def profile(self, to: Speaks) -> Profile:
+    def profile(self, to: ProxyDialect) -> Profile:
         """Return the profile whose constraints apply to requests for an upstream with dialect `to`.
 
         Raises:
@@ -165,8 +177,8 @@ class ProxyConfig:
 
     @cached_property
     def reading(self) -> Policy:
-        """Return `policy` with the `text_calls` setting applied, for reading answers."""
-        return with_text_calls(self.policy, self.text_calls)
+        """Return `policy` with the settings for text calls applied, for reading answers."""
+        return with_text_calls(self.policy, self.text_calls, self.text_call_families or None)
 
     @property
     def reads_on(self) -> bool:

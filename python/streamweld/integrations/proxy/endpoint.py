@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
 
 from streamweld.convert import StreamConverter
-from streamweld.integrations._answers import is_event_stream
-from streamweld.integrations._tell import log_diagnostic
+from streamweld.integrations._defaults import is_event_stream
+from streamweld.integrations._reporting import log_diagnostic, request_id
 from streamweld.integrations.otel import RequestSpan
 from streamweld.integrations.proxy import headers as passing
 from streamweld.integrations.proxy import routes
 from streamweld.integrations.proxy.access import log
 from streamweld.integrations.proxy.answers import CLOSE, send_json, send_refusal
-from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.exchange import Exchange
 from streamweld.integrations.proxy.names import unnamed
 from streamweld.integrations.proxy.prepare import prepared
-from streamweld.integrations.proxy.refusals import Refusal, retold
+from streamweld.integrations.proxy.refusals import Refusal, converted_error
 from streamweld.integrations.proxy.relay import Relay
 from streamweld.integrations.proxy.upstream import ask, whole_body
 from streamweld.integrations.proxy.whole import converted
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from streamweld.errors import StreamError
-    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
+    from streamweld.integrations.proxy.config import ProxyConfig, ProxyDialect
     from streamweld.integrations.proxy.metrics import Metrics
     from streamweld.integrations.proxy.prepare import Prepared
     from streamweld.integrations.proxy.relay import Send
@@ -66,9 +66,9 @@ class Conversation:
         """Read the request's head. `pseudonym` is the proxy's name in `Via`."""
         # `request.url` is not used, because it is built from the `Host` header that the client sent.
         scope = request.scope
-        path, sent = routes.asked_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
+        path, sent = routes.request_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
         dialect = routes.dialect_of(path) if request.method == "POST" else None
-        converts = config.to is not None and dialect in SPEAKS and dialect != config.to
+        converts = config.to is not None and dialect in PROXY_DIALECTS and dialect != config.to
         self._request = request
         self._send = send
         self._session = session
@@ -120,8 +120,8 @@ class Conversation:
         self._via = passing.via(given.getlist("via"), self._pseudonym)
         most = self._config.max_body_bytes
         too_long = Refusal(413, "request_too_large", f"the request has more than {most} bytes")
-        said = given.get("content-length", "0")
-        if not said.isdecimal() or int(said) > most:
+        given_value = given.get("content-length", "0")
+        if not given_value.isdecimal() or int(given_value) > most:
             raise too_long
         made = bytearray()
         try:
@@ -132,7 +132,7 @@ class Conversation:
                         raise too_long
                     patience.reschedule(asyncio.get_running_loop().time() + self._config.idle_timeout)
         except TimeoutError:
-            raise Refusal(408, "request_timeout", "the request's body did not come in time") from None
+            raise Refusal(408, "request_timeout", "the request's body did not arrive in time") from None
         return bytes(made)
 
     async def _together(self) -> None:
@@ -178,43 +178,46 @@ class Conversation:
     async def _answer(self) -> None:
         done, config = self._done, self._config
         body, self._body = self._body, b""
-        asked = await aside(len(body), lambda: prepared(body, done.dialect, self._path, self._query, config))
-        done.dropped = (*done.dropped, *asked.dropped)
+        done.request_id = request_id(self._request.headers)
+        requested = await aside(len(body), lambda: prepared(body, done.dialect, self._path, self._query, config))
+        done.model = requested.model
+        done.dropped = (*done.dropped, *requested.dropped)
         path, query = self._sent, self._query
         own = None if done.dialect is None or config.to is None else routes.of_gateway(config.gateway, config.to)
         # Only some gateways have the model in the path for the Anthropic API.
         moved = done.dialect == "anthropic" and config.gateway is not None and routes.model_of(self._path) is not None
-        if self._converts or ((own is not None or moved) and asked.model is not None):
-            to, model = cast("str", config.to), cast("str", asked.model)
-            path, query = routes.path_of(to, model, stream=asked.stream, gateway=config.gateway)
-            headers = passing.asked_in(self._headers, to, None if own is None else own["credential"])
+        if self._converts or ((own is not None or moved) and requested.model is not None):
+            to, model = cast("str", config.to), cast("str", requested.model)
+            path, query = routes.path_of(to, model, stream=requested.stream, gateway=config.gateway)
+            headers = passing.converted_headers(self._headers, to, None if own is None else own["credential"])
             done.mode = "convert" if self._converts else done.mode
         else:
-            headers = passing.asked(self._headers)
+            headers = passing.forwarded_headers(self._headers)
         headers["via"] = self._via
         url = routes.target_of(config.upstream, path, query)
-        done.stream = asked.stream
+        done.stream = requested.stream
         if config.tracing and done.upstream_dialect is not None:
             given = self._request.headers
             upstream = done.upstream_dialect
-            self._span = RequestSpan(config.upstream, upstream, asked.model, stream=asked.stream, headers=given)
+            self._span = RequestSpan(config.upstream, upstream, requested.model, stream=requested.stream, headers=given)
             self._span.inject(headers)
-        answer = await ask(self._session, done.method, url, headers, asked.body or None)
+        answer = await ask(self._session, done.method, url, headers, requested.body or None)
         try:
-            await self._carry(answer, asked)
+            await self._carry(answer, requested)
         finally:
             # After a complete read, this returns the connection to the pool; otherwise, it closes the connection.
             answer.close()
 
-    async def _carry(self, answer: ClientResponse, asked: Prepared) -> None:
+    async def _carry(self, answer: ClientResponse, requested: Prepared) -> None:
         done = self._done
+        done.request_id = request_id(answer.headers) or done.request_id
         headers = passing.answered(answer.headers.items())
         good = 200 <= answer.status < 300
-        streams = good and (asked.stream or is_event_stream(answer.headers.get("content-type", "")))
-        if done.dialect is not None and streams and (asked.stream or not self._converts):
-            await self._stream(answer, asked, headers)
+        streams = good and (requested.stream or is_event_stream(answer.headers.get("content-type", "")))
+        if done.dialect is not None and streams and (requested.stream or not self._converts):
+            await self._stream(answer, requested, headers)
         elif self._converts:
-            await self._whole(answer, asked, headers, good=good)
+            await self._whole(answer, requested, headers, good=good)
         else:
             self._relay = Relay(answer, self._send, done, self._config)
             encoding = answer.headers.getall("content-encoding", ())
@@ -222,12 +225,12 @@ class Conversation:
                 answer.status, headers | ({"content-encoding": ", ".join(encoding)} if encoding else {})
             )
 
-    async def _stream(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str]) -> None:
+    async def _stream(self, answer: ClientResponse, requested: Prepared, headers: dict[str, str]) -> None:
         done, config = self._done, self._config
         done.stream = True  # also if the request did not ask for a stream
         if not self._converts:
             done.mode = "repair"
-        converter = self._converter(answer, asked)
+        converter = self._converter(answer, requested)
         self._relay = Relay(answer, self._send, done, config)
         self._metrics.opened()
         try:
@@ -249,17 +252,17 @@ class Conversation:
             self._config.record, method=done.method, path=done.path, status=answer.status, content_type=kind
         )
 
-    async def _whole(self, answer: ClientResponse, asked: Prepared, headers: dict[str, str], *, good: bool) -> None:
+    async def _whole(self, answer: ClientResponse, requested: Prepared, headers: dict[str, str], *, good: bool) -> None:
         """Send an answer that is not streamed, or an error, in the client's API."""
         done, config = self._done, self._config
         body = await whole_body(answer, config, done)
-        dialect = cast("Speaks", done.dialect)
+        dialect = cast("ProxyDialect", done.dialect)
         if not good:
             done.outcome, done.fault = "complete", None
-            said = await aside(len(body), lambda: retold(dialect, answer.status, body))
-            await send_json(self._send, done, answer.status, said, headers)
+            given_value = await aside(len(body), lambda: converted_error(dialect, answer.status, body))
+            await send_json(self._send, done, answer.status, given_value, headers)
             return
-        converter = self._converter(answer, asked)
+        converter = self._converter(answer, requested)
         made = await aside(len(body), lambda: converted(converter, body, dialect))
         self._read(converter)
         if made is None:
@@ -268,25 +271,26 @@ class Conversation:
         done.outcome = "complete"
         await send_json(self._send, done, 200, made, headers)
 
-    def _converter(self, answer: ClientResponse, asked: Prepared) -> StreamConverter:
+    def _converter(self, answer: ClientResponse, requested: Prepared) -> StreamConverter:
         return StreamConverter(
             source=cast("Dialect", self._done.upstream_dialect),
-            target=cast("Speaks", self._done.dialect) if self._converts else "same",
+            target=cast("ProxyDialect", self._done.dialect) if self._converts else "same",
             policy=self._config.reading,
             limits=self._config.limits,
-            tools=asked.tools,
-            known_call_ids=asked.known_call_ids,
+            tools=requested.tools,
+            known_call_ids=requested.known_call_ids,
             content_type=passing.plain(answer.headers.get("content-type")) or None,
-            include_usage=asked.include_usage,
+            include_usage=requested.include_usage,
             carry_reasoning=True,
             cut_ending="error",  # openai-python does not raise for a response that is `incomplete`
         )
 
     def _read(self, converter: StreamConverter) -> None:
         """Add the diagnostics of the answer to the exchange, the log and the span."""
-        self._done.diagnostics.update(note.code for note in converter.diagnostics)
+        done = self._done
+        done.diagnostics.update(note.code for note in converter.diagnostics)
         for note in converter.diagnostics:
-            log_diagnostic(note)
+            log_diagnostic(note, done.model, done.request_id)
         if self._span is not None:
             for note in converter.diagnostics:
                 self._span.record(note)

@@ -34,6 +34,12 @@ class Exchange:
     fault: str | None = None
     """Name of the exception, or code of the refusal."""
 
+    model: str | None = None
+    """Name of the requested model. Reading the answer's name would take time in proportion to its length."""
+
+    request_id: str | None = None
+    """Request id that the upstream assigned, or the client's."""
+
     events: int = 0
     bytes_in: int = 0
     bytes_out: int = 0

@@ -13,7 +13,7 @@ from streamweld.integrations.proxy.refusals import Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["STREAM", "answered", "asked", "asked_in", "of_stream", "plain", "received", "via"]
+__all__ = ["STREAM", "answered", "converted_headers", "forwarded_headers", "of_stream", "plain", "received", "via"]
 
 _SPEC: Final = load_proxy()
 _LISTS: Final = _SPEC["headers"]
@@ -47,11 +47,11 @@ class _Allowed:
         return name if name in self._names else next((f"{at}*" for at in self._starts if name.startswith(at)), None)
 
 
-_ASKED: Final = _Allowed(_LISTS["request"])
-_ASKED_IN: Final = _Allowed(_LISTS["request_converted"])
-_ANSWERED: Final = _Allowed(_LISTS["response"])
+_REQUEST: Final = _Allowed(_LISTS["request"])
+_CONVERTED_REQUEST: Final = _Allowed(_LISTS["request_converted"])
+_RESPONSE: Final = _Allowed(_LISTS["response"])
 _JOINED: Final = _Allowed(_LISTS["lists"])
-_TELLING: Final = _Allowed(_LISTS["telling"])
+_INFORMATIONAL: Final = _Allowed(_LISTS["telling"])
 
 
 def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tuple[str, str]]:
@@ -68,12 +68,12 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
     in that list. Headers without an entry in the allow-list are dropped without a report.
 
     Raises:
-        Refusal: 400 if a single-value header is repeated, or its value is not read alike by all servers, and the answer
-            depends on it: the proxy cannot guess which of two keys is meant. Informational headers are dropped instead;
-            of two `traceparent`, both are dropped (W3C Trace Context).
+        Refusal: 400 if a single-value header is repeated, or if servers may interpret its value differently. The proxy
+            cannot guess, for example, which of two keys is meant. Informational headers are dropped instead; of two
+            `traceparent`, both are dropped (W3C Trace Context).
     """
     lines: dict[str, list[str]] = {}
-    for name, value in _passing(headers, _ASKED):
+    for name, value in _passing(headers, _REQUEST):
         lines.setdefault(name, []).append(value)
     made: dict[str, str] = {}
     left: list[str] = []
@@ -82,7 +82,7 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
         twice = len(values) > 1 and name not in _JOINED
         if not twice and value == plain(value):
             made |= {name: value} if value else {}
-        elif (word := _TELLING.word(name)) is not None:
+        elif (word := _INFORMATIONAL.word(name)) is not None:
             left.append(word)
         elif twice:
             raise Refusal(400, "repeated_header", f"{name} must not be given twice")
@@ -101,21 +101,23 @@ def via(given: Iterable[str], pseudonym: str) -> str:
     Raises:
         Refusal: 508 if the request has already passed through this proxy: the upstream leads back to it.
     """
-    passed = [value for value in given if plain(value)]
-    if any(pseudonym in value for value in passed):
+    lines = tuple(given)
+    # The dropped values are searched too: a relay may have added a character that is not printable to the line.
+    if any(pseudonym in value for value in lines):
         raise Refusal(508, "loop_detected", "the request has passed this proxy before: its upstream leads back to it")
+    passed = [value for value in lines if plain(value)]
     return ", ".join([*passed, f"1.1 {pseudonym}"])
 
 
-def asked(given: Mapping[str, str]) -> dict[str, str]:
+def forwarded_headers(given: Mapping[str, str]) -> dict[str, str]:
     """Select the headers for a request that is forwarded without conversion, from those that `received` returned."""
     return {**given, "accept-encoding": "identity"}
 
 
-def asked_in(given: Mapping[str, str], dialect: str, slot: Sequence[str] | None = None) -> dict[str, str]:
+def converted_headers(given: Mapping[str, str], dialect: str, slot: Sequence[str] | None = None) -> dict[str, str]:
     """Select the headers for a converted request. The key is moved to the header of the target API, or to that of the
     gateway (`slot`)."""
-    made = {name: value for name, value in given.items() if name in _ASKED_IN}
+    made = {name: value for name, value in given.items() if name in _CONVERTED_REQUEST}
     for name, before in _CREDENTIALS["read"]:
         value = given.get(name, "")
         if value[: len(before)].lower() == before.lower() and value[len(before) :]:
@@ -135,7 +137,7 @@ def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the headers of an answer that may be forwarded, without length and encoding. Repeated headers are joined,
     as a client would read them without the proxy (RFC 9110 5.3)."""
     made: dict[str, str] = {}
-    for name, value in _passing(headers, _ANSWERED):
+    for name, value in _passing(headers, _RESPONSE):
         if plain(value):
             made[name] = f"{made[name]}, {value}" if name in made else value
     return made

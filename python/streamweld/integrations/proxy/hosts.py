@@ -104,7 +104,7 @@ def resolved(host: str) -> frozenset[str]:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except UnicodeError as error:  # not a valid DNS name
         raise OSError(str(error)) from None
-    return frozenset(canonical(str(place[4][0])) for place in found)
+    return frozenset(canonical(str(location[4][0])) for location in found)
 
 
 def is_local(address: str) -> bool:

@@ -8,18 +8,20 @@ import sys
 import time
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-__all__ = ["FORMATS", "Format", "configure", "formatter"]
+__all__ = ["FORMATS", "LEVELS", "Format", "Level", "configure", "formatter"]
 
 Format: TypeAlias = Literal["text", "json"]
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
+LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
-def configure(form: Format) -> None:
-    """Log to standard error: records of level INFO and above, but of the server only warnings and above."""
+def configure(form: Format, level: Level = "info") -> None:
+    """Log to standard error: records of streamweld from this level on, others and the server's from WARNING on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("streamweld").setLevel(level.upper())
 
 
 def formatter(form: Format) -> logging.Formatter:

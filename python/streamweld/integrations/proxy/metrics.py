@@ -26,14 +26,14 @@ class Metrics:
         self._registry = made = CollectorRegistry()
         kinds = ("dialect", "upstream", "mode")
         self._requests = Counter("streamweld_requests", "Requests, by status.", ("dialect", "status"), registry=made)
-        self._streams = Counter("streamweld_streams", "Streams that ended, by how.", (*kinds, "outcome"), registry=made)
-        self._open = Gauge("streamweld_streams_open", "Streams that are open.", registry=made)
-        self._repaired = Counter(
-            "streamweld_streams_repaired", "Streams of which something was repaired.", kinds, registry=made
+        self._streams = Counter(
+            "streamweld_streams", "Finished streams, by outcome.", (*kinds, "outcome"), registry=made
         )
-        self._events = Counter("streamweld_events", "Events that went to clients.", kinds, registry=made)
+        self._open = Gauge("streamweld_streams_open", "Streams that are open.", registry=made)
+        self._repaired = Counter("streamweld_streams_repaired", "Streams that were repaired.", kinds, registry=made)
+        self._events = Counter("streamweld_events", "Events sent to clients.", kinds, registry=made)
         self._faults = Counter(
-            "streamweld_faults", "What ended streams early, by exception.", ("fault",), registry=made
+            "streamweld_faults", "Streams that ended early, by exception.", ("fault",), registry=made
         )
         self._diagnostics = Counter(
             "streamweld_diagnostics", "Repairs, anomalies and losses, by code.", ("code",), registry=made

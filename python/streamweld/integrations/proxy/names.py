@@ -22,7 +22,7 @@ _LISTS: Final = ("events", "keepalive_events", "error_events")
 
 def _foreign(dialect: str) -> re.Pattern[bytes]:
     facts = DIALECTS[dialect]
-    known = [name for place in _LISTS for name in facts.get(place, ())] + list(_OWN[dialect])
+    known = [name for location in _LISTS for name in facts.get(location, ())] + list(_OWN[dialect])
     words = "|".join([re.escape(name).replace(r"\*", r"[\w.]*") for name in known])
     # Lines end with LF, CR or both, as in event streams, and a BOM may precede the first. The pattern starts with a
     # literal, so that `re` can search for it quickly; the lookbehinds are checked only where it is found.

@@ -13,13 +13,13 @@ import orjson
 from streamweld.history.conversion import tool_names
 from streamweld.integrations._tools import declared_tools
 from streamweld.integrations.proxy import routes
-from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.members import list_of
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.integrations.proxy.translate import translated
 
 if TYPE_CHECKING:
-    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
+    from streamweld.integrations.proxy.config import ProxyConfig, ProxyDialect
     from streamweld.options import Tools
 
 __all__ = ["Prepared", "prepared"]
@@ -60,34 +60,34 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         request = None
     if not isinstance(request, dict):
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
-    asked = cast("dict[str, Any]", request)
-    stream = routes.is_stream(dialect, asked, path, query)
+    requested = cast("dict[str, Any]", request)
+    stream = routes.is_stream(dialect, requested, path, query)
     named = routes.model_of(path)  # also for Claude on Vertex AI, whose bodies have an API version instead
-    model = asked.get("model") if named is None else named
+    model = requested.get("model") if named is None else named
     model = model if isinstance(model, str) else None
-    tools: Tools | None = declared_tools(asked) if config.reading.text_calls == "promote" else _names(asked)
+    tools: Tools | None = declared_tools(requested) if config.reading.text_calls == "promote" else _names(requested)
     same = dialect == config.to
-    if config.to is None or dialect not in SPEAKS or (same and config.gateway is None):
+    if config.to is None or dialect not in PROXY_DIALECTS or (same and config.gateway is None):
         return Prepared(body, stream, model, tools)
-    given = asked
+    given = requested
     if dialect == "gemini" and not same and not stream and path.endswith(":streamGenerateContent"):
         raise Refusal(400, "unsupported_stream", "a converted answer is streamed as events: ask with alt=sse")
     if named is not None:
-        given = {name: value for name, value in asked.items() if name != "anthropic_version"} | {"model": named}
-    told = translated(given, cast("Speaks", dialect), config, stream=stream)
-    payload = told.payload
+        given = {name: value for name, value in requested.items() if name != "anthropic_version"} | {"model": named}
+    fields = translated(given, cast("ProxyDialect", dialect), config, stream=stream)
+    payload = fields.payload
     own = routes.of_gateway(config.gateway, config.to)
     if own is not None or config.to == "gemini":  # the model is in the path
         payload = {name: value for name, value in payload.items() if name != "model"} | (own or {}).get("body", {})
-    made = body if payload == asked else orjson.dumps(payload)
+    made = body if payload == requested else orjson.dumps(payload)
     return Prepared(
         made,
         stream,
         model,
-        list(told.tools) if config.reading.text_calls == "off" else tools,
-        told.known_call_ids,
-        told.include_usage,
-        told.dropped,
+        list(fields.tools) if config.reading.text_calls == "off" else tools,
+        fields.known_call_ids,
+        fields.include_usage,
+        fields.dropped,
     )
 
 

@@ -17,7 +17,7 @@ from streamweld.integrations.proxy.members import object_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Refusal", "refusal_body", "retold"]
+__all__ = ["Refusal", "converted_error", "refusal_body"]
 
 _TYPES: Final = load_proxy()["errors"]
 _SHOWN: Final = 1000
@@ -50,16 +50,16 @@ def refusal_body(dialect: str | None, status: int, code: str | None, message: st
     return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
-def retold(dialect: str, status: int, body: bytes | bytearray) -> bytes:
+def converted_error(dialect: str, status: int, body: bytes | bytearray) -> bytes:
     """Convert an upstream's error to another API's format. Message and code are kept; the type follows from the
     status."""
     try:
-        said: Any = orjson.loads(body)
+        given_value: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
-        said = None
-    if isinstance(said, list):  # the Gemini API puts the error of a stream into an array
-        said = next(iter(cast("list[object]", said)), None)
-    error: object = object_of(said).get("error", said)
+        given_value = None
+    if isinstance(given_value, list):  # the Gemini API puts the error of a stream into an array
+        given_value = next(iter(cast("list[object]", given_value)), None)
+    error: object = object_of(given_value).get("error", given_value)
     message, code = _text(error, "message"), _text(error, "code")
     if isinstance(error, str):
         message = error

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamweld.errors import LimitExceeded, NotAnEventStream, TruncatedStream, UnknownDialect
-from streamweld.integrations._answers import KEEP_ALIVE, KEEP_ALIVE_SECONDS
+from streamweld.integrations._defaults import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 from streamweld.integrations._inflate import slices
 from streamweld.integrations._pace import FEED, Pace
 from streamweld.integrations.proxy.headers import plain

@@ -11,7 +11,7 @@ from streamweld._spec import load_proxy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["asked_path", "dialect_of", "is_safe", "is_stream", "model_of", "of_gateway", "path_of", "target_of"]
+__all__ = ["dialect_of", "is_safe", "is_stream", "model_of", "of_gateway", "path_of", "request_path", "target_of"]
 
 _ROUTES: Final = load_proxy()["routes"]
 _PATTERNS: Final = {name: re.compile(route["pattern"], re.ASCII) for name, route in _ROUTES.items()}
@@ -86,7 +86,7 @@ def is_safe(path: str) -> bool:
     )
 
 
-def asked_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str]:
+def request_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str]:
     """Return the path of a request, unescaped and as the client wrote it.
 
     An escaped slash does not separate segments: `meta%2Fllama` is one segment.
@@ -95,9 +95,9 @@ def asked_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str]:
         path, raw, root: ASGI's `path`, `raw_path` (which not every server has) and `root_path`, the prefix at which the
             application is mounted: it is removed.
 
-    >>> asked_path("/v1/models/meta/llama", b"/v1/models/meta%2Fllama")
+    >>> request_path("/v1/models/meta/llama", b"/v1/models/meta%2Fllama")
     ('/v1/models/meta/llama', '/v1/models/meta%2Fllama')
-    >>> asked_path("/my llm/v1/models", b"/my%20llm/v1/models", "/my llm"), asked_path("/a b", None)
+    >>> request_path("/my llm/v1/models", b"/my%20llm/v1/models", "/my llm"), request_path("/a b", None)
     (('/v1/models', '/v1/models'), ('/a b', '/a%20b'))
     """
     sent = None if raw is None else _NO_ESCAPE.sub("%25", quote(raw.partition(b"?")[0], safe=_KEEP + "%"))
@@ -120,10 +120,10 @@ def target_of(upstream: str, path: str, query: str = "") -> str:
     """
     parts = urlsplit(upstream)
     base = [part for part in parts.path.split("/") if part]
-    asked = path.split("/")[1:]
-    if base and _VERSION.fullmatch(base[-1]) and _VERSION.fullmatch(asked[0]):
-        asked = asked[1:]
-    url = f"{parts.scheme}://{parts.netloc}/{'/'.join([*base, *asked])}"
+    requested = path.split("/")[1:]
+    if base and _VERSION.fullmatch(base[-1]) and _VERSION.fullmatch(requested[0]):
+        requested = requested[1:]
+    url = f"{parts.scheme}://{parts.netloc}/{'/'.join([*base, *requested])}"
     return f"{url}?{query}" if query else url
 
 

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streamweld.errors import UsageError
 from streamweld.integrations.proxy.access import LOGGER
@@ -20,17 +22,21 @@ from streamweld.integrations.proxy.hosts import is_local, is_loopback, resolved
 from streamweld.integrations.proxy.signals import end_at_once
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from types import FrameType
 
     from streamweld.integrations.proxy.config import ProxyConfig
 
-__all__ = ["serve"]
+__all__ = ["HeadTimeout", "serve"]
 
 # Seconds that an idle connection is kept. Longer than connection pools and load balancers keep idle connections by
 # default (at most 60): a POST that is sent while the server closes the connection is lost, because a client must not
 # retry it (RFC 9110 9.2.2). The same value as in nginx.
 _KEEP_ALIVE: Final = 75
+HEAD_SECONDS: Final = 60.0
+"""Seconds until the head of a request must be complete, from the connection or the first byte of the request. The same
+value as in nginx."""
 _PORTS: Final = {"http": 80, "https": 443}
 _EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (compared, not bound)
 
@@ -83,7 +89,7 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
             started,
             uvicorn.Config(
                 create_app(config),
-                http="h11",  # uvicorn would use httptools if it is installed, which accepts requests that h11 rejects
+                http=HeadTimeout,  # not httptools, which uvicorn prefers: it accepts requests that h11 rejects
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -121,6 +127,42 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+class HeadTimeout(H11Protocol):
+    """Closes connections whose request head does not arrive in time.
+
+    uvicorn limits only the idle time after an answer: a client could keep any number of connections open without ever
+    sending a request. The body has the timeouts of `ProxyConfig`.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time limit of the first head."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Read the data. The limit starts with the first byte of a head, and later bytes do not extend it."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time limit."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 def _addresses(host: str, port: int) -> frozenset[str]:
     if not 0 <= port <= 65_535:
         raise UsageError(f"port={port!r}: it must be a number from 0 to 65535")
@@ -138,10 +180,12 @@ def _leads_back(upstream: str, addresses: frozenset[str], port: int) -> bool:
     if port == 0 or (parts.port or _PORTS[parts.scheme]) != port:
         return False
     try:
-        asked = resolved(parts.hostname or "")
+        requested = resolved(parts.hostname or "")
     except OSError:  # no network at startup, or no such name: the first request reports it
         return False
     if addresses & _EVERY_ADDRESS:
-        return any(is_local(address) for address in asked)
+        return any(is_local(address) for address in requested)
     # A connection to the unspecified address reaches the loopback address of this machine.
-    return bool(asked & addresses) or (bool(asked & _EVERY_ADDRESS) and any(is_loopback(own) for own in addresses))
+    return bool(requested & addresses) or (
+        bool(requested & _EVERY_ADDRESS) and any(is_loopback(own) for own in addresses)
+    )

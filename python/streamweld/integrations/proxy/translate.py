@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamweld.history import Loss
-    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
+    from streamweld.integrations.proxy.config import ProxyConfig, ProxyDialect
 
 __all__ = ["Translated", "translated"]
 
@@ -54,7 +54,7 @@ class Translated:
     dropped: tuple[str, ...]
 
 
-def translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig, *, stream: bool) -> Translated:
+def translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyConfig, *, stream: bool) -> Translated:
     """Convert a request for the upstream of `config`.
 
     Args:
@@ -77,10 +77,10 @@ def translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig, 
         raise Refusal(400, "invalid_request", f"the request cannot be read: {type(error).__name__}") from None
 
 
-def _translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig, *, stream: bool) -> Translated:
+def _translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyConfig, *, stream: bool) -> Translated:
     if not isinstance(request.get("model"), str):
         raise Refusal(400, "invalid_model", "model must be a string")
-    to = cast("Speaks", config.to)
+    to = cast("ProxyDialect", config.to)
     profile = config.profile(to)
     done = requests.convert(request, source=source, target=cast("Any", profile.target), gateway=profile, policy=_POLICY)
     if done.tool_names:
@@ -93,20 +93,20 @@ def _translated(request: Mapping[str, Any], source: Speaks, config: ProxyConfig,
             payload["stream"] = True
             if profile.target == "openai-chat":
                 payload["stream_options"] = {"include_usage": True}
-    asked = object_of(request.get("stream_options")).get("include_usage") is True
+    requested = object_of(request.get("stream_options")).get("include_usage") is True
     return Translated(
         payload,
         tuple(tool_names(request.get("tools"))),
         frozenset(_call_ids(payload, to)),
-        include_usage=source != "chat" or asked or not stream,
+        include_usage=source != "chat" or requested or not stream,
         dropped=_dropped(done.losses),
     )
 
 
 def _refusal(error: HistoryError, to: str) -> Refusal:
     if error.rule == "unsupported_option":
-        place = printable(error.path.removeprefix("/"), _SHOWN)
-        return Refusal(400, error.rule, f"{place}: the upstream's API ({to}) cannot express it")
+        location = printable(error.path.removeprefix("/"), _SHOWN)
+        return Refusal(400, error.rule, f"{location}: the upstream's API ({to}) cannot express it")
     return Refusal(400, "invalid_history", str(error))
 
 

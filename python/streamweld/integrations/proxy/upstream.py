@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from aiohttp import (
     ClientError,
@@ -19,14 +20,17 @@ from yarl import URL
 
 from streamweld.errors import LimitExceeded
 from streamweld.integrations._connection import ConnectionWatch
-from streamweld.integrations._inflate import BrokenBodyError, Inflater, is_readable
+from streamweld.integrations._inflate import BrokenBodyError, Inflater, coding_of, is_readable
 from streamweld.integrations._pace import Pace
 from streamweld.integrations.proxy.refusals import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from aiohttp import ClientResponse
+    from aiohttp import ClientRequest, ClientResponse
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
 
     from streamweld.integrations.proxy.config import ProxyConfig
     from streamweld.integrations.proxy.exchange import Exchange
@@ -48,11 +52,38 @@ class UpstreamCutError(Exception):
     exception."""
 
 
+class _Connector(TCPConnector):
+    """Connector that reuses a connection only if the upstream has sent nothing after its last answer. Such bytes would
+    be read as the answer to the next request, which may be another client's."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=0, keepalive_timeout=_IDLE)  # pyright: ignore[reportUnknownMemberType]
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+
+    async def connect(
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: ClientTimeout,  # noqa: ASYNC109 (aiohttp's name)
+    ) -> Connection:
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol = connection.protocol
+            if protocol is None or protocol not in self._used:
+                break
+            if not protocol.should_close:
+                return connection
+            connection.close()
+        if protocol is not None:
+            self._used.add(protocol)
+        return connection
+
+
 def open_session(config: ProxyConfig) -> ClientSession:
     """Create the HTTP session of one proxy. It has timeouts for connecting and for each read, but no overall
     timeout."""
     return ClientSession(
-        connector=TCPConnector(limit=0, keepalive_timeout=_IDLE),
+        connector=_Connector(),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.idle_timeout),
         auto_decompress=False,  # a small chunk may inflate to 64 MiB, so `_inflate` decompresses in slices
@@ -87,18 +118,20 @@ async def ask(
     # RFC 9110 15: other statuses are invalid, and no switch of protocols was requested.
     if not 200 <= answer.status < 600:
         answer.close()
-        raise Refusal(
-            502, "upstream_status", f"the upstream answered with a status that no answer has ({answer.status})"
-        )
+        raise Refusal(502, "upstream_status", f"the upstream answered with an invalid status ({answer.status})")
     return answer
 
 
 def inflater_of(answer: ClientResponse, limits: Limits) -> Inflater:
-    """Create the decompressor for the body of an answer. Raises Refusal if the encoding was not requested or is
-    unknown."""
-    encoding = ", ".join(answer.headers.getall("content-encoding", ()))
+    """Create the decompressor for the body of an answer. Names that are not encodings are ignored, as clients do:
+    gateways send `none` and `utf-8`.
+
+    Raises:
+        Refusal: if the encoding was not requested, and the standard library cannot decode it.
+    """
+    encoding = coding_of(", ".join(answer.headers.getall("content-encoding", ())))
     if not is_readable(encoding):
-        raise Refusal(502, "upstream_encoding", "the upstream packed its answer in a way that was not asked for")
+        raise Refusal(502, "upstream_encoding", "the upstream used a content encoding that was not requested")
     return Inflater(encoding, limits.max_inflate_ratio)
 
 

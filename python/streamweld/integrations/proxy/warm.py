@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 from streamweld.convert import StreamConverter
 from streamweld.integrations.proxy import routes
-from streamweld.integrations.proxy.config import SPEAKS
+from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.prepare import prepared
 from streamweld.integrations.proxy.whole import converted
 
 if TYPE_CHECKING:
-    from streamweld.integrations.proxy.config import ProxyConfig, Speaks
+    from streamweld.integrations.proxy.config import ProxyConfig, ProxyDialect
 
 __all__ = ["warm_up"]
 
@@ -33,15 +33,15 @@ _CHAT: Final = (
 def warm_up(config: ProxyConfig) -> None:
     """Convert a small request and a small answer of each kind that a proxy with this configuration may have to
     convert."""
-    said: dict[str, bytes] = {"chat": _CHAT}
-    for dialect in SPEAKS[1:]:
-        converter = StreamConverter(source="chat", target=cast("Speaks", dialect))
-        said[dialect] = converter.feed(_CHAT) + converter.close()
-    for dialect in SPEAKS:
-        repairer = StreamConverter(source=cast("Speaks", dialect), target="same")
-        repairer.feed(said[dialect])
+    given_value: dict[str, bytes] = {"chat": _CHAT}
+    for dialect in PROXY_DIALECTS[1:]:
+        converter = StreamConverter(source="chat", target=cast("ProxyDialect", dialect))
+        given_value[dialect] = converter.feed(_CHAT) + converter.close()
+    for dialect in PROXY_DIALECTS:
+        repairer = StreamConverter(source=cast("ProxyDialect", dialect), target="same")
+        repairer.feed(given_value[dialect])
         repairer.close()
         prepared(_ASK[dialect], dialect, routes.path_of(dialect, "m", stream=False)[0], "", config)
         if config.to is not None and dialect != config.to:
-            target = cast("Speaks", dialect)
-            converted(StreamConverter(source=config.to, target=target), said[config.to], dialect)
+            target = cast("ProxyDialect", dialect)
+            converted(StreamConverter(source=config.to, target=target), given_value[config.to], dialect)

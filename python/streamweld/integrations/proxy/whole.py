@@ -40,7 +40,7 @@ def folded(stream: bytes, dialect: str) -> bytes:
         case "gemini":
             made = _gemini(payloads)
         case _:
-            made = next(said["response"] for said in payloads if said["type"] in _TERMINAL)
+            made = next(given_value["response"] for given_value in payloads if given_value["type"] in _TERMINAL)
     return orjson.dumps(made)
 
 
@@ -154,8 +154,8 @@ def _gemini(chunks: Iterator[dict[str, Any]]) -> dict[str, Any]:
     candidates: dict[int, dict[str, Any]] = {}
     texts = _Texts()
     for chunk in chunks:
-        for told in chunk.get("candidates", ()):
-            candidate = cast("dict[str, Any]", told)
+        for sent in chunk.get("candidates", ()):
+            candidate = cast("dict[str, Any]", sent)
             index = cast("int", candidate.get("index", 0))
             whole = candidates.setdefault(index, {"content": {"role": "model", "parts": []}})
             whole |= {name: value for name, value in candidate.items() if name != "content"}

@@ -71,7 +71,7 @@ _each(
 
 @operator("anthropic", aspect="items")
 def start_has_the_first_piece(_: Random, stream: Stream) -> Stream | None:
-    """The start of a text has a beginning that no delta repeats."""
+    """A text block's start event contains the beginning of the text, which no delta repeats."""
     number = _first(stream, Text)
     if number is None:
         return None
@@ -93,7 +93,7 @@ def start_has_the_first_piece(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="items", certain=False, opaque=True)
 def start_repeated_in_the_first_delta(_: Random, stream: Stream) -> Stream | None:
-    """The start of a text has a beginning that the first delta repeats and goes on with."""
+    """A text block's start event contains the beginning of the text, which the first delta repeats and continues."""
     number = _first(stream, Text)
     if number is None:
         return None
@@ -107,7 +107,7 @@ def start_repeated_in_the_first_delta(_: Random, stream: Stream) -> Stream | Non
             data["content_block"]["text"] = part.text[:5]
 
     frames = changed(stream, start)
-    at = next(place for place, f in enumerate(frames) if f.part == number and f.role == "open")
+    at = next(position for position, f in enumerate(frames) if f.part == number and f.role == "open")
     kept = [f for f in frames if f.part != number or f.role != "delta"]
     delta = {"type": "text_delta", "text": part.text}
     whole = replace(event("content_block_delta", index=number, delta=delta), part=number, piece=part.text)
@@ -137,19 +137,19 @@ def _input_in_the_start(stream: Stream, keep: Callable[[Frame], bool], *more: di
 
 @operator("anthropic", aspect="items")
 def input_in_the_start_only(_: Random, stream: Stream) -> Stream | None:
-    """The input of a call is in the start of its block only."""
+    """The input of a call is only in the start event of its block."""
     return _input_in_the_start(stream, lambda _: False)
 
 
 @operator("anthropic", aspect="items")
 def input_in_the_start_too(_: Random, stream: Stream) -> Stream | None:
-    """The input of a call is in the start of its block, and in deltas after a `{}`."""
+    """The input of a call is in the start event of its block, and in deltas after a `{}`."""
     return _input_in_the_start(stream, lambda _: True, {"type": "input_json_delta", "partial_json": "{}"})
 
 
 @operator("anthropic", aspect="items", effect="calls")
 def empty_input(_: Random, stream: Stream) -> Stream | None:
-    """A call has no input but an empty delta."""
+    """A call has no input except for an empty delta."""
     if stream.operators:
         return None
     index = len(stream.parts)
@@ -159,7 +159,7 @@ def empty_input(_: Random, stream: Stream) -> Stream | None:
         event("content_block_delta", index=index, delta={"type": "input_json_delta", "partial_json": ""}),
         event("content_block_stop", index=index),
     ]
-    at = next(place for place, f in enumerate(stream.frames) if f.role == "finish")
+    at = next(position for position, f in enumerate(stream.frames) if f.role == "finish")
     made = stream.but(inserted(stream, at, *frames), calls=(*stream.expected.calls, Call("now", "", "toolu_now")))
 
     def reason(data: Any, frame: Frame) -> None:
@@ -171,12 +171,12 @@ def empty_input(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="items", certain=False)
 def first_fragment_lost(_: Random, stream: Stream) -> Stream | None:
-    """The opening `{"` of the arguments is lost."""
+    """The first fragment of the arguments, `{"`, is lost."""
     call = next((part for part in stream.calls if part.arguments.startswith('{"')), None)
     if call is None or _shared(stream):
         return None
     number = stream.parts.index(call)
-    at = next(place for place, f in enumerate(stream.frames) if f.part == number and f.piece)
+    at = next(position for position, f in enumerate(stream.frames) if f.part == number and f.piece)
     frames = list(stream.frames)
     data = clone(frames[at].data)
     if len(frames[at].piece) < 3:
@@ -258,38 +258,38 @@ def _join(stream: Stream, kind: type, into: type, *, closed: bool = False, membe
                 delta[member] = delta.pop("thinking")
                 moved[at] = replace(frame, data=frame.data | {"delta": delta})
     frames = [f for f in stream.frames if f.part != number + 1]
-    at = next(place for place, f in enumerate(frames) if f.part == number and f.role == "close")
-    place = at + 1 if closed else at
-    frames[place:place] = moved
+    at = next(position for position, f in enumerate(frames) if f.part == number and f.role == "close")
+    position = at + 1 if closed else at
+    frames[position:position] = moved
     return stream.but(frames)
 
 
 @operator("anthropic", aspect="items")
 def thinking_in_a_text_block(_: Random, stream: Stream) -> Stream | None:
-    """Thinking and its signature come as deltas in an open text block."""
+    """Thinking and its signature are sent as deltas in an open text block."""
     return _join(stream, Reasoning, Text)
 
 
 @operator("anthropic", aspect="items")
 def text_in_a_thinking_block(_: Random, stream: Stream) -> Stream | None:
-    """Text comes as deltas in an open thinking block."""
+    """Text is sent as deltas in an open thinking block."""
     return _join(stream, Text, Reasoning)
 
 
 @operator("anthropic", aspect="items")
 def thinking_after_the_block(_: Random, stream: Stream) -> Stream | None:
-    """Thinking comes as deltas to the index of a text block that has ended."""
+    """Thinking is sent as deltas to the index of a text block that has ended."""
     return _join(stream, Reasoning, Text, closed=True)
 
 
 @operator("anthropic", aspect="items")
 def thinking_in_the_first_text_block(_: Random, stream: Stream) -> Stream | None:
-    """A text block begins with thinking deltas, and goes on with its text."""
+    """A text block begins with thinking deltas and continues with its text."""
     if len(stream.parts) < 2 or not isinstance(stream.parts[0], Reasoning) or not isinstance(stream.parts[1], Text):
         return None
     thinking = [f for f in stream.frames if f.part == 0 and f.role == "delta"]
     frames = [f for f in stream.frames if f.part != 0]
-    at = next(place for place, f in enumerate(frames) if f.part == 1 and f.role == "open") + 1
+    at = next(position for position, f in enumerate(frames) if f.part == 1 and f.role == "open") + 1
     frames[at:at] = [replace(f, data=f.data | {"index": 1}) for f in thinking]
     return stream.but(frames)
 
@@ -321,7 +321,7 @@ def no_usage_in_the_end(_: Random, stream: Stream) -> Stream:
 
 @operator("anthropic", aspect="usage")
 def usage_totals_are_cumulative(_: Random, stream: Stream) -> Stream | None:
-    """The counts of the last delta are totals, with the input again."""
+    """The counts of the last delta are totals that include the input again."""
     usage = stream.expected.usage
     if usage is None:
         return None
@@ -335,7 +335,7 @@ def usage_totals_are_cumulative(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="envelope")
 def pings_and_unknown_events(rng: Random, stream: Stream) -> Stream:
-    """Pings, events of the vendor and `[DONE]` come in between."""
+    """Pings, vendor-specific events and `[DONE]` are sent between the other events."""
     extra = [event("ping"), event("vendor.metrics", x=1), Frame("[DONE]")]
     frames: list[Frame] = []
     for frame in stream.frames:
@@ -347,7 +347,7 @@ def pings_and_unknown_events(rng: Random, stream: Stream) -> Stream:
 
 @operator("anthropic", aspect="envelope", certain=False, opaque=True)
 def message_restarts(_: Random, stream: Stream) -> Stream | None:
-    """A first attempt breaks off; the message begins anew with another id."""
+    """The message restarts under another id after an incomplete attempt."""
     if stream.operators or not stream.parts:
         return None
     first = clone(stream.frames[0].data)
@@ -363,8 +363,8 @@ def message_restarts(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="envelope", opaque=True)
 def content_before_message_start(_: Random, stream: Stream) -> Stream | None:
-    """`message_start` comes after the first block."""
-    at = next((place for place, f in enumerate(stream.frames) if f.role == "close"), None)
+    """`message_start` follows the first block."""
+    at = next((position for position, f in enumerate(stream.frames) if f.role == "close"), None)
     if at is None or stream.operators:
         return None
     start, *rest = stream.frames
@@ -418,7 +418,7 @@ def no_message_stop(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="ending", effect="error")
 def overloaded(rng: Random, stream: Stream) -> Stream:
-    """An `error` event comes after the status 200."""
+    """An `error` event is sent although the HTTP status is 200."""
     kept = stream.cut(rng.randint(1, len(stream.frames) - 2), "error")
     error = {"type": "overloaded_error", "message": "Overloaded"}
     return kept.but([*kept.frames, event("error", error=error)])

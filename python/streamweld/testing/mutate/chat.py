@@ -60,9 +60,9 @@ def _each_chunk(name: str, about: str, change: Callable[[dict[str, Any], int, St
     operator("chat", aspect=aspect, name=name, about=about)(run)
 
 
-def _inserting(name: str, about: str, place: Callable[[Random, Stream], int], *data: Any) -> None:
+def _inserting(name: str, about: str, location: Callable[[Random, Stream], int], *data: Any) -> None:
     def run(rng: Random, stream: Stream) -> Stream:
-        return stream.but(inserted(stream, place(rng, stream), *(Frame(each) for each in data)))
+        return stream.but(inserted(stream, location(rng, stream), *(Frame(each) for each in data)))
 
     operator("chat", aspect="envelope", name=name, about=about)(run)
 
@@ -157,7 +157,7 @@ def _second(delta: Any, finish: str | None) -> dict[str, Any]:
 
 @operator("chat", aspect="envelope")
 def calls_in_another_choice(_: Random, stream: Stream) -> Stream | None:
-    """Text is in choice 0 and the calls are in choice 1, with the policy that they are one answer."""
+    """Text is in choice 0 and the calls are in choice 1; the policy combines them into one answer."""
     if not stream.calls or not stream.expected.text:
         return None
 
@@ -307,14 +307,14 @@ def _cumulative(stream: Stream, kind: type, member: Callable[[str], dict[str, An
 
 @operator("chat", aspect="texts", certain=False, opaque=True)
 def cumulative_content(_: Random, stream: Stream) -> Stream | None:
-    """Each delta has the text so far, with the policy that recognizes it."""
+    """Each delta repeats the text so far; the policy is set to recognize this."""
     made = _cumulative(stream, Text, lambda text: {"content": text})
     return made and replace(made, options={"policy": Policy("standard", content_mode="auto")})
 
 
 @operator("chat", aspect="texts", certain=False, opaque=True)
 def reasoning_details_cumulative(_: Random, stream: Stream) -> Stream | None:
-    """`reasoning_details` has the reasoning so far."""
+    """`reasoning_details` repeats the reasoning so far."""
     return _cumulative(stream, Reasoning, lambda text: {"reasoning_details": [{"index": 0, "text": text}]})
 
 
@@ -352,7 +352,7 @@ def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="envelope", certain=False, opaque=True)
 def answer_restarts(_: Random, stream: Stream) -> Stream | None:
-    """A first attempt breaks off; the answer begins anew with another id, with the policy that expects it."""
+    """The answer restarts under another id after an incomplete attempt; the policy expects this."""
     if stream.operators:
         return None
     first = [
@@ -381,7 +381,7 @@ def _tagged(stream: Stream, pieces: list[str], **expected: Any) -> Stream | None
 
 @operator("chat", aspect="texts", opaque=True)
 def think_tags(_: Random, stream: Stream) -> Stream | None:
-    """Reasoning is in the content between `<think>` and `</think>`, which are cut between chunks."""
+    """Reasoning is in the content between `<think>` and `</think>`, which are split between chunks."""
     thought = stream.expected.reasoning
     return _tagged(stream, ["<th", f"ink>{thought}</thi", "nk>"])
 
@@ -517,9 +517,9 @@ def _reason(frames: list[Frame], at: int, reason: Any) -> None:
 
 
 def _empty_elsewhere(frames: list[Frame], at: int, _: Stream) -> None:
-    for place, frame in enumerate(frames):
-        if place != at and choice_of(frame.data) is not None:
-            _reason(frames, place, "")
+    for location, frame in enumerate(frames):
+        if location != at and choice_of(frame.data) is not None:
+            _reason(frames, location, "")
 
 
 def _camel(frames: list[Frame], at: int, _: Stream) -> None:
@@ -532,7 +532,7 @@ def _early(frames: list[Frame], at: int, stream: Stream) -> None:
     """Move the finish reason before the last frame of a call."""
     del stream
     frame = frames.pop(at)
-    last = max((place for place, each in enumerate(frames) if "tool_calls" in str(each.data)), default=at)
+    last = max((location for location, each in enumerate(frames) if "tool_calls" in str(each.data)), default=at)
     frames.insert(last, frame)
 
 
@@ -567,7 +567,7 @@ _finish(
 )
 _finish(
     "finish_tool_calls_without_calls",
-    "The finish reason is `tool_calls`, and there is no call.",
+    "The finish reason is `tool_calls`, but no call was sent.",
     lambda frames, at, _: _reason(frames, at, "tool_calls"),
     calls=False,
 )
@@ -600,10 +600,10 @@ def length_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
     if stream.operators or not stream.calls:
         return None
     last = max(n for n, part in enumerate(stream.parts) if isinstance(part, Call))
-    places = [at for at, frame in enumerate(stream.frames) if frame.part == last and frame.piece]
-    if len(places) < 2:
+    positions = [at for at, frame in enumerate(stream.frames) if frame.part == last and frame.piece]
+    if len(positions) < 2:
         return None
-    kept = stream.cut(places[-1], "complete")
+    kept = stream.cut(positions[-1], "complete")
     frames = [*kept.frames, Frame(chunk({}, "length"), role="finish"), DONE]
     # A call without arguments is complete only if the finish reason is a success.
     calls = tuple(call for call in stream.expected.calls[:-1] if call.arguments)
@@ -612,7 +612,7 @@ def length_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="ending", effect="error")
 def error_beside_a_choice(rng: Random, stream: Stream) -> Stream | None:
-    """An error is beside a choice whose finish reason is `error`."""
+    """An error is sent in the same chunk as a choice whose finish reason is `error`."""
     if "success_envelope" in stream.operators:
         return None
     kept = stream.cut(rng.randint(1, max(1, place_of(stream, "finish"))), "error")

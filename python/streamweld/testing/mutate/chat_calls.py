@@ -30,7 +30,7 @@ def _has_delta(frame: Frame) -> bool:
 
 def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> Stream:
     """Replace the stream's call frames by these arrays, at the position of the first one."""
-    at = next(place for place, frame in enumerate(stream.frames) if _has_delta(frame))
+    at = next(location for location, frame in enumerate(stream.frames) if _has_delta(frame))
     rest = [frame for frame in stream.frames if not _has_delta(frame)]
     rest[at:at] = [Frame(chunk({"tool_calls": array}), role="delta") for array in arrays]
     return stream.but(rest, **expected)
@@ -97,8 +97,11 @@ def _shaped(
     certain: bool = True,
     once: bool = True,
 ) -> None:
-    """Register an operator from a shape. `filled`: arguments must be non-empty objects; `apart`: arguments must differ
-    between calls; `length`: minimum length of names; `once`: ids must be unique."""
+    """Register an operator that rewrites a stream's tool calls with the function `shape` of `testing.shapes`.
+
+    `filled`: arguments must be non-empty objects; `apart`: arguments must differ between calls; `length`: minimum
+    length of names; `certain`: False if the bytes do not determine the right result; `once`: ids must be unique.
+    """
 
     def run(rng: Random, stream: Stream) -> Stream | None:
         calls = wire(stream)
@@ -191,7 +194,7 @@ def integer_ids(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls", effect="ids")
 def no_ids(_: Random, stream: Stream) -> Stream | None:
-    """No call has an id; indexes are right."""
+    """No call has an id; the indexes are correct."""
     made = each_entry(stream, lambda e, _k, _n, _c: e.update(id=None))
     return made and made.but(calls=tuple(replace(call, id=None) for call in stream.calls))
 
@@ -208,7 +211,7 @@ def id_null_from_the_second_call(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls", effect="ids")
 def ids_of_functions(_: Random, stream: Stream) -> Stream | None:
-    """Ids are made of names and numbers, as Kimi does."""
+    """Ids consist of names and numbers, as Kimi's do."""
     made = each_entry(stream, lambda e, k, n, c: None if n else e.update(id=f"functions.{c.name}:{k}"))
     ids = tuple(replace(call, id=f"functions.{call.name}:{number}") for number, call in enumerate(stream.calls))
     return made and made.but(calls=ids)
@@ -216,7 +219,7 @@ def ids_of_functions(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls", effect="ids")
 def later_id_counts(_: Random, stream: Stream) -> Stream | None:
-    """The header has one id and all later chunks another, with the policy that the last one counts."""
+    """The header has one id and all later chunks another one; the policy uses the last id."""
     if not unique(stream) or any(not call.arguments for call in stream.calls):
         return None
     made = each_entry(stream, _later(lambda e, k, _n, _c: _null(e, f"B{k}")))
@@ -755,7 +758,7 @@ def tool_calls_is_an_object(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls")
 def index_restarts(rng: Random, stream: Stream) -> Stream | None:
-    """The index begins at 0 again after a text in the middle."""
+    """The index restarts at 0 after a text between the calls."""
     if len(stream.calls) < 2 or not unique(stream):
         return None
     rows = _rows(
@@ -770,11 +773,11 @@ def index_restarts(rng: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls", effect="calls")
 def function_call_of_old(_: Random, stream: Stream) -> Stream | None:
-    """The only call comes as `function_call`, without an id."""
+    """The only call is sent as `function_call`, without an id."""
     if len(stream.calls) != 1 or len(stream.calls[0].arguments) < 2:
         return None
     call = stream.calls[0]
-    at = next(place for place, frame in enumerate(stream.frames) if _has_delta(frame))
+    at = next(location for location, frame in enumerate(stream.frames) if _has_delta(frame))
     rest = stream.but(frame for frame in stream.frames if not _has_delta(frame))
     deltas = [{"name": call.name, "arguments": ""}, *({"arguments": half} for half in _in_two(call.arguments))]
     made = inserted(rest, at, *(Frame(chunk({"function_call": delta})) for delta in deltas))
@@ -783,7 +786,7 @@ def function_call_of_old(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls")
 def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
-    """The second half of the name comes with arguments; the request's tools are known."""
+    """The second half of the name is sent with arguments; the request's tools are known."""
     calls = list(stream.calls)
     if not calls or not unique(stream) or any(len(call.name) < 5 or len(call.arguments) < 2 for call in calls):
         return None
@@ -799,9 +802,9 @@ def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="finish", effect="calls")
 def header_alone_then_done(_: Random, stream: Stream) -> Stream | None:
-    """The last call has a header only, and `[DONE]` follows without a finish reason: it was cut, and is not run.
+    """The last call is cut after its header, and `[DONE]` follows without a finish reason. It must not be run.
 
-    A header with `{}` may be a placeholder that was cut as well, so every other call has arguments.
+    A header with `{}` may be a truncated placeholder, too, so every other call has arguments.
     """
     if stream.operators or not stream.calls or not unique(stream):
         return None

@@ -83,7 +83,7 @@ _raw("escaped_text", "Everything that is not ASCII is escaped.", _escaped)
 
 @operator(aspect="framing")
 def payloads_in_one_event(rng: Random, stream: Stream) -> Stream | None:
-    """No blank line separates some payloads."""
+    """Several payloads are not separated by a blank line."""
     if any(frame.event for frame in stream.frames):
         return None
     *frames, last = stream.frames
@@ -103,16 +103,18 @@ def payload_on_the_next_line(rng: Random, stream: Stream) -> Stream:
 
 @operator("chat", aspect="framing")
 def string_over_two_lines(rng: Random, stream: Stream) -> Stream | None:
-    """A JSON string is cut over two data lines; only the joined lines without a line end are JSON."""
-    places = [at for at, f in enumerate(stream.frames) if len(f.piece) > 1 and f.piece.isascii() and f.piece.isalpha()]
-    if not places:
+    """A JSON string is split over two data lines; the JSON is valid only if the lines are joined without a line end."""
+    positions = [
+        at for at, f in enumerate(stream.frames) if len(f.piece) > 1 and f.piece.isascii() and f.piece.isalpha()
+    ]
+    if not positions:
         return None
-    at = rng.choice(places)
+    at = rng.choice(positions)
     data = stream.frames[at].encode()
-    place = data.rfind(f'"{stream.frames[at].piece}"'.encode()) + 2
+    position = data.rfind(f'"{stream.frames[at].piece}"'.encode()) + 2
     frames = list(stream.frames)
-    frames[at] = replace(frames[at], raw=data[:place] + b"\ndata: " + data[place:])
-    return stream.but(frames) if place > 1 else None
+    frames[at] = replace(frames[at], raw=data[:position] + b"\ndata: " + data[position:])
+    return stream.but(frames) if position > 1 else None
 
 
 @operator(aspect="framing")
@@ -128,14 +130,14 @@ def line_separators_in_text(_: Random, stream: Stream) -> Stream | None:
 
 @operator(aspect="framing")
 def reads_cut_anywhere(rng: Random, stream: Stream) -> Stream:
-    """Network reads cut events, lines and UTF-8 sequences."""
+    """Network reads split events, lines and UTF-8 sequences."""
     size = max(2, len(stream.body))
     return replace(stream, cuts=tuple(sorted(rng.sample(range(1, size), min(size - 1, rng.randint(1, 30))))))
 
 
 @operator(aspect="framing")
 def read_byte_by_byte(_: Random, stream: Stream) -> Stream:
-    """Each network read brings one byte."""
+    """Each network read returns one byte."""
     return replace(stream, cuts=tuple(range(1, len(stream.body))))
 
 
@@ -158,7 +160,7 @@ def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="framing")
 def event_cut_and_glued(rng: Random, stream: Stream) -> Stream | None:
-    """A cut event is glued to the next one, which counts."""
+    """A truncated event is directly followed by the next one, which is valid."""
     texts = [at for at, f in enumerate(stream.frames) if f.part is not None and isinstance(stream.parts[f.part], Text)]
     if not texts:
         return None
@@ -169,7 +171,7 @@ def event_cut_and_glued(rng: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="framing")
 def more_after_done(_: Random, stream: Stream) -> Stream | None:
-    """Events come after `[DONE]`, and another `[DONE]`."""
+    """Events follow `[DONE]`, and then another `[DONE]`."""
     if stream.frames[-1].data != "[DONE]":
         return None
     late = Frame(chunk({"content": "late"}))

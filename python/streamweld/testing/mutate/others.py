@@ -34,7 +34,7 @@ def candidates_without_index(_: Random, stream: Stream) -> Stream:
 
 @operator("gemini", aspect="envelope")
 def response_envelope(_: Random, stream: Stream) -> Stream:
-    """Chunks are inside `response`, as Cloud Code does."""
+    """Chunks are wrapped in `response`, as Cloud Code does."""
     return stream.but(changed(stream, lambda data, _f: {"response": data}))
 
 
@@ -62,7 +62,7 @@ def input_as_an_object_without_end(_: Random, stream: Stream) -> Stream | None:
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
 def calls_without_a_start(_: Random, stream: Stream) -> Stream | None:
-    """Calls come whole, without a start or deltas."""
+    """Calls are sent whole, without a start or deltas."""
     if not stream.calls:
         return None
     return stream.but(

@@ -97,7 +97,7 @@ def _duplicate_added(rng: Random, stream: Stream, **other: Any) -> Stream | None
     if other:
         data["output_index"] = len(stream.parts)
         data["item"]["arguments"] = stream.calls[0].arguments
-    at = next(place for place, f in enumerate(stream.frames) if f.part == part and f.role == "close")
+    at = next(position for position, f in enumerate(stream.frames) if f.part == part and f.role == "close")
     if not other:
         at = stream.frames.index(opened) + 1
     data.pop("sequence_number")
@@ -348,53 +348,53 @@ def object_deltas_without_done(_: Random, stream: Stream) -> Stream | None:
 def _around(stream: Stream) -> tuple[int, int] | None:
     """Return the positions of the announcement and of the second delta, for the first call with two deltas."""
     for number, part in enumerate(stream.parts):
-        places = [at for at, f in enumerate(stream.frames) if f.part == number and f.role == "delta"]
-        if isinstance(part, Call) and len(places) > 1:
-            return places[0] - 1, places[0]
+        locations = [at for at, f in enumerate(stream.frames) if f.part == number and f.role == "delta"]
+        if isinstance(part, Call) and len(locations) > 1:
+            return locations[0] - 1, locations[0]
     return None
 
 
 @operator("responses", aspect="items")
 def delta_before_the_item(_: Random, stream: Stream) -> Stream | None:
-    """The first arguments of a call come before its announcement."""
-    places = _around(stream)
-    if places is None or _shared(stream):
+    """The first arguments of a call precede its announcement."""
+    locations = _around(stream)
+    if locations is None or _shared(stream):
         return None
     frames = list(stream.frames)
-    first, second = places
+    first, second = locations
     frames[first], frames[second] = frames[second], frames[first]
     return stream.but(frames)
 
 
 @operator("responses", aspect="items")
 def delta_after_the_end(_: Random, stream: Stream) -> Stream | None:
-    """The arguments of a call come again after its end."""
+    """The arguments of a call are sent again after its end."""
     call = next((part for part in stream.calls if value_of(part) != {}), None)
     if call is None or _shared(stream):
         return None
     part = stream.parts.index(call)
-    at = next(place for place, f in enumerate(stream.frames) if f.part == part and f.role == "close")
+    at = next(position for position, f in enumerate(stream.frames) if f.part == part and f.role == "close")
     late = event("function_call_arguments.delta", output_index=part, item_id=f"item_{part + 1}", delta=call.arguments)
     return stream.but(inserted(stream, at + 1, late))
 
 
 @operator("responses", aspect="items")
 def announcement_has_the_first_delta(_: Random, stream: Stream) -> Stream | None:
-    """The announcement of a call has the arguments that the first delta repeats."""
-    places = _around(stream)
-    if places is None or _shared(stream):
+    """The announcement of a call contains the arguments that the first delta repeats."""
+    locations = _around(stream)
+    if locations is None or _shared(stream):
         return None
-    piece = stream.frames[places[1]].piece
+    piece = stream.frames[locations[1]].piece
     frames = list(stream.frames)
-    data = clone(frames[places[0]].data)
+    data = clone(frames[locations[0]].data)
     data["item"]["arguments"] = piece
-    frames[places[0]] = replace(frames[places[0]], data=data)
+    frames[locations[0]] = replace(frames[locations[0]], data=data)
     return stream.but(frames) if len(piece) > 1 else None
 
 
 @operator("responses", aspect="items", opaque=True)
 def events_replayed(rng: Random, stream: Stream) -> Stream:
-    """Some events come again with the same sequence number, as after a resumed connection."""
+    """Some events are sent again with the same sequence number, as after a resumed connection."""
     at = rng.randrange(1, len(stream.frames) - 1)
     again = stream.frames[max(0, at - 2) : at + 1]
     return stream.but(inserted(stream, at + 1, *again))
@@ -402,7 +402,7 @@ def events_replayed(rng: Random, stream: Stream) -> Stream:
 
 @operator("responses", aspect="items")
 def items_in_another_order(_: Random, stream: Stream) -> Stream | None:
-    """Items come in the opposite order, with the right output indexes."""
+    """Items are sent in the opposite order, with correct output indexes."""
     if not stream.parts or any(not isinstance(part, Call) for part in stream.parts) or _shared(stream):
         return None
     head = [f for f in stream.frames if f.part is None and f.role != "end"]
@@ -426,7 +426,7 @@ def interleaved_calls(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="envelope", opaque=True)
 def vendor_items(_: Random, stream: Stream) -> Stream:
-    """Items of the vendor come before the end: a shell command with its output, and a compaction."""
+    """Vendor-specific items precede the end: a shell command with its output, and a compaction."""
     at = len(stream.parts)
     command = {"type": "shell_call", "id": "sh_1", "call_id": "shell_1", "action": {"commands": ["ls"]}}
     output: dict[str, Any] = {"type": "shell_call_output", "id": "sho_1", "call_id": "shell_1"}
@@ -442,7 +442,7 @@ def vendor_items(_: Random, stream: Stream) -> Stream:
 
 @operator("responses", aspect="envelope", opaque=True)
 def two_cycles(_: Random, stream: Stream) -> Stream | None:
-    """The whole stream comes twice, from `response.created` to `response.completed`."""
+    """The whole stream is sent twice, from `response.created` to `response.completed`."""
     if stream.operators or stream.calls:
         return None
 
@@ -470,7 +470,7 @@ def result_with_the_call_id(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="items", opaque=True)
 def two_parts_with_deltas_only(_: Random, stream: Stream) -> Stream | None:
-    """A message has two text parts with deltas only; the item at its end lists both."""
+    """A message has two text parts with deltas only; the done event of the item lists both."""
     number = next((n for n, p in enumerate(stream.parts) if isinstance(p, Text) and len(p.text) > 1), None)
     if number is None or stream.operators:
         return None
@@ -508,14 +508,14 @@ def no_response_completed(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="ending", effect="truncated")
 def incomplete_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
-    """`response.incomplete` comes in the middle of the arguments: the call is not run."""
+    """`response.incomplete` is sent in the middle of the arguments: the call must not be run."""
     if stream.operators or not stream.calls:
         return None
     last = max(n for n, part in enumerate(stream.parts) if isinstance(part, Call))
-    places = [at for at, frame in enumerate(stream.frames) if frame.part == last and frame.piece]
-    if len(places) < 2:
+    locations = [at for at, frame in enumerate(stream.frames) if frame.part == last and frame.piece]
+    if len(locations) < 2:
         return None
-    kept = stream.cut(places[-1], "complete")
+    kept = stream.cut(locations[-1], "complete")
     response: dict[str, Any] = {"id": "resp_1", "status": "incomplete", "output": []}
     response["incomplete_details"] = {"reason": "max_output_tokens"}
     # A call without arguments is complete only if the finish reason is a success.
@@ -525,7 +525,7 @@ def incomplete_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="ending", effect="error")
 def response_failed(rng: Random, stream: Stream) -> Stream:
-    """`response.failed` comes in the middle."""
+    """`response.failed` is sent in the middle of the stream."""
     kept = stream.cut(rng.randint(1, len(stream.frames) - 1), "error")
     error = {"code": "server_error", "message": "no"}
     return kept.but([*kept.frames, event("failed", response={"id": "resp_1", "status": "failed", "error": error})])

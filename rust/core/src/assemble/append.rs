@@ -29,10 +29,10 @@ impl Assembler {
         index: i32,
         text: &str,
     ) -> Result<bool, Fault> {
-        let Some((choice, mut desk)) = self.under_way(out, index) else {
+        let Some((choice, mut ctx)) = self.under_way(out, index) else {
             return Ok(false);
         };
-        choice.textual.go_on(&mut desk, text)
+        choice.textual.go_on(&mut ctx, text)
     }
 
     /// Returns true if `more_text` would accept the next piece.
@@ -54,10 +54,10 @@ impl Assembler {
         if !out.passes(DeltaKind::Text, index, texts) {
             return false;
         }
-        let Some((choice, mut desk)) = self.under_way(out, index) else {
+        let Some((choice, mut ctx)) = self.under_way(out, index) else {
             return false;
         };
-        let Some(part) = choice.textual.go_on_by(&mut desk, texts, ends.len()) else {
+        let Some(part) = choice.textual.go_on_by(&mut ctx, texts, ends.len()) else {
             return false;
         };
         out.emit_all(&Deltas {
@@ -79,10 +79,10 @@ impl Assembler {
         index: i32,
         piece: CallPiece<'_>,
     ) -> Result<bool, Fault> {
-        let Some((choice, mut desk)) = self.under_way(out, index) else {
+        let Some((choice, mut ctx)) = self.under_way(out, index) else {
             return Ok(false);
         };
-        go_on(&mut desk, choice, piece)
+        go_on(&mut ctx, choice, piece)
     }
 
     /// Returns the choice, unless the stream has ended or a call of the choice still waits for its start event.
@@ -94,18 +94,18 @@ impl Assembler {
     ) -> Option<(&'a mut Choice, RuleContext<'a, 'o>)> {
         let choice = self.choices.turn_to(index)?;
         let idle = !self.over && choice.unstarted.is_empty();
-        let desk = RuleContext {
+        let ctx = RuleContext {
             shared: &mut self.shared,
             out,
         };
-        idle.then_some((choice, desk))
+        idle.then_some((choice, ctx))
     }
 }
 
 /// Appends the next piece of a call and emits it, as R1a, R3a1 and A1 require.
 #[inline]
 fn go_on(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     piece: CallPiece<'_>,
 ) -> Result<bool, Fault> {
@@ -116,27 +116,27 @@ fn go_on(
     let Some(call) = choice.calls.get_mut(slot).filter(|_| quiet) else {
         return Ok(false);
     };
-    if piece.text.is_empty() || !is_shown(call) || !says_nothing_new(call, &piece) {
+    if piece.text.is_empty() || !is_shown(call) || !is_repetition(call, &piece) {
         return Ok(false);
     }
     if piece.id.is_some() || piece.name.is_some() {
-        desk.out.touch("told_again"); // clients concatenate a repeated id or name
+        ctx.out.mark_misread("told_again"); // clients concatenate a repeated id or name
     }
     let before = call.text.data.len();
     if !(call.text.is_settled() && call.text.append(piece.text.as_bytes(), false)) {
         return Ok(false);
     }
-    if let Err(fault) = desk.count_arguments(before, call.text.data.len()) {
+    if let Err(fault) = ctx.count_arguments(before, call.text.data.len()) {
         call.text.undo(before);
         return Err(fault);
     }
     let (part, whole) = (call.part, !call.text.is_unfinished());
     choice.latest = Some(slot);
     if whole && call.text.gives_way() {
-        choice.keep_account(slot);
+        choice.update_pending_call(slot);
     } else {
         call.text.shown = call.text.data.len();
-        desk.out.emit(&Event::ToolCallDelta(Delta {
+        ctx.out.emit(&Event::ToolCallDelta(Delta {
             part,
             text: piece.text,
             choice: choice.index,
@@ -160,9 +160,9 @@ pub(crate) fn is_shown(call: &Call) -> bool {
         && !call.tentative
         && !call.object_arguments
         && !call.joiner.is_pending()
-        && call.fork.is_none()
+        && call.shared_id.is_none()
         && call.merge.is_none()
-        && call.contested.is_none()
+        && call.pending_ambiguity.is_none()
 }
 
 impl ArgumentText {
@@ -171,7 +171,7 @@ impl ArgumentText {
     pub(crate) fn is_settled(&self) -> bool {
         !self.plain
             && self.overflow.is_empty()
-            && self.shadow == 0
+            && self.replayed == 0
             && self.count > 0
             && !(self.cumulative.alive || self.cumulative.follows)
             && !(self.doubling.alive || self.doubling.follows)
@@ -206,7 +206,7 @@ impl ArgumentText {
 }
 
 #[inline]
-fn says_nothing_new(call: &Call, piece: &CallPiece<'_>) -> bool {
+fn is_repetition(call: &Call, piece: &CallPiece<'_>) -> bool {
     (piece.id.is_none() || (piece.id == call.id.as_deref() && !call.id_changed))
         && piece.name.is_none_or(|name| name == call.name)
 }

@@ -1,4 +1,4 @@
-//! Fast paths for items: append the next plain piece to the part or call that took the previous piece of its address.
+//! Fast paths for items: append plain text to the part or call that received the previous piece with the same address.
 //!
 //! `Assembler::turn` counts every change to a choice except such pieces. While it is unchanged, an address leads to the
 //! same part or call. Each method either does exactly what the rules in `items` and `item_deltas_calls` would do with
@@ -18,8 +18,8 @@ use crate::assemble::resolve::item_index::usable;
 use crate::assemble::resolve::route_cache::Appended;
 use crate::assemble::resolve::route_cache::PieceRun;
 use crate::assemble::resolve::route_cache::RouteCache;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
@@ -34,24 +34,24 @@ struct View {
 }
 
 impl Assembler {
-    /// Appends a piece of a part's text as `part_text` does, and stores its route in `trail` for the pieces that
+    /// Appends a piece of a part's text as `part_text` does, and stores its route in `route_cache` for the pieces that
     /// follow.
     pub fn go_on_with_part(
         &mut self,
         out: &mut Output<'_>,
         at: PartAt<'_>,
         text: Text<'_>,
-        trail: &mut RouteCache,
-    ) -> Step {
-        let ways = self.turn.ways;
+        route_cache: &mut RouteCache,
+    ) -> ParseResult {
+        let sub_indexes = self.turn.sub_indexes;
         let before = self.view_part(out, &at);
         self.part_text(out, at, text, None)?;
         let after = self.view_part(out, &at);
-        *trail = self.trail(ways, before, after);
+        *route_cache = self.route_cache(sub_indexes, before, after);
         Ok(())
     }
 
-    /// Appends a piece of a call's arguments as `call_text` does, and stores its route in `trail` for the pieces that
+    /// Appends a piece of a call's arguments as `call_text` does, and stores its route in `route_cache` for the pieces that
     /// follow.
     pub fn go_on_with_call(
         &mut self,
@@ -59,26 +59,31 @@ impl Assembler {
         choice: i32,
         address: Address<'_>,
         text: Text<'_>,
-        trail: &mut RouteCache,
-    ) -> Step {
-        let ways = self.turn.ways;
+        route_cache: &mut RouteCache,
+    ) -> ParseResult {
+        let sub_indexes = self.turn.sub_indexes;
         let before = self.view_call(out, choice, &address);
         self.call_text(out, choice, address, text, None, None)?;
         let after = self.view_call(out, choice, &address);
-        *trail = self.trail(ways, before, after);
+        *route_cache = self.route_cache(sub_indexes, before, after);
         Ok(())
     }
 
     /// Returns the route of a piece that only extended a text. Such a piece leaves every cached route valid, so the
-    /// counter returns to `ways`. After any other piece, the returned route matches nothing.
-    fn trail(&mut self, ways: u64, before: Option<View>, after: Option<View>) -> RouteCache {
+    /// counter returns to `sub_indexes`. After any other piece, the returned route matches nothing.
+    fn route_cache(
+        &mut self,
+        sub_indexes: u64,
+        before: Option<View>,
+        after: Option<View>,
+    ) -> RouteCache {
         let after = after.filter(|after| before.as_ref() == Some(after));
         let Some(View { spot, .. }) = after else {
             return RouteCache::default();
         };
-        self.turn.ways = ways;
+        self.turn.sub_indexes = sub_indexes;
         RouteCache {
-            ways,
+            sub_indexes,
             spot,
             rules: u64::MAX,
         }
@@ -87,8 +92,8 @@ impl Assembler {
     /// Returns true if a plain piece was appended along this route and nothing since then could send the next one
     /// elsewhere.
     #[inline]
-    pub fn leads(&self, trail: &RouteCache) -> bool {
-        trail.rules == self.turn.rules
+    pub fn leads(&self, route_cache: &RouteCache) -> bool {
+        route_cache.rules == self.turn.rules
     }
 
     /// Appends a run of pieces to a part's text along the cached route: all of them, or none if one may do more than
@@ -100,21 +105,21 @@ impl Assembler {
         index: i32,
         sub: Option<i64>,
         run: PieceRun<'_>,
-        trail: &mut RouteCache,
+        route_cache: &mut RouteCache,
     ) -> Appended {
-        let (rules, sure) = (self.turn.rules, self.leads(trail));
-        let Some((choice, mut desk)) = self.follow(out, index, trail) else {
+        let (rules, sure) = (self.turn.rules, self.leads(route_cache));
+        let Some((choice, mut ctx)) = self.follow(out, index, route_cache) else {
             return Appended::default();
         };
-        let Some((one, part)) = choice.one_mut(trail.spot) else {
+        let Some((one, part)) = choice.one_mut(route_cache.spot) else {
             return Appended::default();
         };
         let (goes_on, text) = (sure || (goes_on(one, sub) && part.open), run.text());
-        if !goes_on || text.is_empty() || desk.spend_bytes(text.len()).is_err() {
+        if !goes_on || text.is_empty() || ctx.spend_bytes(text.len()).is_err() {
             return Appended::default();
         }
         part.text.push_str(text);
-        trail.rules = rules;
+        route_cache.rules = rules;
         Appended {
             count: run.count(),
             part: part.part,
@@ -131,13 +136,13 @@ impl Assembler {
         index: i32,
         run: PieceRun<'_>,
         bare: bool,
-        trail: &mut RouteCache,
+        route_cache: &mut RouteCache,
     ) -> Appended {
-        let (rules, sure) = (self.turn.rules, self.leads(trail));
-        let Some((choice, desk)) = self.follow(out, index, trail) else {
+        let (rules, sure) = (self.turn.rules, self.leads(route_cache));
+        let Some((choice, ctx)) = self.follow(out, index, route_cache) else {
             return Appended::default();
         };
-        let Some((record, call)) = choice.item_call_mut(trail.spot.item) else {
+        let Some((record, call)) = choice.item_call_mut(route_cache.spot.item) else {
             return Appended::default();
         };
         if !(sure || takes_more(record, call)) {
@@ -150,26 +155,26 @@ impl Assembler {
         let bytes = run.bytes();
         if bare
             && !bytes.is_empty()
-            && desk.has_room_for_arguments(call.text.data.len(), bytes.len())
+            && ctx.has_room_for_arguments(call.text.data.len(), bytes.len())
             && call.text.append_all(bytes, run.last_length(), run.count())
         {
-            desk.shared.add_arguments(bytes.len());
+            ctx.shared.add_arguments(bytes.len());
             call.text.shown = call.text.data.len();
-            trail.rules = rules;
+            route_cache.rules = rules;
             gone.count = run.count();
             return gone;
         }
         for text in run.pieces() {
             let goes_on = !text.is_empty()
                 && (bare || !call.text.may_end_empty(text))
-                && desk.has_room_for_arguments(call.text.data.len(), text.len())
+                && ctx.has_room_for_arguments(call.text.data.len(), text.len())
                 && call.text.append(text.as_bytes(), bare);
             if !goes_on {
                 break;
             }
-            desk.shared.add_arguments(text.len());
+            ctx.shared.add_arguments(text.len());
             call.text.shown = call.text.data.len();
-            trail.rules = rules;
+            route_cache.rules = rules;
             gone.count += 1;
             if !call.text.is_unfinished() {
                 let slot = call.slot;
@@ -199,20 +204,20 @@ impl Assembler {
             return 0;
         };
         let shared = &mut self.shared;
-        let desk = RuleContext { shared, out };
+        let ctx = RuleContext { shared, out };
         let mut taken = 0;
-        for (trail, run) in runs {
-            let call = choice.calls.get_mut(trail.spot.one);
-            let Some(call) = call.filter(|_| trail.rules == turn.rules) else {
+        for (route_cache, run) in runs {
+            let call = choice.calls.get_mut(route_cache.spot.one);
+            let Some(call) = call.filter(|_| route_cache.rules == turn.rules) else {
                 break;
             };
             let (bytes, next) = (run.bytes(), taken + run.count());
-            let goes_on = desk.has_room_for_arguments(call.text.data.len(), bytes.len())
+            let goes_on = ctx.has_room_for_arguments(call.text.data.len(), bytes.len())
                 && call.text.append_all(bytes, run.last_length(), run.count());
             if !goes_on {
                 break;
             }
-            desk.shared.add_arguments(bytes.len());
+            ctx.shared.add_arguments(bytes.len());
             call.text.shown = call.text.data.len();
             if let Some(parts) = parts.get_mut(taken..next) {
                 parts.fill(call.part);
@@ -228,9 +233,9 @@ impl Assembler {
         &'a mut self,
         out: &'a mut Output<'o>,
         index: i32,
-        trail: &RouteCache,
+        route_cache: &RouteCache,
     ) -> Option<(&'a mut Choice, RuleContext<'a, 'o>)> {
-        if trail.ways != self.turn.ways || self.over {
+        if route_cache.sub_indexes != self.turn.sub_indexes || self.over {
             return None;
         }
         let choice = self.choices.turn_to(index)?;
@@ -255,9 +260,9 @@ impl Assembler {
         address: &Address<'_>,
     ) -> Option<View> {
         self.view(out, index, address, |choice, address| {
-            let (book, calls) = (&choice.book, &choice.calls);
-            let item = book.find(calls, ItemKind::Call, address, Purpose::Delta)?;
-            let one = book.get(item)?.call?;
+            let (item_index, calls) = (&choice.item_index, &choice.calls);
+            let item = item_index.find(calls, ItemKind::Call, address, Purpose::Delta)?;
+            let one = item_index.get(item)?.call?;
             Some(Spot { item, one })
         })
     }
@@ -272,14 +277,14 @@ impl Assembler {
         let choice = self.choices.find(index)?;
         let shared = &mut self.shared;
         let spot = find(choice, &usable(&RuleContext { shared, out }, address))?;
-        let (items, ids) = choice.book.sizes();
+        let (items, ids) = choice.item_index.sizes();
         let sizes = [
             items,
             ids,
             choice.textual.parts.len(),
             choice.calls.len(),
             choice.unstarted.len(),
-            told(choice, spot.item),
+            count_ids(choice, spot.item),
         ];
         Some(View { spot, sizes })
     }
@@ -296,7 +301,7 @@ impl Choice {
 /// Returns true if a piece under the label `sub` can only continue the part.
 #[inline]
 fn goes_on(one: &ItemPart, sub: Option<i64>) -> bool {
-    one.steady
+    one.sub_is_reliable
         && one.begun
         && one.last_sub == sub
         && one.snapshot.is_none()
@@ -308,15 +313,15 @@ fn takes_more(record: &Item, call: &Call) -> bool {
     !record.valued
         && (record.own_text || record.snapshot.is_none())
         && call.verdict.is_none()
-        && call.fork.is_none()
+        && call.shared_id.is_none()
         && !call.dropped
         && is_shown(call)
         && call.text.is_settled()
 }
 
 /// Returns the number of known ids of the item and its call.
-fn told(choice: &Choice, item: usize) -> usize {
-    let record = choice.book.get(item);
+fn count_ids(choice: &Choice, item: usize) -> usize {
+    let record = choice.item_index.get(item);
     let call = choice.call_of(item);
     let ids = call.map_or(0, |call| {
         call.aliases.len() + usize::from(call.id.is_some()) + usize::from(call.item_id.is_some())

@@ -8,14 +8,14 @@ use crate::assemble::At;
 use crate::assemble::part::attachment::Attachment;
 use crate::assemble::part::attachment::Record;
 use crate::assemble::part::call_events;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::output::Output;
 
 impl Assembler {
     /// Returns the id of the call that was addressed last, if that call was emitted as final: its result may lack an
     /// id.
-    pub fn last_told(&self, index: i32) -> Option<&str> {
+    pub fn last_closed_call(&self, index: i32) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let verdict = choice.get(choice.latest?)?.verdict.as_ref()?;
         Some(&verdict.call_id)
@@ -30,15 +30,15 @@ impl Assembler {
         data: Option<&str>,
         url: Option<&str>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, choice)?;
+        let At { choice, mut ctx } = self.at(out, choice)?;
         let texts = [data, url, metadata];
-        desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
-        call_events::flush_unstarted(desk.out, choice, None);
-        let (part, index) = (desk.next_part()?, choice.index);
+        ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+        call_events::flush_unstarted(ctx.out, choice, None);
+        let (part, index) = (ctx.next_part()?, choice.index);
         let what = Attachment::File([media_type, data, url].map(own));
         self.attach(out, part, index, what, metadata)
     }
@@ -52,14 +52,14 @@ impl Assembler {
         title: Option<&str>,
         document: Option<&str>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, choice)?;
+        let At { choice, mut ctx } = self.at(out, choice)?;
         let texts = [url, title, document, metadata];
-        desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
-        let (part, index) = (desk.next_part()?, choice.index);
+        ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+        let (part, index) = (ctx.next_part()?, choice.index);
         let what = Attachment::Source([url, title, document].map(own));
         self.attach(out, part, index, what, metadata)
     }
@@ -77,15 +77,15 @@ impl Assembler {
         output: &str,
         is_error: bool,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, choice)?;
-        desk.check_id(call_id)?;
-        desk.spend_bytes(call_id.len() + output.len() + metadata.map_or(0, str::len))?;
+        let At { choice, mut ctx } = self.at(out, choice)?;
+        ctx.check_id(call_id)?;
+        ctx.spend_bytes(call_id.len() + output.len() + metadata.map_or(0, str::len))?;
         let index = choice.index;
-        let item = choice.book.item_of_result(call_id);
+        let item = choice.item_index.item_of_result(call_id);
         let call = item.and_then(|item| choice.item_call_mut(item));
         let given = call.and_then(|(_, call)| {
             call.answered = true;
@@ -96,11 +96,11 @@ impl Assembler {
         let part = match self.attached.results.get(&key) {
             Some(part) => *part,
             None => {
-                let mut desk = RuleContext {
+                let mut ctx = RuleContext {
                     shared: &mut self.shared,
                     out,
                 };
-                let part = desk.next_part()?;
+                let part = ctx.next_part()?;
                 self.attached.results.insert(key, part);
                 part
             }
@@ -121,25 +121,25 @@ impl Assembler {
         event: Option<&str>,
         raw: &[u8],
         key: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.is_over() {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, choice)?;
-        desk.spend_bytes(raw.len())?;
+        let At { choice, mut ctx } = self.at(out, choice)?;
+        ctx.spend_bytes(raw.len())?;
         let index = choice.index;
         let key = key.map(|key| (index, key.to_owned()));
         let known = key.as_ref().and_then(|key| self.attached.keyed.get(key));
-        let mut desk = RuleContext {
+        let mut ctx = RuleContext {
             shared: &mut self.shared,
             out,
         };
         let part = match (known.copied(), key) {
             (Some(part), _) => part,
-            (None, None) => desk.next_part()?,
+            (None, None) => ctx.next_part()?,
             (None, Some(key)) => {
-                desk.spend_bytes(key.1.len())?;
-                let part = desk.next_part()?;
+                ctx.spend_bytes(key.1.len())?;
+                let part = ctx.next_part()?;
                 self.attached.keyed.insert(key, part);
                 part
             }
@@ -158,7 +158,7 @@ impl Assembler {
         choice: i32,
         what: Attachment,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         let record = Record {
             what,
             choice,

@@ -5,13 +5,14 @@
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::Verdict;
+use crate::assemble::part::canonical_json::is_whole;
 use crate::assemble::part::item::Spot;
 use crate::assemble::part::object_merge::RawMembers;
 use crate::assemble::part::text_parts::TextParts;
 use crate::assemble::resolve::call_list::CallList;
 use crate::assemble::resolve::item_index::ItemIndex;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::Blank;
 use crate::model::lazy_box::LazyBox;
@@ -27,6 +28,8 @@ use std::collections::HashSet;
 pub const LEGACY_INDEX: i64 = -1;
 /// Maximum number of unfinished calls that are checked for a fragment without a usable index.
 const CANDIDATES: usize = 8;
+/// Maximum number of calls that a call of `function_call` is compared with.
+const MIRRORED: usize = 64;
 /// Indexes below this value are looked up without hashing.
 const LOW: usize = 32;
 
@@ -75,28 +78,30 @@ pub struct ByIndex {
 }
 
 impl ByIndex {
-    fn place(index: i64) -> Option<usize> {
-        usize::try_from(index).ok().filter(|place| *place < LOW)
+    fn position(index: i64) -> Option<usize> {
+        usize::try_from(index)
+            .ok()
+            .filter(|position| *position < LOW)
     }
 
     #[inline]
     pub fn get(&self, index: i64) -> Option<usize> {
-        match ByIndex::place(index) {
-            Some(place) => self.low.get(place).copied().flatten(),
+        match ByIndex::position(index) {
+            Some(position) => self.low.get(position).copied().flatten(),
             None => self.rest.get(&index).copied(),
         }
     }
 
     pub fn set(&mut self, index: i64, slot: usize) {
-        let Some(place) = ByIndex::place(index) else {
+        let Some(position) = ByIndex::position(index) else {
             self.rest.insert(index, slot);
             return;
         };
-        if self.low.len() <= place {
-            self.low.reserve_exact(place + 1 - self.low.len());
-            self.low.resize(place + 1, None);
+        if self.low.len() <= position {
+            self.low.reserve_exact(position + 1 - self.low.len());
+            self.low.resize(position + 1, None);
         }
-        if let Some(entry) = self.low.get_mut(place) {
+        if let Some(entry) = self.low.get_mut(position) {
             *entry = Some(slot);
         }
     }
@@ -151,13 +156,13 @@ pub struct Choice {
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
     /// Calls with argument text that no event has shown yet.
-    owing: LazyBox<Set<usize>>,
+    pending_calls: LazyBox<Set<usize>>,
     /// An index moved from one call to another, so indexes do not determine the order of calls.
     pub rebound: bool,
     pub finish: LazyBox<FinishState>,
     pub metadata: LazyBox<RawMembers>,
     /// Items that the wire itself opens and closes.
-    pub book: LazyBox<ItemIndex>,
+    pub item_index: LazyBox<ItemIndex>,
     /// Item parts with accepted text that no event has shown yet.
     partly: LazyBox<Set<Spot>>,
     /// Calls that are not dropped, by first id. `None` until `list_owners` is called.
@@ -167,7 +172,7 @@ pub struct Choice {
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
     /// A call was emitted as final.
-    pub has_told: bool,
+    pub has_closed_call: bool,
     /// The parts and calls of the choice are closed.
     pub closed: bool,
     /// Number of the first part in the current step.
@@ -177,25 +182,25 @@ pub struct Choice {
 impl Choice {
     /// Returns true if accepted input is still held back: a call without a start event, or text that no event has
     /// shown.
-    pub fn owes(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         let latest = self.latest.and_then(|slot| self.get(slot));
-        let holds_back = latest
-            .filter(|call| !call.dropped)
-            .is_some_and(|call| !call.started || call.joiner.is_pending() || call.text.shadow > 0);
+        let holds_back = latest.filter(|call| !call.dropped).is_some_and(|call| {
+            !call.started || call.joiner.is_pending() || call.text.replayed > 0
+        });
         let waits = |slot: &usize| {
             let call = self.get(*slot);
             call.is_some_and(|call| !(call.started || call.dropped))
         };
         holds_back
-            || !self.owing.is_empty()
+            || !self.pending_calls.is_empty()
             || self.unstarted.iter().any(waits)
-            || self.textual.owes()
+            || self.textual.has_pending()
             || !self.partly.is_empty()
     }
 
     /// Updates `partly` after a part has changed. An open part may hold back half of a surrogate pair, an opening text
     /// that deltas may repeat, or redacted text until it closes.
-    pub fn weigh(&mut self, spot: Spot) {
+    pub fn update_pending_part(&mut self, spot: Spot) {
         let waits = self.one(spot).is_some_and(|(one, part)| {
             let waits = one.joiner.is_pending() || one.snapshot.is_some();
             part.open && (waits || part.kind == "redacted")
@@ -220,16 +225,16 @@ impl Choice {
             open_json: LazyBox::default(),
             open_text: LazyBox::default(),
             unstarted: Vec::new(),
-            owing: LazyBox::default(),
+            pending_calls: LazyBox::default(),
             rebound: false,
             finish: LazyBox::default(),
             metadata: LazyBox::default(),
-            book: LazyBox::default(),
+            item_index: LazyBox::default(),
             partly: LazyBox::default(),
             owners: None,
             changed: BTreeSet::new(),
             message_seen: false,
-            has_told: false,
+            has_closed_call: false,
             closed: false,
             step: 0,
         }
@@ -245,11 +250,11 @@ impl Choice {
         self.calls.get_mut(slot)
     }
 
-    pub fn create(&mut self, desk: &mut RuleContext<'_, '_>, custom: bool) -> Result<usize, Fault> {
-        desk.count_call()?;
+    pub fn create(&mut self, ctx: &mut RuleContext<'_, '_>, custom: bool) -> Result<usize, Fault> {
+        ctx.count_call()?;
         let slot = self.calls.len();
         self.calls.reserve_exact(usize::from(slot == 0));
-        self.calls.push(Call::new(slot, desk.next_part()?, custom));
+        self.calls.push(Call::new(slot, ctx.next_part()?, custom));
         Ok(slot)
     }
 
@@ -290,16 +295,16 @@ impl Choice {
         }
     }
 
-    /// Updates `owing`, the set of calls with held-back text.
+    /// Updates `pending_calls`, the set of calls with held-back text.
     #[inline]
-    pub fn keep_account(&mut self, slot: usize) {
+    pub fn update_pending_call(&mut self, slot: usize) {
         let Some(call) = self.calls.get(slot) else {
             return;
         };
         if call.text.shown < call.text.data.len() && !call.dropped {
-            self.owing.insert(slot);
-        } else if !self.owing.is_blank() {
-            self.owing.remove(&slot);
+            self.pending_calls.insert(slot);
+        } else if !self.pending_calls.is_blank() {
+            self.pending_calls.remove(&slot);
         }
     }
 
@@ -336,15 +341,30 @@ impl Choice {
         })
     }
 
+    /// Returns true if a call of `function_call` repeats one of the last calls of `tool_calls`.
+    ///
+    /// Only whole arguments can show that it is another call of that name: no gateway spreads calls over both forms.
+    pub fn mirrors(&mut self, name: &str, arguments: &[u8]) -> bool {
+        let whole = is_whole(arguments);
+        let last = self.calls.iter_mut().rev().take(MIRRORED);
+        let mut named = last
+            .filter(|call| call.name == name && call.index != Some(LEGACY_INDEX) && !call.dropped);
+        named.any(|call| match (whole, call.is_complete()) {
+            (false, _) => true,
+            (true, true) => call.repeats(arguments),
+            (true, false) => arguments.starts_with(&call.text.data),
+        })
+    }
+
     /// Marks the other open calls as ambiguous after one of them took a fragment that may belong to another: their next
     /// pieces may be misplaced, too.
-    pub fn contest(&mut self, taker: usize, code: Code) {
-        let custom = self.get(taker).is_some_and(|call| call.custom);
+    pub fn mark_ambiguous(&mut self, chosen: usize, code: Code) {
+        let custom = self.get(chosen).is_some_and(|call| call.custom);
         let open = self.open_calls(custom).unfinished.latest();
         let open: Vec<usize> = open.take(CANDIDATES).collect();
-        for slot in open.into_iter().filter(|slot| *slot != taker) {
+        for slot in open.into_iter().filter(|slot| *slot != chosen) {
             if let Some(call) = self.get_mut(slot) {
-                call.contested.get_or_insert(code);
+                call.pending_ambiguity.get_or_insert(code);
             }
         }
     }
@@ -364,12 +384,12 @@ impl Choice {
             && call.is_complete()
             && call.merge.is_none()
         {
-            let said = call.canonical().into_owned();
-            self.payloads.insert((key, call.name.clone(), said));
+            let content = call.canonical().into_owned();
+            self.payloads.insert((key, call.name.clone(), content));
         }
     }
 
-    pub fn said_before(&self, key: &DisplacedKey, name: &str, canonical: String) -> bool {
+    pub fn is_replay(&self, key: &DisplacedKey, name: &str, canonical: String) -> bool {
         self.payloads
             .contains(&(key.clone(), name.to_owned(), canonical))
     }
@@ -431,17 +451,17 @@ impl Choice {
     }
 
     /// Records the final result of the call.
-    pub fn tell(&mut self, slot: usize, verdict: Verdict) {
+    pub fn set_verdict(&mut self, slot: usize, verdict: Verdict) {
         if let Some(call) = self.calls.get_mut(slot) {
             call.verdict = Some(Box::new(verdict));
-            self.has_told = true;
+            self.has_closed_call = true;
         }
     }
 
     /// AM10: removes all calls, because the response restarts.
     pub fn forget_calls(&mut self) {
         self.calls.clear();
-        self.has_told = false;
+        self.has_closed_call = false;
         self.owners = None;
         self.changed.clear();
         self.by_id.clear();
@@ -452,7 +472,7 @@ impl Choice {
         self.open_json = LazyBox::default();
         self.open_text = LazyBox::default();
         self.unstarted.clear();
-        self.owing = LazyBox::default();
+        self.pending_calls = LazyBox::default();
         self.rebound = false;
     }
 
@@ -510,7 +530,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
 }
 
 /// Keeps unmodeled members that no event could carry, for the `Finished` event.
-pub fn leave(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> Step {
+pub fn leave(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> ParseResult {
     let more = choice.metadata.add(metadata);
-    desk.spend_growth(more)
+    ctx.spend_growth(more)
 }

@@ -1,6 +1,6 @@
 //! The choices of one stream: finds them by index and tracks whether any of them holds back accepted input.
 //!
-//! A caller selects a choice before changing it, so that `owe` has to recheck only that one.
+//! A caller selects a choice before changing it, so that `has_pending` has to recheck only that one.
 
 use crate::assemble::choice::Choice;
 use crate::model::small_map::List;
@@ -24,8 +24,8 @@ pub struct Choices {
     /// Position of the choice that was selected last.
     at: usize,
     /// Positions of the other choices that hold back input.
-    owing: Set<usize>,
-    /// Set when all choices close, because any of them may change then. Caches the result of `owe`.
+    pending: Set<usize>,
+    /// Set when all choices close, because any of them may change then. Caches the result of `has_pending`.
     ended: Option<Cell<Option<bool>>>,
 }
 
@@ -36,15 +36,15 @@ impl Choices {
     }
 
     #[inline]
-    pub fn place(&self, index: i32) -> Option<usize> {
-        self.all.place(index)
+    pub fn position(&self, index: i32) -> Option<usize> {
+        self.all.position(index)
     }
 
     /// Selects the choice with this index for changes.
     #[inline]
     pub fn turn_to(&mut self, index: i32) -> Option<&mut Choice> {
-        let place = self.all.place(index)?;
-        self.turn(place)
+        let position = self.all.position(index)?;
+        self.turn(position)
     }
 
     /// Adds a choice whose index is new, and returns its position.
@@ -54,38 +54,39 @@ impl Choices {
 
     /// Selects the choice at this position for changes.
     #[inline]
-    pub fn turn(&mut self, place: usize) -> Option<&mut Choice> {
-        if place != self.at || self.ended.is_some() {
-            self.leave(place);
+    pub fn turn(&mut self, position: usize) -> Option<&mut Choice> {
+        if position != self.at || self.ended.is_some() {
+            self.leave(position);
         }
-        self.all.get_mut(place)
+        self.all.get_mut(position)
     }
 
     #[inline(never)]
-    fn leave(&mut self, place: usize) {
+    fn leave(&mut self, position: usize) {
         if self.ended.take().is_some() {
-            let owing = self.all.iter().zip(0..);
-            self.owing = owing
-                .filter(|(one, _)| one.owes())
-                .map(|(_, place)| place)
+            let pending = self.all.iter().zip(0..);
+            self.pending = pending
+                .filter(|(one, _)| one.has_pending())
+                .map(|(_, position)| position)
                 .collect();
-        } else if self.all.get(self.at).is_some_and(Choice::owes) {
-            self.owing.insert(self.at);
+        } else if self.all.get(self.at).is_some_and(Choice::has_pending) {
+            self.pending.insert(self.at);
         }
-        self.owing.remove(&place);
-        self.at = place;
+        self.pending.remove(&position);
+        self.at = position;
     }
 
     /// Returns true if a choice holds back input that no event has shown.
-    pub fn owe(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         let Some(ended) = &self.ended else {
-            return !self.owing.is_empty() || self.all.get(self.at).is_some_and(Choice::owes);
+            return !self.pending.is_empty()
+                || self.all.get(self.at).is_some_and(Choice::has_pending);
         };
-        let owe = ended
+        let has_pending = ended
             .get()
-            .unwrap_or_else(|| self.all.iter().any(Choice::owes));
-        ended.set(Some(owe));
-        owe
+            .unwrap_or_else(|| self.all.iter().any(Choice::has_pending));
+        ended.set(Some(has_pending));
+        has_pending
     }
 
     pub fn is_empty(&self) -> bool {

@@ -12,8 +12,8 @@ use crate::assemble::part::arguments::text_of;
 use crate::assemble::part::close_calls;
 use crate::assemble::part::item_end::end_items;
 use crate::assemble::records::ErrorRecord;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::assemble::snapshot::emit_finished;
 use crate::assemble::snapshot::emit_parts;
 use crate::model::delta::Completeness;
@@ -46,7 +46,7 @@ enum Outcome {
     /// There is no terminal marker, but every choice has a finish reason.
     Reasoned,
     /// There is neither a terminal marker nor a finish reason, but the policy assumes that the response is complete.
-    Unsaid,
+    Unstated,
     Cut,
 }
 
@@ -58,19 +58,19 @@ enum Closing {
     /// Every choice has a finish reason.
     Reasoned,
     /// The policy assumes the end: nothing is open, and choices without a finish reason get none.
-    Unsaid,
+    Unstated,
     /// The stream was cut; only choices with a finish reason have ended.
     Cut,
 }
 
 impl Assembler {
     /// Returns true if accepted input is still held back, such as a call or text that no event has shown.
-    pub(crate) fn owes(&self) -> bool {
-        self.choices.owe()
+    pub(crate) fn has_pending(&self) -> bool {
+        self.choices.has_pending()
     }
 
     /// Takes the terminal marker, or the end of a whole body.
-    pub fn done(&mut self, out: &mut Output<'_>) -> Step {
+    pub fn done(&mut self, out: &mut Output<'_>) -> ParseResult {
         if self.over {
             return Ok(());
         }
@@ -85,7 +85,12 @@ impl Assembler {
     }
 
     /// Takes the end of the input.
-    pub fn end(&mut self, out: &mut Output<'_>, rest: UnfinishedInput, input: InputEnd) -> Step {
+    pub fn end(
+        &mut self,
+        out: &mut Output<'_>,
+        rest: UnfinishedInput,
+        input: InputEnd,
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
@@ -99,13 +104,13 @@ impl Assembler {
                 self.completeness = Completeness::Assumed;
                 out.diagnose(Code::NO_TERMINAL_MARKER, None, "")
             }
-            Outcome::Unsaid if !out.dooms(missing) => {
+            Outcome::Unstated if !out.will_raise(missing) => {
                 self.over = true;
-                self.close(out, Closing::Unsaid)?;
+                self.close(out, Closing::Unstated)?;
                 self.completeness = Completeness::Assumed;
                 out.diagnose(missing, None, "")
             }
-            Outcome::Unsaid => self.end_cut(out, missing, rest, input),
+            Outcome::Unstated => self.end_cut(out, missing, rest, input),
             Outcome::Cut => self.end_cut(out, Code::TRUNCATED, rest, input),
         }
     }
@@ -122,7 +127,7 @@ impl Assembler {
         match self.choices.iter().map(end_of).max() {
             Some(ChoiceEnd::Reasoned) if self.end_on_wire == EndOnWire::Whole => Outcome::Whole,
             Some(ChoiceEnd::Reasoned) => Outcome::Reasoned,
-            Some(ChoiceEnd::Closed) if assumes == MissingTerminal::Assume => Outcome::Unsaid,
+            Some(ChoiceEnd::Closed) if assumes == MissingTerminal::Assume => Outcome::Unstated,
             Some(ChoiceEnd::Closed | ChoiceEnd::Open) | None => Outcome::Cut,
         }
     }
@@ -134,11 +139,11 @@ impl Assembler {
         code: Code,
         rest: UnfinishedInput,
         input: InputEnd,
-    ) -> Step {
+    ) -> ParseResult {
         self.over = true;
         self.completeness = Completeness::Truncated;
         out.cut();
-        let place = match (rest, input) {
+        let position = match (rest, input) {
             (UnfinishedInput::MidEvent, _) => Where::MidEvent,
             (UnfinishedInput::MidUtf8, _) => Where::MidUtf8,
             (UnfinishedInput::Empty, InputEnd::Clean) => Where::Empty,
@@ -146,17 +151,17 @@ impl Assembler {
             (UnfinishedInput::Nothing | UnfinishedInput::Empty, InputEnd::Broken) => {
                 match self.cut_where() {
                     Where::BetweenEvents => Where::Transport,
-                    place => place,
+                    position => position,
                 }
             }
         };
         let open = self.open_parts();
-        let raises = out.dooms(code);
+        let raises = out.will_raise(code);
         self.close(out, Closing::Cut)?;
         if raises {
-            return Err(Fault::truncated(code, place, open));
+            return Err(Fault::truncated(code, position, open));
         }
-        out.diagnose(code, None, place.name())
+        out.diagnose(code, None, position.name())
     }
 
     /// Takes an error that the gateway sent, and closes everything.
@@ -167,7 +172,7 @@ impl Assembler {
         kind: Option<&str>,
         message: &str,
         raw: &[u8],
-    ) -> Step {
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
@@ -175,7 +180,7 @@ impl Assembler {
         self.completeness = Completeness::Truncated;
         out.cut();
         let record = ErrorRecord::new(code, kind, message, raw);
-        let raises = out.dooms(Code::UPSTREAM_ERROR);
+        let raises = out.will_raise(Code::UPSTREAM_ERROR);
         let closed = self.close(out, Closing::Cut);
         let error = self.error.insert(Box::new(record));
         closed?;
@@ -199,22 +204,22 @@ impl Assembler {
     }
 
     /// Closes all choices.
-    fn close(&mut self, out: &mut Output<'_>, closing: Closing) -> Step {
+    fn close(&mut self, out: &mut Output<'_>, closing: Closing) -> ParseResult {
         self.choices.sort_by_key(|choice| choice.index);
-        let mut desk = RuleContext {
+        let mut ctx = RuleContext {
             shared: &mut self.shared,
             out,
         };
         for choice in self.choices.iter_mut() {
             let end = finish_reason::end_of_calls(&choice.finish, closing != Closing::Cut);
-            close_choice(&mut desk, choice, end, closing == Closing::Cut)?;
+            close_choice(&mut ctx, choice, end, closing == Closing::Cut)?;
         }
         if let Some(usage) = &self.usage {
             usage.show(|event| out.emit(event));
         }
         for choice in self.choices.iter_mut() {
-            let is_said = matches!(closing, Closing::Marked | Closing::Reasoned);
-            if is_said || choice.finish.raw.is_some() {
+            let is_set = matches!(closing, Closing::Marked | Closing::Reasoned);
+            if is_set || choice.finish.raw.is_some() {
                 conclude(out, choice)?;
             }
         }
@@ -271,7 +276,7 @@ impl Assembler {
         }
     }
 
-    /// Returns the argument text of a call that deltas have shown so far, or `None` if no call with that part was shown.
+    /// Returns the arguments that were emitted so far for the call of this part, or `None` if there is no such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         let calls = self.choices.iter().flat_map(|choice| &choice.calls);
         let call = calls
@@ -306,30 +311,30 @@ impl Assembler {
 /// Closes the parts of a choice in order, then its calls. Text that arrives later opens a new part; later calls are
 /// reported as late.
 pub fn close_choice(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     end: CallsEnd,
     broken_off: bool,
-) -> Step {
-    for (member, raw) in choice.textual.end(desk)? {
+) -> ParseResult {
+    for (member, raw) in choice.textual.end(ctx)? {
         choice.metadata.put(member, raw);
     }
-    end_items(desk, choice, end != CallsEnd::Cut)?;
+    end_items(ctx, choice, end != CallsEnd::Cut)?;
     if choice.closed {
         return Ok(());
     }
     choice.closed = true;
-    close_calls::close_calls(desk, choice, end, broken_off)
+    close_calls::close_calls(ctx, choice, end, broken_off)
 }
 
-fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> Step {
+fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
     let concluded = finish_reason::conclude(&choice.finish, &choice.client_calls());
     choice.finish.concluded = Some(concluded);
     match &choice.finish.raw {
         None => {
             out.diagnose(Code::FINISH_MISSING, None, "")?;
             if concluded == "tool_calls" {
-                out.touch("finish_missing"); // clients run calls only if the finish reason is `tool_calls`
+                out.mark_misread("finish_missing"); // clients run calls only if the finish reason is `tool_calls`
             }
         }
         Some(raw) if choice.finish.reason != Some(concluded) && !choice.finish.natural => {
@@ -353,7 +358,7 @@ fn end_of(choice: &Choice) -> ChoiceEnd {
     }
     if choice.finish.raw.is_some() {
         ChoiceEnd::Reasoned
-    } else if choice.textual.current().is_none() && choice.book.all_closed() {
+    } else if choice.textual.current().is_none() && choice.item_index.all_closed() {
         ChoiceEnd::Closed
     } else {
         ChoiceEnd::Open

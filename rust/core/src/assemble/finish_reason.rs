@@ -5,7 +5,7 @@
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::FinishState;
 use crate::assemble::part::call::Call;
-use crate::assemble::rule_context::Step;
+use crate::assemble::rule_context::ParseResult;
 use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::spec::Code;
@@ -25,7 +25,7 @@ pub enum CallsEnd {
     /// A finish reason of success was sent: a call without arguments is complete.
     Success,
     /// No finish reason was sent, but the stream has ended.
-    Unsaid,
+    Unstated,
     /// The finish reason means that the response is incomplete, so an unfinished call is not an anomaly.
     Unfinished,
     /// The input ended too early.
@@ -38,7 +38,7 @@ pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     match finish.reason {
         Some("stop" | "tool_calls") => CallsEnd::Success,
         Some(_) => CallsEnd::Unfinished,
-        None if ended => CallsEnd::Unsaid,
+        None if ended => CallsEnd::Unstated,
         None => CallsEnd::Cut,
     }
 }
@@ -51,8 +51,8 @@ pub fn take_reason(
     choice: &mut Choice,
     raw: &str,
     reason: Option<&'static str>,
-) -> Step {
-    out.sign(WireFact::Reason(choice.index));
+) -> ParseResult {
+    out.record_fact(WireFact::Reason(choice.index));
     let finish = &mut choice.finish;
     let natural = reason == Some("natural");
     if finish.raw.is_none() || reason.is_some() {

@@ -3,24 +3,25 @@
 use crate::assemble::Assembler;
 use crate::assemble::At;
 use crate::assemble::choice::Choice;
+use crate::assemble::part::call_events::progress;
 use crate::assemble::part::item_call::Traits;
 use crate::assemble::part::item_call::add_arguments;
 use crate::assemble::part::item_call::describe;
 use crate::assemble::part::item_call::hold;
+use crate::assemble::part::item_call::is_same_or_empty;
 use crate::assemble::part::item_call::name_call;
 use crate::assemble::part::item_call::note_ids;
-use crate::assemble::part::item_call::says;
-use crate::assemble::part::item_call::tell_arguments;
+use crate::assemble::part::item_call::set_whole_arguments;
 use crate::assemble::part::item_end::end_item;
-use crate::assemble::part::item_shared_id::fork_item;
+use crate::assemble::part::item_shared_id::share_id;
 use crate::assemble::part::item_text::whole;
+use crate::assemble::part::reannounced::begin_reannounced;
 use crate::assemble::part::reannounced::is_another;
 use crate::assemble::part::reannounced::is_close_under_another_id;
 use crate::assemble::part::reannounced::is_closed;
 use crate::assemble::part::reannounced::is_own_close;
 use crate::assemble::part::reannounced::rename_call;
-use crate::assemble::part::reannounced::say_again;
-use crate::assemble::part::reannounced::shadow;
+use crate::assemble::part::reannounced::report_reannounced;
 use crate::assemble::resolve::by_address::addressed_call;
 use crate::assemble::resolve::by_address::learn;
 use crate::assemble::resolve::by_address::new_call;
@@ -28,30 +29,33 @@ use crate::assemble::resolve::by_address::new_item;
 use crate::assemble::resolve::by_address::restatement;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::resolve::item_index::usable;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Address;
-use crate::model::delta::CallSaid;
+use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use crate::model::event::WireFact;
+use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 
 impl Assembler {
     /// Opens a call. Its arguments are those that the opening event already carries, a snapshot.
-    pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+    pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
         };
-        let (address, name) = (usable(&desk, &call.address), named(call.name));
-        let (book, calls) = (&choice.book, &choice.calls);
-        let known = book.by_ids(calls, ItemKind::Call, &address).or_else(|| {
-            let bound = book.at(ItemKind::Call, address.index)?;
-            let record = book.get(bound)?;
-            (record.open && !record.announced && record.call.is_some()).then_some(bound)
-        });
-        let announced = |item: usize| book.get(item).is_some_and(|item| item.announced);
+        let (address, name) = (usable(&ctx, &call.address), named(call.name));
+        let (item_index, calls) = (&choice.item_index, &choice.calls);
+        let known = item_index
+            .by_ids(calls, ItemKind::Call, &address)
+            .or_else(|| {
+                let bound = item_index.at(ItemKind::Call, address.index)?;
+                let record = item_index.get(bound)?;
+                (record.open && !record.announced && record.call.is_some()).then_some(bound)
+            });
+        let announced = |item: usize| item_index.get(item).is_some_and(|item| item.announced);
         let again = known.is_some_and(announced);
         let known = known.filter(|item| {
             let call = choice.call_of(*item);
@@ -62,45 +66,45 @@ impl Assembler {
                 .and_then(|item| choice.call_of(item))
                 .is_none_or(|call| call.name.is_empty())
         {
-            desk.out.touch("no_name");
+            ctx.out.mark_misread("no_name");
         }
         let undecided = |item: usize| {
-            let item = choice.book.get(item);
+            let item = choice.item_index.get(item);
             item.is_some_and(|item| item.first.is_some())
         };
         let item = match known {
-            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+            None => new_call(&mut ctx, choice, &address, traits(&call, None))?,
             Some(earlier) if again && is_closed(choice, earlier) && !undecided(earlier) => {
-                let item = new_item(&mut desk, choice, ItemKind::Call, &address)?;
+                let item = new_item(&mut ctx, choice, ItemKind::Call, &address)?;
                 let traits = traits(&call, None);
-                shadow(&mut desk, choice, item, earlier, &address, traits)?;
+                begin_reannounced(&mut ctx, choice, item, earlier, &address, traits)?;
                 item
             }
             Some(item) => {
                 let repeats = again && !undecided(item);
                 let parts = &mut choice.textual.parts;
-                let other = choice.book.learn(&mut desk, item, &address, parts)?;
+                let other = choice.item_index.learn(&mut ctx, item, &address, parts)?;
                 // The id of a repeated announcement is not reported as unstable.
                 let other = other.filter(|_| !again);
-                note_ids(&mut desk, choice, item, &address, other)?;
+                note_ids(&mut ctx, choice, item, &address, other)?;
                 if repeats {
-                    fork_item(&desk, choice, item, &address);
+                    share_id(&ctx, choice, item, &address);
                 }
-                choice.book.bind(item, &address);
+                choice.item_index.bind(item, &address);
                 if let Some(slot) = choice.slot_of(item) {
                     choice.bind(slot, address.index);
                 }
                 if repeats {
-                    say_again(&mut desk, choice, item, &address)?;
+                    report_reannounced(&mut ctx, choice, item, &address)?;
                 }
                 item
             }
         };
         announce(choice, item);
         if let Some(slot) = choice.slot_of(item) {
-            describe(&mut desk, choice, slot, traits(&call, call.metadata))?;
-            name_call(&mut desk, choice, slot, name)?;
-            hold(&mut desk, choice, item, call.arguments, address.index)?;
+            describe(&mut ctx, choice, slot, traits(&call, call.metadata))?;
+            name_call(&mut ctx, choice, slot, name)?;
+            hold(&mut ctx, choice, item, call.arguments, address.index)?;
         }
         Ok(())
     }
@@ -114,13 +118,13 @@ impl Assembler {
         text: Text<'_>,
         name: Option<&str>,
         metadata: Option<&str>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        let address = usable(&desk, &address);
+        let address = usable(&ctx, &address);
         let brings = !text.is_empty() || name.is_some_and(|name| !name.is_empty());
-        let Some(item) = addressed_call(&mut desk, choice, &address, brings)? else {
+        let Some(item) = addressed_call(&mut ctx, choice, &address, brings)? else {
             return Ok(());
         };
         let Some(slot) = choice.slot_of(item) else {
@@ -130,9 +134,29 @@ impl Assembler {
             metadata,
             ..Traits::default()
         };
-        describe(&mut desk, choice, slot, traits)?;
-        name_call(&mut desk, choice, slot, name)?;
-        add_arguments(&mut desk, choice, item, &text, address.index)
+        describe(&mut ctx, choice, slot, traits)?;
+        name_call(&mut ctx, choice, slot, name)?;
+        add_arguments(&mut ctx, choice, item, &text, address.index)
+    }
+
+    /// Emits an event about a call in progress, without arguments. Returns false if no open call has the address.
+    pub fn call_progress(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        address: Address<'_>,
+        metadata: Option<&str>,
+    ) -> Result<bool, Fault> {
+        let Some(At { choice, ctx }) = self.item_choice(out, choice)? else {
+            return Ok(true);
+        };
+        let (address, kind) = (usable(&ctx, &address), ItemKind::Call);
+        let found = choice
+            .item_index
+            .find(&choice.calls, kind, &address, Purpose::Delta);
+        let found = found.filter(|item| choice.item_index.get(*item).is_some_and(|item| item.open));
+        let slot = found.and_then(|item| choice.slot_of(item));
+        Ok(slot.is_some_and(|slot| progress(ctx.out, choice, slot, metadata)))
     }
 
     /// Sets the whole arguments of a call, which replace what was streamed. Does not close the call.
@@ -142,42 +166,47 @@ impl Assembler {
         choice: i32,
         address: Address<'_>,
         arguments: Option<Text<'_>>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        let address = usable(&desk, &address);
+        let address = usable(&ctx, &address);
         let brings = arguments.as_ref().is_some_and(|text| !text.is_empty());
-        match addressed_call(&mut desk, choice, &address, brings)? {
-            Some(item) => tell_arguments(&mut desk, choice, item, arguments),
+        match addressed_call(&mut ctx, choice, &address, brings)? {
+            Some(item) => set_whole_arguments(&mut ctx, choice, item, arguments),
             None => Ok(()),
         }
     }
 
     /// Records that a call receives no more pieces of arguments. Its close is still to come.
-    pub fn call_paused(&mut self, out: &mut Output<'_>, choice: i32, address: Address<'_>) -> Step {
-        let Some(At { choice, desk }) = self.item_choice(out, choice)? else {
+    pub fn call_paused(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        address: Address<'_>,
+    ) -> ParseResult {
+        let Some(At { choice, ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        let address = usable(&desk, &address);
-        let (book, calls) = (&choice.book, &choice.calls);
-        let found = book.find(calls, ItemKind::Call, &address, Purpose::Delta);
+        let address = usable(&ctx, &address);
+        let (item_index, calls) = (&choice.item_index, &choice.calls);
+        let found = item_index.find(calls, ItemKind::Call, &address, Purpose::Delta);
         if let Some(call) = found.and_then(|item| choice.call_of(item)) {
-            desk.out.sign(WireFact::Closed(call.part));
+            ctx.out.record_fact(WireFact::Closed(call.part));
         }
         Ok(())
     }
 
     /// Closes a call; creates it if it was not announced. Without arguments, the streamed arguments are final.
-    pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+    pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
         };
-        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let (address, name) = (usable(&ctx, &call.address), named(call.name));
         let arguments = whole(call.arguments.clone());
-        let found = choice.book.closing(&choice.calls, &address, name);
+        let found = choice.item_index.closing(&choice.calls, &address, name);
         let announced = |choice: &Choice, item| {
-            let item = choice.book.get(item);
+            let item = choice.item_index.get(item);
             item.is_some_and(|item| item.announced)
         };
         let found = found.filter(|item| {
@@ -199,7 +228,7 @@ impl Assembler {
             again = call.verdict.is_some() && by_call_id;
             // With other arguments, it is a new call that reuses the id: sent whole in one delta (AI SDK) or as another
             // item (Responses).
-            !again || says(call, arguments)
+            !again || is_same_or_empty(call, arguments)
         });
         let item = match known {
             Some(item) => {
@@ -207,18 +236,18 @@ impl Assembler {
                 let call = choice.call_of(item);
                 let changed = call.filter(|call| is_another(call, &address, None));
                 let changed = changed.filter(|_| is_announced).map(|call| call.part);
-                learn(&mut desk, choice, item, &address)?;
+                learn(&mut ctx, choice, item, &address)?;
                 if changed.is_some() {
                     let id = address.call_id.unwrap_or_default();
-                    desk.out.diagnose(Code::UNSTABLE_ID, changed, id)?;
+                    ctx.out.diagnose(Code::UNSTABLE_ID, changed, id)?;
                 }
                 if again {
-                    say_again(&mut desk, choice, item, &address)?;
+                    report_reannounced(&mut ctx, choice, item, &address)?;
                 }
                 item
             }
             None => {
-                let item = new_call(&mut desk, choice, &address, traits(&call, None))?;
+                let item = new_call(&mut ctx, choice, &address, traits(&call, None))?;
                 if let Some((_, call)) = choice.item_call_mut(item) {
                     call.unopened = found.is_none();
                 }
@@ -229,31 +258,31 @@ impl Assembler {
         if let Some((_, known)) = choice.item_call_mut(item) {
             known.refused |= call.refused;
         }
-        told(&mut desk, choice, item, name, &call)
+        apply_whole_call(&mut ctx, choice, item, name, &call)
     }
 
     /// Applies a call from a terminal list.
-    pub fn restate_call(&mut self, out: &mut Output<'_>, call: CallSaid<'_>) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, call.choice)? else {
+    pub fn restate_call(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
         };
-        let (address, name) = (usable(&desk, &call.address), named(call.name));
+        let (address, name) = (usable(&ctx, &call.address), named(call.name));
         let arguments = whole(call.arguments.clone()).unwrap_or_default();
         let mut list = restatement(choice);
         let found = list.call(choice, &address, name, &arguments);
-        choice.book.restated = Some(list);
+        choice.item_index.restated = Some(list);
         let item = match found.filter(|item| choice.slot_of(*item).is_some()) {
             Some(item) => {
-                learn(&mut desk, choice, item, &address)?;
+                learn(&mut ctx, choice, item, &address)?;
                 item
             }
-            None => new_call(&mut desk, choice, &address, traits(&call, None))?,
+            None => new_call(&mut ctx, choice, &address, traits(&call, None))?,
         };
         announce(choice, item);
-        if let Some(item) = choice.book.get_mut(item) {
+        if let Some(item) = choice.item_index.get_mut(item) {
             item.restated = true;
         }
-        told(&mut desk, choice, item, name, &call)
+        apply_whole_call(&mut ctx, choice, item, name, &call)
     }
 }
 
@@ -261,7 +290,7 @@ fn named(name: Option<&str>) -> Option<&str> {
     name.filter(|name| !name.trim().is_empty())
 }
 
-fn traits<'a>(call: &CallSaid<'_>, metadata: Option<&'a str>) -> Traits<'a> {
+fn traits<'a>(call: &CallFields<'_>, metadata: Option<&'a str>) -> Traits<'a> {
     Traits {
         custom: call.custom,
         provider_executed: call.provider_executed,
@@ -272,34 +301,34 @@ fn traits<'a>(call: &CallSaid<'_>, metadata: Option<&'a str>) -> Traits<'a> {
 /// Returns true if the address led to the item by its call id: it has no item id, or that of another item with this
 /// call id.
 fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
-    let (Some(item_id), Some(item)) = (address.item_id, choice.book.get(item)) else {
+    let (Some(item_id), Some(item)) = (address.item_id, choice.item_index.get(item)) else {
         return address.item_id.is_none();
     };
     address.call_id.is_some_and(|id| id != item_id) && item.item_id.as_deref() != Some(item_id)
 }
 
 fn announce(choice: &mut Choice, item: usize) {
-    if let Some(item) = choice.book.get_mut(item) {
+    if let Some(item) = choice.item_index.get_mut(item) {
         item.announced = true;
     }
 }
 
 /// Applies a call that the wire sent whole, and closes its item.
-fn told(
-    desk: &mut RuleContext<'_, '_>,
+fn apply_whole_call(
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     name: Option<&str>,
-    said: &CallSaid<'_>,
-) -> Step {
+    fields: &CallFields<'_>,
+) -> ParseResult {
     let Some(call) = choice.call_of(item) else {
         return Ok(());
     };
     if call.verdict.is_none() {
         let slot = call.slot;
-        describe(desk, choice, slot, traits(said, said.metadata))?;
-        rename_call(desk, choice, item, name)?;
+        describe(ctx, choice, slot, traits(fields, fields.metadata))?;
+        rename_call(ctx, choice, item, name)?;
     }
-    tell_arguments(desk, choice, item, said.arguments.clone())?;
-    end_item(desk, choice, item, None, None)
+    set_whole_arguments(ctx, choice, item, fields.arguments.clone())?;
+    end_item(ctx, choice, item, None, None)
 }

@@ -12,8 +12,8 @@ use crate::assemble::part::item_list::spots_like;
 use crate::assemble::part::item_text::whole;
 use crate::assemble::resolve::by_address::known_item;
 use crate::assemble::resolve::item_index::Purpose;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
@@ -33,7 +33,7 @@ struct Group {
     entries: Vec<usize>,
     /// `None`: each entry is matched with a part on its own.
     list: Option<TextList>,
-    told: usize,
+    next_entry: usize,
 }
 
 impl Assembler {
@@ -44,7 +44,7 @@ impl Assembler {
         choice: i32,
         mut entries: Vec<ListedPart<'_>>,
         again: bool,
-    ) -> Step {
+    ) -> ParseResult {
         let texts: Vec<String> = entries
             .iter_mut()
             .map(|entry| whole(entry.text.take()).unwrap_or_default().into_owned())
@@ -53,57 +53,62 @@ impl Assembler {
         let mut group_of = Vec::with_capacity(entries.len());
         for (number, entry) in entries.iter().enumerate() {
             let sort = (entry.at.kind, entry.at.channel, entry.at.reasoning_kind);
-            let place = groups.iter().position(|(known, _)| *known == sort);
-            let place = place.unwrap_or(groups.len());
-            if place == groups.len() {
+            let position = groups.iter().position(|(known, _)| *known == sort);
+            let position = position.unwrap_or(groups.len());
+            if position == groups.len() {
                 let group = Group {
                     entries: Vec::new(),
                     list: None,
-                    told: 0,
+                    next_entry: 0,
                 };
                 groups.push((sort, group));
             }
-            if let Some((_, group)) = groups.get_mut(place) {
+            if let Some((_, group)) = groups.get_mut(position) {
                 group.entries.push(number);
             }
-            group_of.push(place);
+            group_of.push(position);
         }
         let Some(At {
             choice: all,
-            mut desk,
+            mut ctx,
         }) = self.item_choice(out, choice)?
         else {
             return Ok(());
         };
         for (_, group) in &mut groups {
-            group.list = list_of(&mut desk, all, &entries, &texts, group, again)?;
+            group.list = list_of(&mut ctx, all, &entries, &texts, group, again)?;
         }
-        for ((entry, text), place) in entries.iter().zip(&texts).zip(group_of) {
-            let Some((_, group)) = groups.get_mut(place) else {
+        for ((entry, text), position) in entries.iter().zip(&texts).zip(group_of) {
+            let Some((_, group)) = groups.get_mut(position) else {
                 continue;
             };
-            let number = group.told;
-            group.told += 1;
+            let number = group.next_entry;
+            group.next_entry += 1;
             if let Some(list) = &mut group.list {
-                let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+                let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
                     continue;
                 };
-                list.tell(&mut desk, choice, number, entry, text, again)?;
+                list.apply_entry(&mut ctx, choice, number, entry, text, again)?;
             } else if again {
                 self.restate_alone(out, entry, text)?;
             }
         }
-        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         groups
             .into_iter()
             .filter_map(|(_, group)| group.list)
-            .try_for_each(|list| list.end(&mut desk, choice))
+            .try_for_each(|list| list.end(&mut ctx, choice))
     }
 
     /// Applies an entry of a terminal list whose item cannot be found by its id.
-    fn restate_alone(&mut self, out: &mut Output<'_>, entry: &ListedPart<'_>, text: &str) -> Step {
+    fn restate_alone(
+        &mut self,
+        out: &mut Output<'_>,
+        entry: &ListedPart<'_>,
+        text: &str,
+    ) -> ParseResult {
         if entry.annotations.is_some() {
             let attributes = PartAttributes {
                 annotations: entry.annotations.as_deref(),
@@ -119,7 +124,7 @@ impl Assembler {
 /// Matches the entries of one kind with the parts of their item. Returns `None` if they cannot be matched together:
 /// each entry of a terminal list is then applied on its own, and the entries of a close are ignored.
 fn list_of(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     entries: &[ListedPart<'_>],
     texts: &[String],
@@ -135,9 +140,11 @@ fn list_of(
     let Some(first) = first else {
         return Ok(None);
     };
-    let at = cleared(desk, first.at);
+    let at = cleared(ctx, first.at);
     let found = if again {
-        let named = choice.book.by_ids(&choice.calls, at.kind, &at.address);
+        let named = choice
+            .item_index
+            .by_ids(&choice.calls, at.kind, &at.address);
         named.or_else(|| same_text(choice, first, &texts))
     } else {
         find(choice, &at, Purpose::Close)
@@ -145,8 +152,8 @@ fn list_of(
     if found.is_none() && (again || texts.iter().all(|text| text.is_empty())) {
         return Ok(None);
     }
-    let item = known_item(desk, choice, at.kind, &at.address, found)?;
-    if let Some(item) = choice.book.get_mut(item) {
+    let item = known_item(ctx, choice, at.kind, &at.address, found)?;
+    if let Some(item) = choice.item_index.get_mut(item) {
         item.lists = item.lists.saturating_add(1);
         if item.lists > MAX_LISTS {
             return Ok(None);
@@ -158,10 +165,10 @@ fn list_of(
 /// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the entries.
 /// Its id may differ from the one in the list. Requires several entries or parts.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
-    let book = &choice.book;
+    let item_index = &choice.item_index;
     let here = [
-        book.at(entry.at.kind, entry.at.address.index),
-        book.latest(entry.at.kind),
+        item_index.at(entry.at.kind, entry.at.address.index),
+        item_index.latest(entry.at.kind),
     ];
     let length: usize = texts.iter().map(|text| text.len()).sum();
     here.into_iter().flatten().find(|item| {

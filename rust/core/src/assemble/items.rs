@@ -13,7 +13,7 @@ use crate::assemble::part::item::Spot;
 use crate::assemble::part::item_call::Traits;
 use crate::assemble::part::item_call::describe;
 use crate::assemble::part::item_end::end_item;
-use crate::assemble::part::item_shared_id::settle_fork;
+use crate::assemble::part::item_shared_id::resolve_shared_id;
 use crate::assemble::part::item_text::Make;
 use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::annotate;
@@ -23,7 +23,7 @@ use crate::assemble::part::item_text::find_part;
 use crate::assemble::part::item_text::find_whole;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::part::item_text::put_metadata;
-use crate::assemble::part::item_text::tell_value;
+use crate::assemble::part::item_text::set_whole_text;
 use crate::assemble::part::item_text::whole;
 use crate::assemble::resolve::by_address::fill;
 use crate::assemble::resolve::by_address::item_of_opening;
@@ -34,8 +34,8 @@ use crate::assemble::resolve::by_address::opened;
 use crate::assemble::resolve::by_address::restatement;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::resolve::item_index::usable;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Address;
 use crate::model::delta::Channel;
@@ -59,7 +59,7 @@ impl Assembler {
         }
         let at = self.at(out, choice)?;
         if at.choice.closed {
-            at.desk.out.diagnose(Code::LATE_DELTA, None, "")?;
+            at.ctx.out.diagnose(Code::LATE_DELTA, None, "")?;
             return Ok(None);
         }
         Ok(Some(at))
@@ -72,31 +72,31 @@ impl Assembler {
         choice: i32,
         kind: ItemKind,
         address: Address<'_>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        let address = usable(&desk, &address);
-        let known = choice.book.by_ids(&choice.calls, kind, &address);
+        let address = usable(&ctx, &address);
+        let known = choice.item_index.by_ids(&choice.calls, kind, &address);
         let known = known.or_else(|| {
-            let bound = choice.book.at(kind, address.index);
+            let bound = choice.item_index.at(kind, address.index);
             let free = |item: &usize| {
-                let item = choice.book.get(*item);
+                let item = choice.item_index.get(*item);
                 item.is_some_and(|item| item.open && !item.announced)
             };
             bound.filter(free)
         });
         let item = match known {
             Some(item) => item,
-            None => new_item(&mut desk, choice, kind, &address)?,
+            None => new_item(&mut ctx, choice, kind, &address)?,
         };
-        learn(&mut desk, choice, item, &address)?;
-        choice.book.bind(item, &address);
-        if let Some(item) = choice.book.get_mut(item) {
+        learn(&mut ctx, choice, item, &address)?;
+        choice.item_index.bind(item, &address);
+        if let Some(item) = choice.item_index.get_mut(item) {
             item.announced = true;
             item.opened_bare = true;
             if let Some(index) = item.index {
-                desk.out.sign(WireFact::Announced(index));
+                ctx.out.record_fact(WireFact::Announced(index));
             }
         }
         Ok(())
@@ -109,22 +109,22 @@ impl Assembler {
         at: PartAt<'_>,
         text: Option<Text<'_>>,
         metadata: Option<&str>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let at = cleared(&desk, at);
-        let item = item_of_opening(&mut desk, choice, at.kind, &at.address)?;
+        let at = cleared(&ctx, at);
+        let item = item_of_opening(&mut ctx, choice, at.kind, &at.address)?;
         let known = known_part(choice, item, &at).filter(|spot| {
             let known = choice.one(*spot);
             known.is_some_and(|(one, part)| part.open && one.sub == at.address.sub)
         });
         if let Some(spot) = known {
             // The part exists already: it was announced twice, or its deltas arrived first.
-            return put_metadata(&mut desk, choice, spot, metadata);
+            return put_metadata(&mut ctx, choice, spot, metadata);
         }
         fill(choice, item);
-        open_part(&mut desk, choice, item, make(&at), text, metadata)?;
+        open_part(&mut ctx, choice, item, make(&at), text, metadata)?;
         Ok(())
     }
 
@@ -135,29 +135,29 @@ impl Assembler {
         at: PartAt<'_>,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let at = cleared(&desk, at);
+        let at = cleared(&ctx, at);
         let found = find(choice, &at, Purpose::Delta);
         let found = found.filter(|item| !is_over(choice, *item, &at.address));
         if found.is_none() && text.is_empty() {
             return Ok(());
         }
-        if found.is_none() && at.address.index.is_some() && !desk.shared.ids_optional {
-            desk.out.touch("not_opened"); // the opening event is missing; Gemini has none
+        if found.is_none() && at.address.index.is_some() && !ctx.shared.ids_optional {
+            ctx.out.mark_misread("not_opened"); // the opening event is missing; Gemini has none
         }
-        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let spot = match known_part(choice, item, &at) {
             Some(spot) => spot,
-            None if !choice.book.get(item).is_some_and(|item| item.open) => {
-                return late(&mut desk, choice, item);
+            None if !choice.item_index.get(item).is_some_and(|item| item.open) => {
+                return late(&mut ctx, choice, item);
             }
             None if text.is_empty() => return Ok(()),
-            None => opened(&mut desk, choice, item, make(&at))?,
+            None => opened(&mut ctx, choice, item, make(&at))?,
         };
-        add_text(&mut desk, choice, spot, text, at.address.sub, metadata)
+        add_text(&mut ctx, choice, spot, text, at.address.sub, metadata)
     }
 
     /// Sets the whole text of a part, which replaces what was streamed. Does not close the part.
@@ -166,24 +166,24 @@ impl Assembler {
         out: &mut Output<'_>,
         at: PartAt<'_>,
         text: Option<Text<'_>>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
         let Some(text) = whole(text) else {
             return Ok(());
         };
-        let at = cleared(&desk, at);
+        let at = cleared(&ctx, at);
         let found = find(choice, &at, Purpose::Delta);
-        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let known = find_whole(choice, item, make(&at), Some(&text));
         let spot = match known {
             Some(spot) => spot,
-            None => opened(&mut desk, choice, item, make(&at))?,
+            None => opened(&mut ctx, choice, item, make(&at))?,
         };
-        tell_value(&mut desk, choice, spot, at.address.sub, Some(text))?;
-        if choice.book.get(item).is_some_and(|item| !item.open) {
-            return end_part(&mut desk, choice, spot);
+        set_whole_text(&mut ctx, choice, spot, at.address.sub, Some(text))?;
+        if choice.item_index.get(item).is_some_and(|item| !item.open) {
+            return end_part(&mut ctx, choice, spot);
         }
         Ok(())
     }
@@ -194,38 +194,41 @@ impl Assembler {
         out: &mut Output<'_>,
         at: PartAt<'_>,
         attributes: PartAttributes<'_>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let at = cleared(&desk, at);
+        let at = cleared(&ctx, at);
         let found = find(choice, &at, Purpose::Delta);
-        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let known = find_part(choice, item, at.channel, None, at.address.sub);
         let spot = match known {
             Some(spot) => spot,
             None => {
-                let bare = choice.book.get(item).is_some_and(|item| item.opened_bare);
+                let bare = choice
+                    .item_index
+                    .get(item)
+                    .is_some_and(|item| item.opened_bare);
                 let kind = match at.channel {
                     Channel::Reasoning if bare => "summary",
                     Channel::Reasoning => "thinking",
                     Channel::Text | Channel::Refusal => "raw",
                 };
-                opened(&mut desk, choice, item, Make { kind, ..make(&at) })?
+                opened(&mut ctx, choice, item, Make { kind, ..make(&at) })?
             }
         };
-        let open = choice.book.get(item).is_some_and(|item| item.open);
+        let open = choice.item_index.get(item).is_some_and(|item| item.open);
         if open && choice.is_part_open(spot) {
-            annotate(&mut desk, choice, spot, attributes)?;
-            return put_metadata(&mut desk, choice, spot, attributes.metadata);
+            annotate(&mut ctx, choice, spot, attributes)?;
+            return put_metadata(&mut ctx, choice, spot, attributes.metadata);
         }
         let Some((one, part)) = choice.one_mut(spot) else {
             return Ok(());
         };
-        if std::mem::replace(&mut one.late_said, true) {
+        if std::mem::replace(&mut one.late_reported, true) {
             return Ok(());
         }
-        desk.say(Code::LATE_DELTA, part.part)
+        ctx.report(Code::LATE_DELTA, part.part)
     }
 
     /// Closes a part. Without `text`, the streamed text is final.
@@ -235,33 +238,33 @@ impl Assembler {
         at: PartAt<'_>,
         text: Option<Text<'_>>,
         metadata: Option<&str>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let at = cleared(&desk, at);
+        let at = cleared(&ctx, at);
         let text = whole(text);
         let found = find(choice, &at, Purpose::Close);
         if found.is_none() && text.is_none() {
             return Ok(());
         }
-        let item = known_item(&mut desk, choice, at.kind, &at.address, found)?;
+        let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let spot = match find_whole(choice, item, make(&at), text.as_deref()) {
             Some(spot) => spot,
             None if text.is_none() => return Ok(()),
-            None => opened(&mut desk, choice, item, make(&at))?,
+            None => opened(&mut ctx, choice, item, make(&at))?,
         };
         // An item that was opened by an event of its own, or whose parts are numbered, also has a close event of its
         // own.
         let alone = choice
-            .book
+            .item_index
             .get(item)
             .is_none_or(|item| !item.open || (!item.opened_bare && at.address.sub.is_none()));
-        tell_value(&mut desk, choice, spot, at.address.sub, text)?;
-        close_part(&mut desk, choice, spot, metadata, alone)?;
+        set_whole_text(&mut ctx, choice, spot, at.address.sub, text)?;
+        close_part(&mut ctx, choice, spot, metadata, alone)?;
         let is_over = |item: &Item| item.open_parts == 0;
-        if alone && choice.book.get(item).is_some_and(is_over) {
-            choice.book.close(item);
+        if alone && choice.item_index.get(item).is_some_and(is_over) {
+            choice.item_index.close(item);
         }
         Ok(())
     }
@@ -275,33 +278,33 @@ impl Assembler {
         address: Address<'_>,
         encrypted_content: Option<&str>,
         metadata: Option<&str>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        let address = usable(&desk, &address);
-        let (book, calls) = (&choice.book, &choice.calls);
+        let address = usable(&ctx, &address);
+        let (item_index, calls) = (&choice.item_index, &choice.calls);
         let found = match kind {
-            None => book.whatever_at(calls, &address),
-            Some(kind) => book.find(calls, kind, &address, Purpose::Close),
+            None => item_index.whatever_at(calls, &address),
+            Some(kind) => item_index.find(calls, kind, &address, Purpose::Close),
         };
         let encrypted = encrypted_content.is_some_and(|text| !text.is_empty());
         let item = match (found, kind) {
             (Some(item), _) => item,
             (None, Some(ItemKind::Reasoning)) if address.item_id.is_some() || encrypted => {
-                new_item(&mut desk, choice, ItemKind::Reasoning, &address)?
+                new_item(&mut ctx, choice, ItemKind::Reasoning, &address)?
             }
             (None, _) => return Ok(()),
         };
-        learn(&mut desk, choice, item, &address)?;
+        learn(&mut ctx, choice, item, &address)?;
         let mut item = item;
-        if settle_fork(&mut desk, choice, item)? {
+        if resolve_shared_id(&mut ctx, choice, item)? {
             item = choice
-                .book
+                .item_index
                 .at(ItemKind::Call, address.index)
                 .unwrap_or(item);
         }
-        let Some(record) = choice.book.get(item).filter(|item| item.open) else {
+        let Some(record) = choice.item_index.get(item).filter(|item| item.open) else {
             return Ok(());
         };
         if let (ItemKind::Call, Some(slot)) = (record.kind, record.call) {
@@ -309,18 +312,18 @@ impl Assembler {
                 metadata,
                 ..Traits::default()
             };
-            describe(&mut desk, choice, slot, traits)?;
+            describe(&mut ctx, choice, slot, traits)?;
         }
-        end_item(&mut desk, choice, item, encrypted_content, metadata)?;
+        end_item(&mut ctx, choice, item, encrypted_content, metadata)?;
         let Some(index) = address.index.filter(|_| kind.is_none()) else {
             return Ok(());
         };
         // Deltas of another type may have opened parts of their own in the same block.
         choice
-            .book
+            .item_index
             .open_at(index)
             .into_iter()
-            .try_for_each(|other| end_item(&mut desk, choice, other, None, None))
+            .try_for_each(|other| end_item(&mut ctx, choice, other, None, None))
     }
 
     /// Applies a part from a terminal list: creates the part if it is missing and closes it if it is open, but never
@@ -331,57 +334,57 @@ impl Assembler {
         at: PartAt<'_>,
         text: Option<Text<'_>>,
         metadata: Option<&str>,
-    ) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, at.choice)? else {
+    ) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, at.choice)? else {
             return Ok(());
         };
-        let at = cleared(&desk, at);
+        let at = cleared(&ctx, at);
         let text = whole(text);
         let mut list = restatement(choice);
         let (item, spot) = list.part(choice, &at, text.as_deref().unwrap_or_default());
-        choice.book.restated = Some(list);
+        choice.item_index.restated = Some(list);
         let (item, spot) = match (item, spot) {
             (Some(item), Some(spot)) => (item, spot),
             _ if text.is_none() => return Ok(()),
             (item, _) => {
                 let item = match item {
                     Some(item) => item,
-                    None => new_item(&mut desk, choice, at.kind, &at.address)?,
+                    None => new_item(&mut ctx, choice, at.kind, &at.address)?,
                 };
-                (item, opened(&mut desk, choice, item, make(&at))?)
+                (item, opened(&mut ctx, choice, item, make(&at))?)
             }
         };
         if let Some((one, _)) = choice.one_mut(spot) {
             one.restated = true;
         }
-        learn(&mut desk, choice, item, &at.address)?;
-        let alone = choice.book.get(item).is_some_and(|item| !item.open);
-        tell_value(&mut desk, choice, spot, at.address.sub, text)?;
-        close_part(&mut desk, choice, spot, metadata, alone)
+        learn(&mut ctx, choice, item, &at.address)?;
+        let alone = choice.item_index.get(item).is_some_and(|item| !item.open);
+        set_whole_text(&mut ctx, choice, spot, at.address.sub, text)?;
+        close_part(&mut ctx, choice, spot, metadata, alone)
     }
 
     /// Ends a step: ids and indexes may be reused for other items. Closes open text; open calls wait for the end.
-    pub fn forget_addresses(&mut self, out: &mut Output<'_>, choice: i32) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, choice)? else {
+    pub fn forget_addresses(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
         // Earlier steps left only calls open, and those wait for the end.
-        for item in choice.book.opened_here() {
-            let record = choice.book.get(item);
+        for item in choice.item_index.opened_here() {
+            let record = choice.item_index.get(item);
             if record.is_some_and(|item| item.first.is_some() || item.kind != ItemKind::Call) {
-                end_item(&mut desk, choice, item, None, None)?;
+                end_item(&mut ctx, choice, item, None, None)?;
             }
         }
-        choice.book.forget();
-        choice.step = desk.out.parts();
+        choice.item_index.forget();
+        choice.step = ctx.out.parts();
         Ok(())
     }
 }
 
-/// Returns the part reference with only the usable members of its address.
-pub(crate) fn cleared<'a>(desk: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
+/// Returns the part reference without the members of its address that [`usable`] rejects.
+pub(crate) fn cleared<'a>(ctx: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
     PartAt {
-        address: usable(desk, &at.address),
+        address: usable(ctx, &at.address),
         ..at
     }
 }
@@ -396,14 +399,14 @@ fn make(at: &PartAt<'_>) -> Make {
 
 pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option<usize> {
     let calls = &choice.calls;
-    choice.book.find(calls, at.kind, &at.address, purpose)
+    choice.item_index.find(calls, at.kind, &at.address, purpose)
 }
 
 /// Returns true if the item is a closed reasoning item and neither it nor the address has an id. A delta at its index
 /// then belongs to a new item, because no id links it to the closed one.
 pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let ids = |item: &Item| item.item_id.is_some() || address.item_id.is_some();
-    let item = choice.book.get(item);
+    let item = choice.item_index.get(item);
     item.is_some_and(|item| item.kind == ItemKind::Reasoning && !item.open && !ids(item))
 }
 
@@ -412,13 +415,13 @@ pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Optio
     find_part(choice, item, at.channel, kind, at.address.sub)
 }
 
-fn late(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
-    let said = choice
-        .book
+fn late(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
+    let known_part = choice
+        .item_index
         .get_mut(item)
-        .map(|item| std::mem::replace(&mut item.late_said, true));
-    match said {
-        Some(false) => desk.out.diagnose(Code::LATE_DELTA, None, ""),
+        .map(|item| std::mem::replace(&mut item.late_reported, true));
+    match known_part {
+        Some(false) => ctx.out.diagnose(Code::LATE_DELTA, None, ""),
         _ => Ok(()),
     }
 }

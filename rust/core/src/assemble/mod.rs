@@ -41,9 +41,9 @@ use crate::assemble::resolve::route_cache::ChangeCounter;
 pub use crate::assemble::resolve::route_cache::PieceRun;
 pub use crate::assemble::resolve::route_cache::RouteCache;
 use crate::assemble::resolve::route_fragment;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
 use crate::assemble::rule_context::Shared;
-use crate::assemble::rule_context::Step;
 use crate::assemble::settings::Settings;
 use crate::json::Text;
 use crate::model::config::Config;
@@ -82,7 +82,7 @@ pub struct Assembler {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EndOnWire {
     #[default]
-    Unsaid,
+    Unstated,
     /// The dialect has no terminal marker, and an input that ends here is complete.
     Whole,
     /// The wire reported that it broke off: the response is truncated, even if everything was closed.
@@ -92,7 +92,7 @@ enum EndOnWire {
 /// A choice and the context that its rules run in.
 pub(crate) struct At<'a, 'o> {
     choice: &'a mut Choice,
-    desk: RuleContext<'a, 'o>,
+    ctx: RuleContext<'a, 'o>,
 }
 
 impl Assembler {
@@ -106,25 +106,25 @@ impl Assembler {
     #[inline]
     fn at<'a, 'o>(&'a mut self, out: &'a mut Output<'o>, index: i32) -> Result<At<'a, 'o>, Fault> {
         self.turn.pass();
-        let mut desk = RuleContext {
+        let mut ctx = RuleContext {
             shared: &mut self.shared,
             out,
         };
-        let place = match self.choices.place(index) {
-            Some(place) => place,
+        let position = match self.choices.position(index) {
+            Some(position) => position,
             None => {
-                desk.count_choice()?;
-                let mode = desk.switches().content_mode;
+                ctx.count_choice()?;
+                let mode = ctx.switches().content_mode;
                 let choice = Choice::new(index, TextParts::new(index, mode));
-                let place = self.choices.add(choice);
-                desk.out.sign(WireFact::Choice(index));
-                place
+                let position = self.choices.add(choice);
+                ctx.out.record_fact(WireFact::Choice(index));
+                position
             }
         };
-        let choice = self.choices.turn(place);
+        let choice = self.choices.turn(position);
         // Cannot fail: the place was just found or filled.
         let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
-        Ok(At { choice, desk })
+        Ok(At { choice, ctx })
     }
 
     // The response
@@ -137,7 +137,7 @@ impl Assembler {
         model: Option<&str>,
         created: Option<i64>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.started.is_none() && !self.over {
             let record = StartRecord::new(id, model, created, metadata);
             out.emit(&record.event());
@@ -152,12 +152,12 @@ impl Assembler {
     }
 
     /// Records token counts. The last counts that are not blank replace earlier ones; counts are never summed.
-    pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> Step {
+    pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         let record = UsageRecord::new(usage);
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
             if !record.is_blank() {
-                out.sign(WireFact::Counted);
-                self.shared.counted_at = Some(out.place().1);
+                out.record_fact(WireFact::Counted);
+                self.shared.counted_at = Some(out.position().1);
             }
             self.usage = Some(Box::new(record));
         }
@@ -166,20 +166,20 @@ impl Assembler {
 
     /// Merges token counts that arrive in several payloads. For each number, the last value wins; numbers are never
     /// summed.
-    pub fn merge_usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> Step {
+    pub fn merge_usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         if self.over {
             return Ok(());
         }
         let more = self.usage.get_or_insert_default().merge(usage);
-        let mut desk = RuleContext {
+        let mut ctx = RuleContext {
             shared: &mut self.shared,
             out,
         };
-        desk.spend_growth(more)
+        ctx.spend_growth(more)
     }
 
     /// Sets the dialect, which determines whether its calls may lack an id.
-    pub fn speak(&mut self, dialect: &str) {
+    pub fn set_dialect(&mut self, dialect: &str) {
         let facts = spec::dialects().get(dialect);
         let optional = facts.and_then(|facts| facts.get("ids_optional"));
         self.shared.ids_optional = optional.and_then(Value::as_bool).unwrap_or(false);
@@ -191,7 +191,12 @@ impl Assembler {
     }
 
     /// Reports a payload or member that the decoder does not recognize.
-    pub fn unknown(&mut self, out: &mut Output<'_>, event: Option<&str>, raw: &[u8]) -> Step {
+    pub fn unknown(
+        &mut self,
+        out: &mut Output<'_>,
+        event: Option<&str>,
+        raw: &[u8],
+    ) -> ParseResult {
         out.unknown(event, raw);
         Ok(())
     }
@@ -206,7 +211,7 @@ impl Assembler {
         choice: i32,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         self.textual(out, choice, Channel::Text, "raw", text, metadata)
     }
 
@@ -218,7 +223,7 @@ impl Assembler {
         kind: &'static str,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         self.textual(out, choice, Channel::Reasoning, kind, text, metadata)
     }
 
@@ -229,7 +234,7 @@ impl Assembler {
         choice: i32,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         self.textual(out, choice, Channel::Refusal, "raw", text, metadata)
     }
 
@@ -242,19 +247,19 @@ impl Assembler {
         kind: &'static str,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
+        let At { choice, mut ctx } = self.at(out, index)?;
         let mut carried = false;
         if !text.is_empty() {
-            call_events::flush_unstarted(desk.out, choice, None);
+            call_events::flush_unstarted(ctx.out, choice, None);
             let textual = &mut choice.textual;
-            carried = textual.push(&mut desk, channel, kind, text, metadata)?;
+            carried = textual.push(&mut ctx, channel, kind, text, metadata)?;
         }
         match metadata {
-            Some(metadata) if !carried => leave(&mut desk, choice, metadata),
+            Some(metadata) if !carried => leave(&mut ctx, choice, metadata),
             _ => Ok(()),
         }
     }
@@ -265,13 +270,23 @@ impl Assembler {
         choice.is_some_and(|choice| choice.textual.restates(text))
     }
 
+    /// Returns true if a fragment of `function_call` that has a name repeats a call of `tool_calls`.
+    pub fn mirrors_call(&mut self, choice: i32, fragment: &Fragment<'_>) -> bool {
+        let text = fragment.arguments.clone().map(|text| text.into_whole().0);
+        let arguments = fragment.object_arguments.or(text.as_deref());
+        let arguments = arguments.unwrap_or_default().as_bytes();
+        let name = fragment.name.as_deref().unwrap_or_default();
+        let choice = self.choices.turn_to(choice);
+        choice.is_some_and(|choice| choice.mirrors(name, arguments))
+    }
+
     /// Changes the type of the open text part to reasoning.
-    pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> Step {
+    pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
-        choice.textual.retype(&mut desk)
+        let At { choice, mut ctx } = self.at(out, index)?;
+        choice.textual.retype(&mut ctx)
     }
 
     /// Adds attributes to the open reasoning part of the choice, or to the next one. `details` is the text of a JSON
@@ -283,102 +298,112 @@ impl Assembler {
         signature: Option<&str>,
         encrypted_content: Option<&str>,
         details: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
+        let At { choice, mut ctx } = self.at(out, index)?;
         let attributes = Attributes {
             signature: signature.map(str::to_owned),
             encrypted_content: encrypted_content.map(str::to_owned),
             details: details.into_iter().map(str::to_owned).collect(),
         };
-        choice.textual.attribute(&mut desk, attributes)
+        choice.textual.attribute(&mut ctx, attributes)
     }
 
     /// Adds annotations to the open text part, or to the next one. `list` is the text of a JSON array.
-    pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> Step {
+    pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
-        choice.textual.annotate(&mut desk, list)
+        let At { choice, mut ctx } = self.at(out, index)?;
+        choice.textual.annotate(&mut ctx, list)
     }
 
     // Calls
 
     /// Takes one entry of a list of tool-call deltas.
     #[inline]
-    pub fn call(&mut self, out: &mut Output<'_>, index: i32, fragment: &Fragment<'_>) -> Step {
+    pub fn call(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        fragment: &Fragment<'_>,
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        self.shared.called_at = out.place().1;
-        let At { choice, mut desk } = self.at(out, index)?;
+        self.shared.called_at = out.position().1;
+        let At { choice, mut ctx } = self.at(out, index)?;
         if !choice.closed {
-            return route_fragment::take_fragment(&mut desk, choice, fragment);
+            return route_fragment::take_fragment(&mut ctx, choice, fragment);
         }
         let text = fragment.arguments.as_ref();
-        let says = fragment.id.is_some()
+        let has_content = fragment.id.is_some()
             || fragment.name.is_some()
             || text.is_some_and(|text| !text.is_empty())
             || fragment.object_arguments.is_some_and(|raw| !raw.is_empty());
-        if says {
-            return desk.out.diagnose(Code::LATE_DELTA, None, "");
+        if has_content {
+            return ctx.out.diagnose(Code::LATE_DELTA, None, "");
         }
         Ok(())
     }
 
     /// Takes a whole message, which corrects and completes the streamed parts or is the only content.
-    pub fn message(&mut self, out: &mut Output<'_>, index: i32, message: Message<'_>) -> Step {
+    pub fn message(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        message: Message<'_>,
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
+        let At { choice, mut ctx } = self.at(out, index)?;
         if !choice.closed {
-            return terminal_message::reconcile(&mut desk, choice, message);
+            return terminal_message::reconcile(&mut ctx, choice, message);
         }
         let texts = [&message.content, &message.reasoning, &message.refusal];
-        let says = texts
+        let has_content = texts
             .iter()
             .any(|text| text.as_ref().is_some_and(|text| !text.is_empty()));
-        if says || !message.fragments.is_empty() {
-            return desk.out.diagnose(Code::LATE_DELTA, None, "");
+        if has_content || !message.fragments.is_empty() {
+            return ctx.out.diagnose(Code::LATE_DELTA, None, "");
         }
         Ok(())
     }
 
     /// Restarts the choice from the beginning (AM10).
-    pub fn restart(&mut self, out: &mut Output<'_>, index: i32) -> Step {
+    pub fn restart(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
+        let At { choice, mut ctx } = self.at(out, index)?;
         if choice.closed {
             // Content that was emitted as final cannot be withdrawn.
-            return desk.out.diagnose(Code::LATE_DELTA, None, "");
+            return ctx.out.diagnose(Code::LATE_DELTA, None, "");
         }
-        desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
-        for item in choice.book.opened() {
-            item_text::take_back(&mut desk, choice, item);
+        ctx.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
+        for item in choice.item_index.opened() {
+            item_text::take_back(&mut ctx, choice, item);
         }
-        choice.textual.take_back(desk.out);
+        choice.textual.take_back(ctx.out);
         for slot in choice.undecided() {
-            call_events::retract(desk.out, choice, slot);
+            call_events::retract(ctx.out, choice, slot);
         }
         choice.forget_calls();
-        choice.book.start_again();
+        choice.item_index.start_again();
         Ok(())
     }
 
     /// Restarts the current step: discards its parts and calls, except calls and results that were emitted as final.
-    pub fn restart_step(&mut self, out: &mut Output<'_>, index: i32) -> Step {
-        let Some(At { choice, mut desk }) = self.item_choice(out, index)? else {
+    pub fn restart_step(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
+        let Some(At { choice, mut ctx }) = self.item_choice(out, index)? else {
             return Ok(());
         };
-        desk.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
-        for item in choice.book.opened() {
-            item_text::take_back(&mut desk, choice, item);
+        ctx.out.diagnose(Code::STREAM_RESTARTED, None, "")?;
+        for item in choice.item_index.opened() {
+            item_text::take_back(&mut ctx, choice, item);
         }
         choice.textual.take_back_from(choice.step);
         for slot in (0..choice.calls.len()).rev() {
@@ -386,11 +411,11 @@ impl Assembler {
                 break;
             };
             if !call.dropped && call.verdict.is_none() {
-                call_events::retract(desk.out, choice, slot);
+                call_events::retract(ctx.out, choice, slot);
             }
         }
-        choice.book.drop_open();
-        choice.step = desk.out.parts();
+        choice.item_index.drop_open();
+        choice.step = ctx.out.parts();
         Ok(())
     }
 
@@ -402,29 +427,34 @@ impl Assembler {
     }
 
     /// Returns true if a call of the choice was emitted as final, so that the choice can no longer restart.
-    pub fn has_told_call(&self, index: i32) -> bool {
+    pub fn has_reported_call(&self, index: i32) -> bool {
         let choice = self.choices.find(index);
-        choice.is_some_and(|choice| choice.has_told)
+        choice.is_some_and(|choice| choice.has_closed_call)
     }
 
     // The end
 
     /// Keeps members that no event could carry, for the `Finished` event of the choice.
-    pub fn choice_metadata(&mut self, out: &mut Output<'_>, index: i32, metadata: &str) -> Step {
+    pub fn choice_metadata(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        metadata: &str,
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
-        leave(&mut desk, choice, metadata)
+        let At { choice, mut ctx } = self.at(out, index)?;
+        leave(&mut ctx, choice, metadata)
     }
 
-    /// Counts what a decoder keeps until the end, before it does; a negative growth releases it.
-    pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> Step {
-        let mut desk = RuleContext {
+    /// Counts data that a decoder is about to store until the end of the stream. A negative growth releases it.
+    pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> ParseResult {
+        let mut ctx = RuleContext {
             shared: &mut self.shared,
             out,
         };
-        desk.spend_growth(growth)
+        ctx.spend_growth(growth)
     }
 
     /// Records that the wire reported a break: the response is truncated, even if everything was closed.
@@ -440,16 +470,16 @@ impl Assembler {
         index: i32,
         raw_reason: &str,
         reason: Option<&'static str>,
-    ) -> Step {
+    ) -> ParseResult {
         if self.over {
             return Ok(());
         }
-        let At { choice, mut desk } = self.at(out, index)?;
-        finish_reason::take_reason(desk.out, choice, raw_reason, reason)?;
-        let at_finish = desk.out.config.policy.close_calls_at == CloseCallsAt::Finish;
+        let At { choice, mut ctx } = self.at(out, index)?;
+        finish_reason::take_reason(ctx.out, choice, raw_reason, reason)?;
+        let at_finish = ctx.out.config.policy.close_calls_at == CloseCallsAt::Finish;
         if at_finish || (choice.message_seen && choice.has_shown()) {
             let end = finish_reason::end_of_calls(&choice.finish, true);
-            end::close_choice(&mut desk, choice, end, false)?;
+            end::close_choice(&mut ctx, choice, end, false)?;
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ impl UsageRecord {
     /// Merges further usage; for each number, the last value wins. Returns how much more is kept.
     pub fn merge(&mut self, usage: Usage<'_>) -> Growth {
         let known = &mut self.numbers;
-        for (known, said) in [
+        for (known, sent) in [
             (&mut known.input_tokens, usage.input_tokens),
             (&mut known.output_tokens, usage.output_tokens),
             (&mut known.total_tokens, usage.total_tokens),
@@ -84,7 +84,7 @@ impl UsageRecord {
             (&mut known.cache_write_tokens, usage.cache_write_tokens),
             (&mut known.reasoning_tokens, usage.reasoning_tokens),
         ] {
-            *known = said.or(*known);
+            *known = sent.or(*known);
         }
         let Some(raw) = usage.raw else {
             return Growth::default();

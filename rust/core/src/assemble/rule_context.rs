@@ -16,13 +16,21 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
 
-pub type Step = Result<(), Fault>;
+pub type ParseResult = Result<(), Fault>;
 
 /// Bytes counted for each value that is stored separately (a member of merged metadata, an annotation), in
 /// addition to its text.
 const ENTRY_BYTES: i64 = 640;
 /// Number of such values that count with their text only, so that ordinary metadata fits a small `max_text_bytes`.
 const FREE_ENTRIES: i64 = 512;
+
+/// Bytes counted for each part besides its text: its record, its copy in a converter, and its ending, which is written
+/// when the stream ends.
+const PART_BYTES: i64 = 2560;
+/// Bytes counted for each item that contains parts.
+const ITEM_BYTES: i64 = 1024;
+/// Number of parts, and of items, that count with their text only.
+const FREE_PARTS: u32 = 256;
 
 /// State shared by all choices. One per stream.
 #[derive(Debug, Default)]
@@ -60,39 +68,46 @@ impl RuleContext<'_, '_> {
         &self.out.config.policy.switches
     }
 
-    pub fn say(&mut self, code: Code, part: u32) -> Step {
+    pub fn report(&mut self, code: Code, part: u32) -> ParseResult {
         self.out.diagnose(code, Some(part), "")
     }
 
     /// Returns a fault if the limit is exceeded.
-    fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> Step {
+    fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> ParseResult {
         match self.out.config.limits.value(name) {
             Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
             _ => Ok(()),
         }
     }
 
-    /// Returns the number for a new part.
+    /// Counts a new part and returns its number.
     pub fn next_part(&mut self) -> Result<u32, Fault> {
-        self.out.next_part()
+        let part = self.out.next_part()?;
+        if part >= FREE_PARTS {
+            self.spend_text(PART_BYTES)?;
+        }
+        Ok(part)
     }
 
     /// Counts an item that the wire opens.
-    pub fn count_item(&mut self) -> Step {
+    pub fn count_item(&mut self) -> ParseResult {
         let items = self.shared.items;
         self.cap(LimitName::max_parts, |limit| items >= limit)?;
         self.shared.items += 1;
+        if items >= u64::from(FREE_PARTS) {
+            self.spend_text(ITEM_BYTES)?;
+        }
         Ok(())
     }
 
-    pub fn count_choice(&mut self) -> Step {
+    pub fn count_choice(&mut self) -> ParseResult {
         let choices = self.shared.choices;
         self.cap(LimitName::max_choices, |limit| choices >= limit)?;
         self.shared.choices += 1;
         Ok(())
     }
 
-    pub fn count_call(&mut self) -> Step {
+    pub fn count_call(&mut self) -> ParseResult {
         let calls = self.shared.calls;
         self.cap(LimitName::max_tool_calls, |limit| calls >= limit)?;
         self.shared.calls += 1;
@@ -101,13 +116,13 @@ impl RuleContext<'_, '_> {
 
     /// Checks the size of a fragment before it is examined: one above the limit could not be stored in any form.
     #[inline]
-    pub fn check_piece(&self, size: usize) -> Step {
+    pub fn check_piece(&self, size: usize) -> ParseResult {
         self.cap(LimitName::max_arguments_bytes, |limit| size as u64 > limit)
     }
 
     /// Checks the limits after one fragment changed the size of a call's text, and updates the total.
     #[inline]
-    pub fn count_arguments(&mut self, before: usize, after: usize) -> Step {
+    pub fn count_arguments(&mut self, before: usize, after: usize) -> ParseResult {
         self.cap(LimitName::max_arguments_bytes, |limit| after as u64 > limit)?;
         let total = (self.shared.argument_bytes + after).saturating_sub(before);
         self.cap(LimitName::max_total_arguments_bytes, |limit| {
@@ -132,7 +147,7 @@ impl RuleContext<'_, '_> {
 
     /// Counts `more` bytes of text, reasoning, refusal or metadata, before they are stored.
     #[inline]
-    pub fn spend_text(&mut self, more: i64) -> Step {
+    pub fn spend_text(&mut self, more: i64) -> ParseResult {
         let total = self.shared.text_bytes + more;
         self.cap(LimitName::max_text_bytes, |limit| {
             u64::try_from(total).is_ok_and(|total| total > limit)
@@ -141,18 +156,18 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    pub fn spend_bytes(&mut self, more: usize) -> Step {
+    pub fn spend_bytes(&mut self, more: usize) -> ParseResult {
         self.spend_text(i64::try_from(more).unwrap_or(i64::MAX))
     }
 
-    /// Metadata was merged into what is kept.
-    pub fn spend_growth(&mut self, growth: Growth) -> Step {
+    /// Counts the metadata that a merge added to the stored state.
+    pub fn spend_growth(&mut self, growth: Growth) -> ParseResult {
         self.spend_entries(growth.entries)?;
         self.spend_text(growth.bytes)
     }
 
-    /// Before so many more values are kept, each by itself; their text is counted apart.
-    pub fn spend_entries(&mut self, more: i64) -> Step {
+    /// Counts `more` values before they are stored separately. Their text is counted by `spend_text`.
+    pub fn spend_entries(&mut self, more: i64) -> ParseResult {
         let bytes = |entries: i64| (entries - FREE_ENTRIES).max(0).saturating_mul(ENTRY_BYTES);
         let before = self.shared.entries;
         self.spend_text(bytes(before + more) - bytes(before))?;
@@ -160,13 +175,13 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    pub fn check_id(&self, identity: &str) -> Step {
+    pub fn check_id(&self, identity: &str) -> ParseResult {
         self.cap(LimitName::max_id_bytes, |limit| {
             identity.len() as u64 > limit
         })
     }
 
-    pub fn check_name(&self, name: &str) -> Step {
+    pub fn check_name(&self, name: &str) -> ParseResult {
         self.cap(LimitName::max_name_bytes, |limit| name.len() as u64 > limit)
     }
 }

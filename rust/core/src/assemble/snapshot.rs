@@ -44,17 +44,17 @@ pub fn emit_parts(
         let calls: Vec<&Call> = calls
             .filter(|call| !(call.tentative && call.is_empty()))
             .collect();
-        let mut places: Vec<u32> = calls.iter().map(|call| call.part).collect();
-        places.sort_unstable();
+        let mut positions: Vec<u32> = calls.iter().map(|call| call.part).collect();
+        positions.sort_unstable();
         let calls = calls
             .into_iter()
             .map(|call| SnapshotPart::Call(call, index));
-        parts.extend(places.into_iter().zip(calls));
+        parts.extend(positions.into_iter().zip(calls));
     }
-    parts.sort_by_key(|(place, _)| *place);
-    for (place, part) in parts {
+    parts.sort_by_key(|(position, _)| *position);
+    for (position, part) in parts {
         match part {
-            SnapshotPart::Attachments(record) => sink.event(&record.event(place)),
+            SnapshotPart::Attachments(record) => sink.event(&record.event(position)),
             SnapshotPart::Named(part, choice) => {
                 part.started(choice, None, |event| sink.event(event))
             }

@@ -18,8 +18,8 @@ use crate::assemble::resolve::apply_identity::take_name;
 use crate::assemble::resolve::by_evidence::Decision;
 use crate::assemble::resolve::by_evidence::Incoming;
 use crate::assemble::resolve::names::Progress;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Fragment;
 use crate::model::delta::Message;
@@ -31,34 +31,34 @@ use std::collections::HashSet;
 
 /// Applies the whole message of one choice.
 pub fn reconcile(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     message: Message<'_>,
-) -> Step {
+) -> ParseResult {
     if !std::mem::replace(&mut choice.message_seen, true) {
         choice.changed.extend(0..choice.calls.len());
     }
-    channel(desk, choice, Channel::Reasoning, message.reasoning)?;
-    channel(desk, choice, Channel::Text, message.content)?;
-    channel(desk, choice, Channel::Refusal, message.refusal)?;
+    channel(ctx, choice, Channel::Reasoning, message.reasoning)?;
+    channel(ctx, choice, Channel::Text, message.content)?;
+    channel(ctx, choice, Channel::Refusal, message.refusal)?;
     if message.fragments.is_empty() {
         return Ok(());
     }
-    calls(desk, choice, &message.fragments)
+    calls(ctx, choice, &message.fragments)
 }
 
 fn channel(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     channel: Channel,
     text: Option<Text<'_>>,
-) -> Step {
+) -> ParseResult {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(());
     };
     if choice.textual.length(channel) == 0 {
-        call_events::flush_unstarted(desk.out, choice, None);
-        choice.textual.push_raw(desk, channel, "raw", text, None)?;
+        call_events::flush_unstarted(ctx.out, choice, None);
+        choice.textual.push_raw(ctx, channel, "raw", text, None)?;
         return Ok(());
     }
     let (clean, _) = text.into_whole();
@@ -66,51 +66,55 @@ fn channel(
         && let Some(more) = clean.strip_prefix(choice.textual.whole(channel).as_str())
     {
         if !more.is_empty() {
-            call_events::flush_unstarted(desk.out, choice, None);
+            call_events::flush_unstarted(ctx.out, choice, None);
             let more = Text::plain(more);
-            choice.textual.push_raw(desk, channel, "raw", more, None)?;
+            choice.textual.push_raw(ctx, channel, "raw", more, None)?;
         }
         return Ok(());
     }
     let part = choice.textual.current().map(|part| part.part);
-    let corrected = choice.textual.correct(desk, channel, &clean)?;
+    let corrected = choice.textual.correct(ctx, channel, &clean)?;
     let part = part.filter(|_| corrected);
-    desk.out.diagnose(Code::CONFLICT, part, channel.name())
+    ctx.out.diagnose(Code::CONFLICT, part, channel.name())
 }
 
-fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragment<'_>]) -> Step {
+fn calls(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    fragments: &[Fragment<'_>],
+) -> ParseResult {
     choice.list_owners();
     let count = choice.calls.len();
-    // Each message examines at most as many calls as it has entries, so that many messages do not scan all calls each.
+    // A message with n entries examines at most n streamed calls. Otherwise many messages would each scan all calls.
     let streamed = choice.calls.iter().filter(|call| was_streamed(call));
     let streamed = streamed.take(fragments.len()).map(|call| call.slot);
     let streamed: Vec<usize> = streamed.collect();
     let mut tried: HashMap<&str, usize> = HashMap::new();
     let mut met: HashSet<usize> = HashSet::new();
-    for (place, fragment) in fragments.iter().enumerate() {
-        let Some((incoming, payload)) = read(desk, fragment)? else {
+    for (list_index, fragment) in fragments.iter().enumerate() {
+        let Some((incoming, payload)) = read(ctx, fragment)? else {
             continue;
         };
         let incoming = Incoming {
             payload: payload.as_bytes(),
             ..incoming
         };
-        choice.textual.close_open(desk)?;
-        let at_place = streamed.get(place).copied();
+        choice.textual.close_open(ctx)?;
+        let at_index = streamed.get(list_index).copied();
         let from = incoming.id.and_then(|id| tried.get(id).copied());
         let named = named(choice, &incoming, from.unwrap_or_default(), &met);
         if let Some(id) = fragment.id.as_deref() {
             tried.insert(id, named.map_or(usize::MAX, |slot| slot + 1));
         }
-        let slot = match named.or_else(|| find(choice, &incoming, at_place, &met)) {
+        let slot = match named.or_else(|| find(choice, &incoming, at_index, &met)) {
             Some(slot) => {
-                take(desk, choice, slot, &incoming)?;
+                take(ctx, choice, slot, &incoming)?;
                 slot
             }
             None => {
-                let slot = open_call(desk, choice, &incoming, &Decision::new("message"))?;
+                let slot = open_call(ctx, choice, &incoming, &Decision::new("message"))?;
                 if !incoming.payload.is_empty() {
-                    give(desk, choice, slot, incoming.payload, None)?;
+                    give(ctx, choice, slot, incoming.payload, None)?;
                 }
                 choice.track(slot);
                 slot
@@ -119,7 +123,7 @@ fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragm
         met.insert(slot);
         if let (Some(metadata), Some(call)) = (&fragment.metadata, choice.get_mut(slot)) {
             let more = call.metadata.get_or_insert_default().add(metadata);
-            desk.spend_growth(more)?;
+            ctx.spend_growth(more)?;
         }
     }
     for slot in choice.take_changed(count) {
@@ -128,9 +132,9 @@ fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragm
         } else if let Some(call) = choice.get_mut(slot)
             && was_streamed(call)
             && (!call.name.is_empty() || !call.is_empty())
-            && !std::mem::replace(&mut call.conflict_said, true)
+            && !std::mem::replace(&mut call.conflict_reported, true)
         {
-            desk.out
+            ctx.out
                 .diagnose(Code::CONFLICT, Some(call.part), "tool_calls")?;
         }
     }
@@ -139,7 +143,7 @@ fn calls(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, fragments: &[Fragm
 
 /// Reads one entry of the message. Its index is ignored, because it can only repeat the position in the list.
 fn read<'a>(
-    desk: &RuleContext<'_, '_>,
+    ctx: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,
 ) -> Result<Option<(Incoming<'a>, Cow<'a, str>)>, Fault> {
     let payload = match (fragment.object_arguments, &fragment.arguments) {
@@ -151,10 +155,10 @@ fn read<'a>(
         return Ok(None);
     }
     if let Some(id) = &fragment.id {
-        desk.check_id(id)?;
+        ctx.check_id(id)?;
     }
     if let Some(name) = &fragment.name {
-        desk.check_name(name)?;
+        ctx.check_name(name)?;
     }
     let incoming = Incoming {
         index: None,
@@ -192,7 +196,7 @@ fn named(
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,
-    at_place: Option<usize>,
+    at_index: Option<usize>,
     met: &HashSet<usize>,
 ) -> Option<usize> {
     let fits = |choice: &Choice, slot: usize| {
@@ -207,7 +211,7 @@ fn find(
             return Some(alias);
         }
     }
-    let slot = at_place.filter(|slot| !met.contains(slot) && fits(choice, *slot))?;
+    let slot = at_index.filter(|slot| !met.contains(slot) && fits(choice, *slot))?;
     let call = choice.get_mut(slot)?;
     if !call.name.is_empty() && incoming.name != Some(call.name.as_str()) {
         return None;
@@ -220,12 +224,12 @@ fn find(
 }
 
 fn take(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     incoming: &Incoming<'_>,
-) -> Step {
-    take_id(desk, choice, slot, incoming.id)?;
+) -> ParseResult {
+    take_id(ctx, choice, slot, incoming.id)?;
     let own = choice.get(slot).map(|call| call.name.clone());
     if let Some(name) = incoming.name.filter(|name| own.as_deref() != Some(*name)) {
         let started = choice.get(slot).is_some_and(|call| !call.is_empty());
@@ -234,7 +238,7 @@ fn take(
         } else {
             Progress::None
         };
-        take_name(desk, choice, slot, name, progress)?;
+        take_name(ctx, choice, slot, name, progress)?;
     }
     choice.latest = Some(slot);
     let payload = incoming.payload;
@@ -247,33 +251,33 @@ fn take(
     }
     let part = call.part;
     if payload.is_empty() || call.text.data == payload {
-        call_events::publish(desk.out, choice, slot);
+        call_events::publish(ctx.out, choice, slot);
         return Ok(());
     }
     if call.text.is_complete() && !call.custom {
         if !is_whole(payload) || !incoming.starts_object() {
-            return desk.say(Code::CONFLICT, part);
+            return ctx.report(Code::CONFLICT, part);
         }
-        let said = canonical(&String::from_utf8_lossy(payload));
-        if said == call.canonical() {
+        let sent = canonical(&String::from_utf8_lossy(payload));
+        if sent == call.canonical() {
             return Ok(());
         }
-        if said == "{}" {
-            return desk.say(Code::CONFLICT, part);
+        if sent == "{}" {
+            return ctx.report(Code::CONFLICT, part);
         }
     }
     let goes_on = payload.starts_with(&call.text.data);
     let before = call.text.size();
-    desk.check_piece(payload.len())?;
-    desk.count_arguments(before, payload.len())?;
+    ctx.check_piece(payload.len())?;
+    ctx.count_arguments(before, payload.len())?;
     call.text.replace(payload.to_vec());
-    call.fork = None;
+    call.shared_id = None;
     call.tentative = false;
     if !goes_on {
-        call_events::reset(desk.out, choice, slot);
-        desk.say(Code::CONFLICT, part)?;
+        call_events::reset(ctx.out, choice, slot);
+        ctx.report(Code::CONFLICT, part)?;
     }
-    call_events::publish(desk.out, choice, slot);
+    call_events::publish(ctx.out, choice, slot);
     choice.track(slot);
     Ok(())
 }

@@ -27,11 +27,11 @@ use std::mem;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pointer<'p> {
     parent: Option<&'p Pointer<'p>>,
-    step: Step<'p>,
+    step: ParseResult<'p>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step<'p> {
+enum ParseResult<'p> {
     Root,
     Member(&'p str),
     Item(usize),
@@ -40,33 +40,33 @@ enum Step<'p> {
 impl<'p> Pointer<'p> {
     pub(crate) const ROOT: Pointer<'static> = Pointer {
         parent: None,
-        step: Step::Root,
+        step: ParseResult::Root,
     };
 
     pub(crate) fn member(&'p self, name: &'p str) -> Pointer<'p> {
         Pointer {
             parent: Some(self),
-            step: Step::Member(name),
+            step: ParseResult::Member(name),
         }
     }
 
-    pub(crate) fn item(&'p self, place: usize) -> Pointer<'p> {
+    pub(crate) fn item(&'p self, position: usize) -> Pointer<'p> {
         Pointer {
             parent: Some(self),
-            step: Step::Item(place),
+            step: ParseResult::Item(position),
         }
     }
 
     pub(crate) fn text(&self) -> String {
         let mut out = self.parent.map(Pointer::text).unwrap_or_default();
         match self.step {
-            Step::Root => {}
-            Step::Member(name) => {
+            ParseResult::Root => {}
+            ParseResult::Member(name) => {
                 out.push('/');
                 out.push_str(name);
             }
             // Writing to a String cannot fail.
-            Step::Item(place) => _ = write!(out, "/{place}"),
+            ParseResult::Item(position) => _ = write!(out, "/{position}"),
         }
         out
     }
@@ -81,20 +81,20 @@ pub(crate) struct Anomalies<'a> {
     /// True if a text contained a lone surrogate that no later text can complete.
     pub(crate) lone: bool,
     /// First unreported reason why official clients would read the payload differently.
-    touched: Option<&'static str>,
+    misread: Option<&'static str>,
     /// True if there was any such reason, reported or not.
     odd: bool,
 }
 
 impl<'a> Anomalies<'a> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.shapes.is_empty() && !self.lone && self.touched.is_none()
+        self.shapes.is_empty() && !self.lone && self.misread.is_none()
     }
 
     /// Records a reason why official clients would read the payload differently. The first reason is kept.
     #[cold]
-    pub(crate) fn touch(&mut self, why: &'static str) {
-        self.touched.get_or_insert(why);
+    pub(crate) fn mark_misread(&mut self, why: &'static str) {
+        self.misread.get_or_insert(why);
         self.odd = true;
     }
 
@@ -155,7 +155,10 @@ impl<'a> Anomalies<'a> {
     }
 
     /// Reports everything that was recorded since the last call.
-    pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> decode_context::Step {
+    pub(crate) fn report(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+    ) -> decode_context::ParseResult {
         if self.is_empty() {
             return Ok(());
         }
@@ -166,8 +169,8 @@ impl<'a> Anomalies<'a> {
         }
         // Each skipped member counts twice: as a diagnostic and as an event.
         wire.out.skip_notes(2 * mem::take(&mut self.more_shapes));
-        if let Some(why) = self.touched.take() {
-            wire.out.touch(why);
+        if let Some(why) = self.misread.take() {
+            wire.out.mark_misread(why);
         }
         if mem::take(&mut self.lone) {
             wire.out.diagnose(Code::LONE_SURROGATE, None, "")?;
@@ -181,9 +184,9 @@ impl<'a> Anomalies<'a> {
         wire: &mut DecodeContext<'_, '_>,
         complaint: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
-    ) -> decode_context::Step {
+    ) -> decode_context::ParseResult {
         self.lone |= complaint.lone;
-        self.tell(wire)?;
+        self.report(wire)?;
         let (code, kind) = (complaint.code.as_deref(), complaint.kind.as_deref());
         wire.assembler.upstream_error(
             wire.out,
@@ -198,12 +201,12 @@ impl<'a> Anomalies<'a> {
 /// Reports the duplicate keys among the members that a decoder reads. `is_read` receives the path below `base`, in
 /// which an array item is `None`.
 #[cold]
-pub(crate) fn tell_repeats(
+pub(crate) fn report_duplicate_keys(
     wire: &mut DecodeContext<'_, '_>,
     text: &str,
     base: &[Option<&str>],
     is_read: fn(&[Option<&str>]) -> bool,
-) -> decode_context::Step {
+) -> decode_context::ParseResult {
     for path in repeats(text) {
         let names: Vec<Option<&str>> = path.iter().map(Option::as_deref).collect();
         let Some([.., Some(key)]) = names.strip_prefix(base) else {
@@ -217,10 +220,10 @@ pub(crate) fn tell_repeats(
 }
 
 /// Reports a wide integer in an error value that is not an object. Such a payload can have no other anomaly.
-pub(crate) fn tell_wide_integer(
+pub(crate) fn report_wide_integer(
     wire: &mut DecodeContext<'_, '_>,
     raw: Raw<'_>,
-) -> decode_context::Step {
+) -> decode_context::ParseResult {
     if has_wide_integer(raw) {
         wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
     }

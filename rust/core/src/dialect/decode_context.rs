@@ -2,12 +2,12 @@
 //! dialect.
 
 use crate::assemble::Assembler;
-use crate::dialect::payload::PlacedPayload;
+use crate::dialect::payload::LocatedPayload;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 use memchr::memchr2;
 
-pub(crate) type Step = Result<(), Fault>;
+pub(crate) type ParseResult = Result<(), Fault>;
 
 /// Beginning of an event-name line and of a data line, as most servers write them.
 pub(crate) const EVENT: &str = "event: ";
@@ -29,7 +29,7 @@ pub(crate) struct Payload<'a> {
     /// True for text after a broken document. Only its text, finish reason, usage and errors are trusted.
     pub(crate) tail: bool,
     /// The payload as it arrived, with its position in the input.
-    pub(crate) arrival: PlacedPayload<'a>,
+    pub(crate) arrival: LocatedPayload<'a>,
 }
 
 /// Input that may match a template learned from an earlier payload.
@@ -62,7 +62,7 @@ impl Ending {
 }
 
 /// Reports a payload that the decoder does not recognize.
-pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.assembler
         .unknown(wire.out, payload.event, payload.text.as_bytes())
 }

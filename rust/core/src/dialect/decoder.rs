@@ -4,8 +4,8 @@
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::json::members::Document;
 use crate::model::fault::Fault;
 use crate::sse::WholeEvents;
@@ -19,7 +19,7 @@ pub(crate) trait Decoder: Debug + Send {
         wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step;
+    ) -> ParseResult;
 
     /// Decodes a payload that matches a known template. Returns its length, which includes the lines of its event if it
     /// came as lines, or 0 if the payload must be parsed.
@@ -43,13 +43,13 @@ pub(crate) trait Decoder: Debug + Send {
     }
 
     /// Handles `[DONE]`. In a dialect without this marker, it ends the stream only after a finish reason.
-    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step;
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult;
 
     /// Handles a payload of plain text, which is an error from the gateway.
-    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step;
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult;
 
     /// Emits held-back output before the input ends.
-    fn flush(&mut self, _wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn flush(&mut self, _wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         Ok(())
     }
 
@@ -58,19 +58,19 @@ pub(crate) trait Decoder: Debug + Send {
 }
 
 /// A predicate on a payload that needs no state of the stream.
-pub(crate) type Ask = fn(&Document<'_>) -> bool;
+pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 
 /// Predicates that recognize payloads other than the events of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
     /// A whole response body, or the error in its place, sent instead of a stream.
-    pub(crate) is_body: Ask,
+    pub(crate) is_body: PayloadPredicate,
     /// A whole body that looks like the last chunk of a stream, so that more lines may follow.
-    pub(crate) is_line: Ask,
+    pub(crate) is_line: PayloadPredicate,
     /// A body that is an error in a gateway-specific shape.
-    pub(crate) is_complaint: Ask,
+    pub(crate) is_complaint: PayloadPredicate,
     /// A document after a broken one that contains usable data.
-    pub(crate) is_of_use: Ask,
+    pub(crate) is_of_use: PayloadPredicate,
     /// A payload without output, which is not an anomaly even after the end.
-    pub(crate) is_note: Ask,
+    pub(crate) is_note: PayloadPredicate,
 }

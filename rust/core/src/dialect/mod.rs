@@ -17,8 +17,8 @@ pub(crate) mod usage_counts;
 
 use crate::dialect::ai_sdk::parts;
 use crate::dialect::ai_sdk::ui;
-use crate::dialect::decoder::Ask;
 use crate::dialect::decoder::Decoder;
+use crate::dialect::decoder::PayloadPredicate;
 use crate::dialect::decoder::Shapes;
 use crate::json::Kind;
 use crate::json::Problem;
@@ -186,7 +186,7 @@ impl Reader {
         }
         let Some(dialect) = self.dialect else {
             let document = members::document(text, self.max_depth)?;
-            self.check_lists(text, Dialect::Chat)?; // `ask` may parse the payload as Chat
+            self.check_lists(text, Dialect::Chat)?; // `evaluate` may parse the payload as Chat
             return Ok(Read::Undecided(document));
         };
         match dialect.shapes() {
@@ -219,7 +219,11 @@ impl Reader {
 
 impl Read<'_> {
     /// Evaluates a predicate of the dialect. A payload of unknown dialect is parsed as Chat.
-    fn ask(&self, of_chat: fn(&chat::read::Document<'_>) -> bool, of: fn(&Shapes) -> Ask) -> bool {
+    fn evaluate(
+        &self,
+        of_chat: fn(&chat::read::Document<'_>) -> bool,
+        of: fn(&Shapes) -> PayloadPredicate,
+    ) -> bool {
         match self {
             Read::Chat(document) => of_chat(document),
             Read::Plain(document, shapes) => of(shapes)(document),
@@ -234,15 +238,15 @@ impl Read<'_> {
     }
 
     pub(crate) fn is_body(&self) -> bool {
-        self.ask(chat::is_body, |shapes| shapes.is_body)
+        self.evaluate(chat::is_body, |shapes| shapes.is_body)
     }
 
     pub(crate) fn is_line(&self) -> bool {
-        self.ask(chat::is_line, |shapes| shapes.is_line)
+        self.evaluate(chat::is_line, |shapes| shapes.is_line)
     }
 
     pub(crate) fn is_complaint(&self) -> bool {
-        self.ask(chat::is_complaint, |shapes| shapes.is_complaint)
+        self.evaluate(chat::is_complaint, |shapes| shapes.is_complaint)
     }
 
     /// Returns true if the payload contains usable data. While the dialect is unknown, any dialect counts.
@@ -253,11 +257,11 @@ impl Read<'_> {
                 return true;
             }
         }
-        self.ask(chat::is_of_use, |shapes| shapes.is_of_use)
+        self.evaluate(chat::is_of_use, |shapes| shapes.is_of_use)
     }
 
     pub(crate) fn is_note(&self) -> bool {
-        self.ask(chat::is_note, |shapes| shapes.is_note)
+        self.evaluate(chat::is_note, |shapes| shapes.is_note)
     }
 }
 
@@ -282,14 +286,17 @@ pub(crate) fn detect(
         }
     };
     let found = object.and_then(|object| {
-        let mut members = SignReader::new(object);
+        let mut members = ConditionReader::new(object);
         let fits = |row: &&DetectRow| {
-            let follows = |sign| {
+            let follows = |condition| {
                 let mut before = before.iter();
-                before.any(|object| SignReader::new(object).shows(sign))
+                before.any(|object| ConditionReader::new(object).shows(condition))
             };
             row.after.as_ref().is_none_or(follows)
-                && row.any.iter().any(|signs| members.show_all(signs))
+                && row
+                    .any
+                    .iter()
+                    .any(|conditions| members.show_all(conditions))
         };
         DETECT.iter().find(fits).map(|row| row.dialect)
     });
@@ -302,20 +309,20 @@ pub(crate) fn detect(
 struct DetectRow {
     dialect: Dialect,
     /// A sign that an earlier payload must have shown.
-    after: Option<Sign>,
+    after: Option<Condition>,
     /// Lists of signs. At least one list must match completely.
-    any: Vec<Vec<Sign>>,
+    any: Vec<Vec<Condition>>,
 }
 
 static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
     let list = |value: &'static Value| value.as_array().into_iter().flatten();
     let rows = spec::dialects().get("detect").map(list);
     let read = |row: &'static Value| {
-        let signs = |signs| list(signs).filter_map(Sign::of).collect();
+        let conditions = |conditions| list(conditions).filter_map(Condition::of).collect();
         Some(DetectRow {
             dialect: Dialect::from_name(row.get("dialect")?.as_str()?)?,
-            after: row.get("after").and_then(Sign::of),
-            any: list(row.get("any")?).map(signs).collect(),
+            after: row.get("after").and_then(Condition::of),
+            any: list(row.get("any")?).map(conditions).collect(),
         })
     };
     rows.into_iter().flatten().filter_map(read).collect()
@@ -324,7 +331,7 @@ static DETECT: LazyLock<Vec<DetectRow>> = LazyLock::new(|| {
 /// A condition of the detection table: `member`, `member:word`, `member:begin*` or `member:inner member`. `!member`
 /// requires that the member is absent.
 #[derive(Debug)]
-struct Sign {
+struct Condition {
     member: &'static str,
     wanted: Wanted,
 }
@@ -337,20 +344,20 @@ enum Wanted {
     Word(&'static str),
 }
 
-impl Sign {
-    fn of(text: &'static Value) -> Option<Sign> {
+impl Condition {
+    fn of(text: &'static Value) -> Option<Condition> {
         let text = text.as_str()?;
         let (member, wanted) = match (text.strip_prefix('!'), text.split_once(':')) {
             (Some(member), _) => (member, Wanted::Absent),
             (None, Some((member, word))) => (member, Wanted::Word(word)),
             (None, None) => (text, Wanted::Present),
         };
-        Some(Sign { member, wanted })
+        Some(Condition { member, wanted })
     }
 }
 
 /// Looks up signs in one object. Caches the last member, because most signs of a row concern the same member.
-struct SignReader<'o, 'a> {
+struct ConditionReader<'o, 'a> {
     object: &'o Object<'a>,
     /// The member that was looked up last; its value is in the fields below.
     member: Option<&'static str>,
@@ -358,9 +365,9 @@ struct SignReader<'o, 'a> {
     word: Option<Cow<'a, str>>,
 }
 
-impl<'o, 'a> SignReader<'o, 'a> {
-    fn new(object: &'o Object<'a>) -> SignReader<'o, 'a> {
-        SignReader {
+impl<'o, 'a> ConditionReader<'o, 'a> {
+    fn new(object: &'o Object<'a>) -> ConditionReader<'o, 'a> {
+        ConditionReader {
             object,
             member: None,
             raw: None,
@@ -368,18 +375,18 @@ impl<'o, 'a> SignReader<'o, 'a> {
         }
     }
 
-    fn show_all(&mut self, signs: &[Sign]) -> bool {
-        signs.iter().all(|sign| self.shows(sign))
+    fn show_all(&mut self, conditions: &[Condition]) -> bool {
+        conditions.iter().all(|condition| self.shows(condition))
     }
 
-    fn shows(&mut self, sign: &Sign) -> bool {
-        if self.member != Some(sign.member) {
-            self.member = Some(sign.member);
-            self.raw = self.object.get(sign.member);
+    fn shows(&mut self, condition: &Condition) -> bool {
+        if self.member != Some(condition.member) {
+            self.member = Some(condition.member);
+            self.raw = self.object.get(condition.member);
             self.word = self.raw.and_then(string);
         }
-        let Wanted::Word(wanted) = sign.wanted else {
-            return self.raw.is_some() == matches!(sign.wanted, Wanted::Present);
+        let Wanted::Word(wanted) = condition.wanted else {
+            return self.raw.is_some() == matches!(condition.wanted, Wanted::Present);
         };
         match (self.raw, &self.word) {
             (Some(raw), None) if raw.kind == Kind::Object => {
@@ -392,12 +399,6 @@ impl<'o, 'a> SignReader<'o, 'a> {
             _ => false,
         }
     }
-}
-
-/// Returns true if openai-python may read the stream: it parses the data of every event as JSON, even if there is none.
-/// Also true while the dialect is unknown, because no client needs an event without data.
-pub(crate) fn reads_empty(dialect: Option<Dialect>) -> bool {
-    matches!(dialect, None | Some(Dialect::Chat | Dialect::Responses))
 }
 
 /// Returns the names of the events that are heartbeats in every dialect.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// A frame, a stray payload, or what is left of one at the end of the input.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlacedPayload<'a> {
+pub(crate) struct LocatedPayload<'a> {
     pub(crate) event: &'a [u8],
     pub(crate) data: &'a [u8],
     pub(crate) offset: u64,
@@ -16,8 +16,8 @@ pub(crate) struct PlacedPayload<'a> {
     pub(crate) stray: bool,
 }
 
-impl<'a> PlacedPayload<'a> {
-    pub(crate) fn place(&self, fault: Fault) -> Fault {
+impl<'a> LocatedPayload<'a> {
+    pub(crate) fn locate(&self, fault: Fault) -> Fault {
         if fault.placed {
             return fault;
         }
@@ -29,7 +29,7 @@ impl<'a> PlacedPayload<'a> {
     /// Reports this payload, unmodified, as the current one.
     #[inline]
     pub(crate) fn show(&self, out: &mut Output<'_>) {
-        out.sign(WireFact::Payload {
+        out.record_fact(WireFact::Payload {
             event: self.event,
             data: self.data,
         });

@@ -65,11 +65,11 @@ impl Think {
                 let (shown, held) = rest
                     .split_at_checked(rest.len() - keep)
                     .unwrap_or((rest, ""));
-                self.say(&mut out, whole(shown, lead_low.take(), text.tail_high));
+                self.push_text(&mut out, whole(shown, lead_low.take(), text.tail_high));
                 held.clone_into(&mut self.held);
                 break;
             };
-            self.say(&mut out, whole(before, lead_low.take(), None));
+            self.push_text(&mut out, whole(before, lead_low.take(), None));
             if tag == CLOSE && !self.inside {
                 out.push(ThinkPiece::Orphan);
             } else {
@@ -91,7 +91,7 @@ impl Think {
     pub(crate) fn flush(&mut self) -> Vec<ThinkPiece> {
         let mut out = Vec::new();
         let held = mem::take(&mut self.held);
-        self.say(&mut out, whole(&held, None, None));
+        self.push_text(&mut out, whole(&held, None, None));
         out
     }
 
@@ -121,7 +121,7 @@ impl Think {
         }
     }
 
-    fn say(&mut self, out: &mut Vec<ThinkPiece>, text: Text<'static>) {
+    fn push_text(&mut self, out: &mut Vec<ThinkPiece>, text: Text<'static>) {
         if text.is_empty() {
             return;
         }
@@ -154,7 +154,7 @@ fn partial(text: &str) -> usize {
 
 /// Splits a whole text into reasoning and answer text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
-    let (mut thought, mut said) = (String::new(), String::new());
+    let (mut thought, mut shown) = (String::new(), String::new());
     let mut rest = text;
     if let Some((before, after)) = text
         .split_once(CLOSE)
@@ -164,13 +164,13 @@ pub(crate) fn split_whole(text: &str) -> (String, String) {
         rest = after;
     }
     while let Some((before, block)) = rest.split_once(OPEN) {
-        said.push_str(before);
+        shown.push_str(before);
         let (block, after) = block.split_once(CLOSE).unwrap_or((block, ""));
         thought.push_str(block);
         rest = after;
     }
-    said.push_str(rest);
-    (thought, said)
+    shown.push_str(rest);
+    (thought, shown)
 }
 
 /// Returns true for white space as Python's `str.strip` defines it, so that both backends compare the same texts.
@@ -282,16 +282,16 @@ mod tests {
             .flat_map(|text| think.feed(&Text::plain(text)))
             .collect();
         pieces.extend(think.end());
-        let (mut said, mut thought) = (String::new(), String::new());
+        let (mut shown, mut thought) = (String::new(), String::new());
         for piece in pieces {
             match piece {
-                ThinkPiece::Text(text) => said.push_str(&text.body),
+                ThinkPiece::Text(text) => shown.push_str(&text.body),
                 ThinkPiece::Reasoning(text) => thought.push_str(&text.body),
-                ThinkPiece::Orphan => thought.push_str(&mem::take(&mut said)),
+                ThinkPiece::Orphan => thought.push_str(&mem::take(&mut shown)),
                 ThinkPiece::Repeated | ThinkPiece::Lone => {}
             }
         }
-        (said, thought)
+        (shown, thought)
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_orphan_close_makes_the_text_before_it_reasoning() {
-        let pair = |said: &str, thought: &str| (said.to_owned(), thought.to_owned());
+        let pair = |shown: &str, thought: &str| (shown.to_owned(), thought.to_owned());
         assert_eq!(split(&["hm</th", "ink>hi"]), pair("hi", "hm"));
         assert_eq!(split(&["hm</think>hi</think>"]), pair("hi</think>", "hm"));
         assert_eq!(split(&["<think>hm", "m"]), pair("", "hmm"));

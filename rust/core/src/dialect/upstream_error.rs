@@ -140,8 +140,8 @@ impl<'a> UpstreamErrorFields<'a> {
 }
 
 /// Returns the first of these members that is present.
-fn first<'a>(own: &[Member<'a>], places: &[&[&str]]) -> Option<Raw<'a>> {
-    places.iter().find_map(|place| match place {
+fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
+    positions.iter().find_map(|position| match position {
         ["detail"] => find(own, "detail").filter(|raw| is_detail(*raw)),
         [name] => present(find(own, name)),
         [outer, inner] => {
@@ -155,16 +155,16 @@ fn first<'a>(own: &[Member<'a>], places: &[&[&str]]) -> Option<Raw<'a>> {
 /// Returns true if an object without any member of its dialect reports an error in a shape that gateways use: a
 /// gateway-specific error member, a flag that denies success, or an error status together with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
-    let says = |name: &&str| find(own, name).is_some_and(|raw| !says_nothing(raw));
+    let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
     let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");
-    if OWN.iter().any(says) || denies("success") || denies("ok") {
+    if OWN.iter().any(has_value) || denies("success") || denies("ok") {
         return true;
     }
     if first(own, &[&["base_resp", "status_code"]]).is_some_and(|raw| is_status(raw, 1)) {
         return true;
     }
     let worded = |name: &&str| {
-        find(own, name).is_some_and(|raw| raw.kind == Kind::String && !says_nothing(raw))
+        find(own, name).is_some_and(|raw| raw.kind == Kind::String && !is_empty_value(raw))
     };
     let is_from = |name: &str, least| find(own, name).is_some_and(|raw| is_status(raw, least));
     let failed = |word: &&str| is_string(find(own, "status"), word);
@@ -208,11 +208,11 @@ pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> boo
 
 /// Returns true for a message, or for a non-empty list of validation errors.
 fn is_detail(raw: Raw<'_>) -> bool {
-    raw.kind == Kind::String || (raw.kind == Kind::Array && !says_nothing(raw))
+    raw.kind == Kind::String || (raw.kind == Kind::Array && !is_empty_value(raw))
 }
 
 /// Returns true for null and for the values that some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
-pub(crate) fn says_nothing(raw: Raw<'_>) -> bool {
+pub(crate) fn is_empty_value(raw: Raw<'_>) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     match raw.kind {
         Kind::Null => true,

@@ -1,8 +1,8 @@
-//! Writes Messages streams: `message_start`, blocks with dense indexes one behind the other, `message_delta`,
-//! `message_stop`; or an `error` event, behind which nothing comes.
+//! Writes Messages streams: `message_start`, sequential blocks with consecutive indexes, `message_delta`,
+//! `message_stop`; or an `error` event, which is the last one.
 //!
-//! What upstream said at its end (the usage, why it ended) stands in `message_delta`, which Anthropic's own readers merge
-//! into the message. Knows these events; knows no other dialect.
+//! The usage and stop reason that the upstream sent at its end go into `message_delta`, which Anthropic's own clients
+//! merge into the message.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -26,24 +26,25 @@ use crate::json::members::first_item;
 use crate::model::small_map::Map;
 use std::borrow::Cow;
 
-/// One message.
+/// Writes one message.
 pub(crate) type Anthropic = SequentialAnswer<Message>;
 
-/// What of it depends on what came before.
+/// State of the message that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
-    /// The next index, behind all blocks.
+    /// Index of the next block.
     next: i64,
-    /// Of those that are open, by part.
+    /// Indexes of the open blocks, by part.
     at: Map<u32, i64>,
 }
 
-/// What a block is called that another part broke in two.
+/// Mark of a block that was interrupted by another part and continued in a second block.
 const BROKEN: &str = "broken";
-/// In the place of a part: a call that is written at once.
+/// Part number of a call that is written in one step.
 const WHOLE: u32 = u32::MAX;
 const NAME: &str = "anthropic";
-/// A delta up to its index, and from there up to its text.
+/// Constant text of a delta event: first the text before its index, then, per kind of delta, the text between the
+/// index and the content.
 const DELTA: &str =
     "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":";
 const ARGUMENTS: &str = ",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"";
@@ -54,12 +55,12 @@ const THINKING: &str = ",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\""
 impl Answer for Message {
     const TARGET: &'static str = NAME;
 
-    fn start(&mut self, job: &mut EncodeContext, opening: Opening<'_>) {
-        let kept = |id: &&str| job.passed.own || id.starts_with("msg_");
+    fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>) {
+        let kept = |id: &&str| context.passed.own || id.starts_with("msg_");
         let id = opening.id.filter(|id| !id.is_empty()).filter(kept);
-        let id = id.map_or_else(|| Cow::Owned(job.mint.make("msg")), Cow::Borrowed);
+        let id = id.map_or_else(|| Cow::Owned(context.mint.make("msg")), Cow::Borrowed);
         let model = opening.model.filter(|model| !model.is_empty());
-        let to = frame(job, "message_start").raw(",\"message\":{\"id\":");
+        let to = frame(context, "message_start").raw(",\"message\":{\"id\":");
         to.string(&id)
             .raw(",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
         to.string(model.unwrap_or("unknown")).raw(concat!(
@@ -69,24 +70,30 @@ impl Answer for Message {
         to.end();
     }
 
-    fn finish(&mut self, job: &mut EncodeContext, word: &str, _: &Finish) {
-        leave(job);
-        if job.passed.finished.is_empty() {
-            let to = frame(job, "message_delta").raw(",\"delta\":{\"stop_reason\":");
+    fn finish(&mut self, context: &mut EncodeContext, word: &str, _: &Finish) {
+        leave(context);
+        if context.passed.finished.is_empty() {
+            let to = frame(context, "message_delta").raw(",\"delta\":{\"stop_reason\":");
             to.string(word).raw(",\"stop_sequence\":null},\"usage\":{");
-            usage(job);
-            job.writer.raw("}}").end();
+            usage(context);
+            context.writer.raw("}}").end();
         }
-        frame(job, "message_stop").raw("}").end();
+        frame(context, "message_stop").raw("}").end();
     }
 
-    /// What is open stays open: a reader that runs a call at its `content_block_stop` must not be told of one.
-    fn fail(&mut self, job: &mut EncodeContext, _: &mut Order, _: bool, trouble: &EndingError) {
-        let kind = trouble.sent_kind().filter(|_| job.passed.own);
-        let to = frame(job, "error").raw(",\"error\":{\"type\":");
+    /// Open blocks stay open: a reader that runs a call at `content_block_stop` must not receive one here.
+    fn fail(
+        &mut self,
+        context: &mut EncodeContext,
+        _: &mut Order,
+        _: bool,
+        ending_error: &EndingError,
+    ) {
+        let kind = ending_error.sent_kind().filter(|_| context.passed.own);
+        let to = frame(context, "error").raw(",\"error\":{\"type\":");
         let to = to.string(kind.unwrap_or("api_error")).raw(",\"message\":");
-        to.string(&trouble.message);
-        if let Some(sent) = &trouble.sent {
+        to.string(&ending_error.message);
+        if let Some(sent) = &ending_error.sent {
             to.raw(",\"detail\":").string(sent);
         }
         to.raw("}}").end();
@@ -94,11 +101,11 @@ impl Answer for Message {
 }
 
 impl Form for Message {
-    const CORRECTS: bool = false; // content_block_stop says nothing
-    const RUNS_CALLS: bool = false; // the blocks of its server tools are its own
-    const SIDE_BY_SIDE: bool = false; // official clients have one open block: what is stopped is the latest to them
+    const CORRECTS: bool = false; // `content_block_stop` has no content
+    const RUNS_CALLS: bool = false; // Anthropic's server tools have their own block types
+    const SIDE_BY_SIDE: bool = false; // official clients track one open block: a stop ends the latest one
 
-    fn open(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
+    fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
             Kind::Call => {
                 let call = Ran {
@@ -106,16 +113,16 @@ impl Form for Message {
                     name: &block.name,
                     provider_executed: block.provider_executed,
                 };
-                return self.start_call(job, (block.part, block.sent), call);
+                return self.start_call(context, (block.part, block.sent), call);
             }
-            Kind::Refusal => job.losses.note("refusal"),
+            Kind::Refusal => context.losses.note("refusal"),
             Kind::Text | Kind::Reasoning => {}
         }
-        let to = self.block(job, block.part, block.sent);
+        let to = self.block(context, block.part, block.sent);
         if block.kind != Kind::Reasoning {
             to.raw("\"text\",\"text\":\"\"}}").end();
         } else if let Some(data) = done.and_then(redacted) {
-            block.told = true;
+            block.metadata_written = true;
             to.raw("\"redacted_thinking\",\"data\":").string(data);
             to.raw("}}").end();
         } else {
@@ -124,118 +131,120 @@ impl Form for Message {
         }
     }
 
-    fn piece(&mut self, job: &mut EncodeContext, block: &Block, text: &str) {
+    fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str) {
         let kind = match block.kind {
             Kind::Call => ARGUMENTS,
             Kind::Reasoning => THINKING,
             Kind::Text | Kind::Refusal => TEXT,
         };
-        self.delta(job, block.part, kind, text);
+        self.delta(context, block.part, kind, text);
     }
 
-    fn close(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
+    fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match done {
             None => BROKEN.clone_into(&mut block.mark),
             Some(done) => {
-                if let Some(signature) = self.signature(job, block, done) {
-                    block.told = true;
-                    self.delta(job, block.part, SIGNATURE, signature);
+                if let Some(signature) = self.signature(context, block, done) {
+                    block.metadata_written = true;
+                    self.delta(context, block.part, SIGNATURE, signature);
                 }
             }
         }
-        self.stop(job, block.part);
+        self.stop(context, block.part);
     }
 
-    fn over(&mut self, job: &mut EncodeContext, block: &mut Block, done: &Done<'_>) {
-        if !block.told && told(done.signature.as_deref()).is_some() {
-            job.losses.note("reasoning_signature");
+    fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>) {
+        if !block.metadata_written && nonempty(done.signature.as_deref()).is_some() {
+            context.losses.note("reasoning_signature");
         }
-        if !block.told && told(done.encrypted_content.as_deref()).is_some() {
-            job.losses.note("encrypted_reasoning");
+        if !block.metadata_written && nonempty(done.encrypted_content.as_deref()).is_some() {
+            context.losses.note("encrypted_reasoning");
         }
         let metadata = done.metadata.as_deref();
-        if done.kind != Kind::Reasoning || !is_own(job, metadata) {
-            job.losses.repeated(metadata);
+        if done.kind != Kind::Reasoning || !is_own(context, metadata) {
+            context.losses.repeated(metadata);
         }
         let list = done.annotations.as_deref().map(|text| Raw {
             text,
             kind: JsonKind::Array,
         });
         if list.and_then(first_item).is_some() {
-            job.losses.note("sources");
+            context.losses.note("sources");
         }
     }
 
-    fn is_worth(&mut self, job: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool {
-        let sealed = told(done.signature.as_deref()).or(told(done.encrypted_content.as_deref()));
-        block.out.is_empty() && sealed.is_some() && is_own(job, done.metadata.as_deref())
+    fn is_worth(&mut self, context: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool {
+        let sealed =
+            nonempty(done.signature.as_deref()).or(nonempty(done.encrypted_content.as_deref()));
+        block.out.is_empty() && sealed.is_some() && is_own(context, done.metadata.as_deref())
     }
 
     fn close_call(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         block: &Block,
         call: &Call<'_>,
         _: &str,
     ) -> bool {
-        note(job, call);
+        note(context, call);
         if call.is_cut() {
-            return false; // whether it may be closed is known at the end
+            return false; // the end of the answer decides whether the block may be closed
         }
-        self.stop(job, block.part);
+        self.stop(context, block.part);
         true
     }
 
-    fn whole_call(&mut self, job: &mut EncodeContext, call: &Call<'_>) {
-        note(job, call);
-        self.start_call(job, (WHOLE, None), call.ran());
+    fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>) {
+        note(context, call);
+        self.start_call(context, (WHOLE, None), call.ran());
         let text = call.object_text();
         if !text.is_empty() {
-            self.delta(job, WHOLE, ARGUMENTS, &text);
+            self.delta(context, WHOLE, ARGUMENTS, &text);
         }
-        self.stop(job, WHOLE);
+        self.stop(context, WHOLE);
     }
 
-    fn beside(&mut self, job: &mut EncodeContext, what: &Beside<'_>, _: Option<Ran<'_>>) {
-        job.losses.note(match what {
+    fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, _: Option<Ran<'_>>) {
+        context.losses.note(match what {
             Beside::Source { .. } => "sources",
             Beside::File { .. } => "files",
             Beside::Result(_) => "server_tool",
         });
     }
 
-    /// Said by the error alone.
+    /// Writes nothing: the error event is the only sign that the answer ended inside the block.
     fn broken_off(&mut self, _: &mut EncodeContext, _: &mut Block) {}
 }
 
 impl Message {
-    /// The beginning of the next block.
+    /// Writes the beginning of the next block.
     fn block<'j>(
         &mut self,
-        job: &'j mut EncodeContext,
+        context: &'j mut EncodeContext,
         part: u32,
         sent: Option<i64>,
     ) -> &'j mut Writer {
         let index = sent.filter(|index| *index >= self.next).unwrap_or_else(|| {
-            let is_free = |index: &i64| !job.passed.announced.contains(index); // blocks may be no parts
+            // Announced indexes may belong to blocks without a part.
+            let is_free = |index: &i64| !context.passed.announced.contains(index);
             (self.next..).find(is_free).unwrap_or(i64::MAX)
         });
         self.at.insert(part, index);
         self.next = self.next.max(index.saturating_add(1));
-        leave(job);
-        self.of(job, "content_block_start", part)
+        leave(context);
+        self.of(context, "content_block_start", part)
             .raw(",\"content_block\":{\"type\":")
     }
 
-    /// The beginning of an event of an open block.
-    fn of<'j>(&self, job: &'j mut EncodeContext, kind: &str, part: u32) -> &'j mut Writer {
+    /// Writes the beginning of an event of an open block.
+    fn of<'j>(&self, context: &'j mut EncodeContext, kind: &str, part: u32) -> &'j mut Writer {
         let index = self.at.get(&part).copied().unwrap_or_default();
-        frame(job, kind).raw(",\"index\":").number(index)
+        frame(context, kind).raw(",\"index\":").number(index)
     }
 
     fn start_call(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         (part, sent): (u32, Option<i64>),
         call: Ran<'_>,
     ) {
@@ -244,88 +253,91 @@ impl Message {
         } else {
             "\"tool_use\",\"id\":"
         };
-        let to = self.block(job, part, sent).raw(kind).string(call.call_id);
+        let to = self
+            .block(context, part, sent)
+            .raw(kind)
+            .string(call.call_id);
         to.raw(",\"name\":")
             .string(call.name)
             .raw(",\"input\":{}}}");
         to.end();
     }
 
-    /// Most frames are deltas: what they have in common is written in as few pieces as can be.
-    fn delta(&self, job: &mut EncodeContext, part: u32, kind: &str, text: &str) {
+    /// Writes a delta. Most frames are deltas, so the constant text is written in few pieces.
+    fn delta(&self, context: &mut EncodeContext, part: u32, kind: &str, text: &str) {
         let index = self.at.get(&part).copied().unwrap_or_default();
-        let to = job.writer.raw(DELTA).number(index).raw(kind);
+        let to = context.writer.raw(DELTA).number(index).raw(kind);
         to.inner(text).raw("\"}}\n\n");
     }
 
-    /// The end of a block, unless it passed.
-    fn stop(&mut self, job: &mut EncodeContext, part: u32) {
-        if !job.passed.ended.contains(&part) {
-            self.of(job, "content_block_stop", part).raw("}").end();
+    /// Writes the end of a block, unless the source's own was passed through.
+    fn stop(&mut self, context: &mut EncodeContext, part: u32) {
+        if !context.passed.ended.contains(&part) {
+            self.of(context, "content_block_stop", part).raw("}").end();
         }
         self.at.remove(&part);
     }
 
-    /// The signature of a block: one that was broken in two is no longer what was signed.
+    /// Returns the signature of a block. If the block was interrupted, the signature no longer matches its text.
     fn signature<'d>(
         &self,
-        job: &EncodeContext,
+        context: &EncodeContext,
         block: &Block,
         done: &'d Done<'_>,
     ) -> Option<&'d str> {
-        let signature = told(done.signature.as_deref())?;
-        let signed = !block.told && (block.mark != BROKEN || job.carries());
-        let genuine = signed && is_own(job, done.metadata.as_deref());
+        let signature = nonempty(done.signature.as_deref())?;
+        let signed = !block.metadata_written && (block.mark != BROKEN || context.carries());
+        let genuine = signed && is_own(context, done.metadata.as_deref());
         genuine.then_some(signature)
     }
 }
 
-fn frame<'j>(job: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
-    let to = job.writer.raw("event: ").raw(kind);
+fn frame<'j>(context: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
+    let to = context.writer.raw("event: ").raw(kind);
     to.raw("\ndata: {\"type\":\"").raw(kind).raw("\"")
 }
 
-/// A block that passed, and is no part, is stopped where something else comes.
-fn leave(job: &mut EncodeContext) {
-    if let Some(index) = job.passed.standing.take() {
-        let to = frame(job, "content_block_stop").raw(",\"index\":");
+/// Stops a passed-through block that has no part, because another block follows.
+fn leave(context: &mut EncodeContext) {
+    if let Some(index) = context.passed.open_block.take() {
+        let to = frame(context, "content_block_stop").raw(",\"index\":");
         to.number(index).raw("}").end();
     }
 }
 
-/// What hangs on a reasoning is Anthropic's.
-fn is_own(job: &EncodeContext, metadata: Option<&str>) -> bool {
-    job.passed.own || job.carries() || is_genuine(job, NAME, metadata)
+/// Returns true if the metadata of a reasoning part is Anthropic's.
+fn is_own(context: &EncodeContext, metadata: Option<&str>) -> bool {
+    context.passed.own || context.carries() || is_genuine(context, NAME, metadata)
 }
 
-fn told(text: Option<&str>) -> Option<&str> {
+fn nonempty(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// A reasoning without a text: what only its provider can read.
+/// Returns the encrypted content of a reasoning part without text, which only its provider can read.
 fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
-    told(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
+    nonempty(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
 }
 
-fn note(job: &mut EncodeContext, call: &Call<'_>) {
-    job.losses.repeated(call.metadata.as_deref());
+fn note(context: &mut EncodeContext, call: &Call<'_>) {
+    context.losses.repeated(call.metadata.as_deref());
     if call.custom {
-        job.losses.note("custom_call");
+        context.losses.note("custom_call");
     }
     if call.reason == Some("refused") {
-        job.losses.note("refused_call");
+        context.losses.note("refused_call");
     } else if call.state == "invalid" {
-        job.losses.note("invalid_call");
+        context.losses.note("invalid_call");
     }
 }
 
-fn usage(job: &mut EncodeContext) {
-    let counts = job.answer.usage.unwrap_or_default();
+fn usage(context: &mut EncodeContext) {
+    let counts = context.answer.usage.unwrap_or_default();
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));
     let fresh = counts.input.map(|input| input.saturating_sub(cached));
     if fresh.is_some_and(|count| count < 0) || counts.reasoning.is_some_and(|count| count != 0) {
-        job.losses.note("usage_detail");
+        context.losses.note("usage_detail");
     }
     let mut mark = "\"";
     for (name, count) in [
@@ -335,7 +347,7 @@ fn usage(job: &mut EncodeContext) {
         ("output_tokens", Some(counts.output.unwrap_or(0))),
     ] {
         if let Some(count) = count {
-            job.writer.raw(mark).raw(name).raw("\":").number(count);
+            context.writer.raw(mark).raw(name).raw("\":").number(count);
             mark = ",\"";
         }
     }

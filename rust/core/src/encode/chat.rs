@@ -1,18 +1,18 @@
-//! Writes Chat Completions chunks.
+//! Writes Chat Completions chunks (`chat.completion.chunk`), including tool calls.
 //!
-//! Every choice in its own order, calls under dense indexes; deltas cannot be taken back, so that what contradicts them ends
-//! the stream with an error. Knows no other dialect. The frames are those of `chat.completion.chunk`.
+//! Every choice has its own order, and calls have consecutive indexes. Written deltas cannot be retracted, so a close
+//! that contradicts them ends the stream with an error.
 //!
-//! The calls of a Chat Completions stream: head, pieces of the arguments, and what the close says of both.
-//!
-//! Knows when a call can be begun before it is whole, and when its close contradicts what went out.
+//! This module also decides whether a call can be started before it is complete.
 
+use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish;
 use crate::encode::common::finish::EndingError;
+use crate::encode::common::logprobs::logprobs;
 use crate::encode::common::same_json::is_same;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
@@ -32,42 +32,82 @@ use std::borrow::Cow;
 const NAME: &str = "chat";
 pub(crate) const LAST: &str = ",\"finish_reason\":null}]}";
 
-/// One stream of chunks.
+/// Writes one stream of chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Chat {
-    /// The beginning of every chunk, up to its choices.
+    /// Beginning of every chunk, up to its choices.
     head: String,
-    /// In order of first sight.
+    /// Choices in order of first appearance.
     choices: List<Choice>,
-    /// What was written of parts that are open.
+    /// Text written so far of each open part.
     pub(crate) parts: Map<u32, ChatPart>,
+    /// Pages that the source cites without a position, per choice: address and title.
+    pages: Map<i32, Vec<(String, String)>>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     index: i32,
     finish: Option<Finish>,
-    /// Of its texts, as JSON.
+    /// The source's own finish reason, if the written one is less specific.
+    native: Option<String>,
+    /// Citations in the texts of this choice, as JSON.
     citations: String,
-    /// How many carriers of reasoning were written.
+    /// Length of the texts that are closed, in characters.
+    length: i64,
+    /// Number of reasoning carriers written.
     carriers: i64,
-    /// Ids of the calls that were written, and that nothing in the stream answered: its reader is to run them.
+    /// Ids of the written calls that have no result in the stream, so the client must run them.
     pub(crate) waiting: Set<String>,
-    /// The index of the next call, above all that were begun; -1 before the choice itself is.
+    /// Index of the next call, above all started ones; -1 before the choice itself was opened.
     pub(crate) next: i64,
-    /// How many calls were begun, and their indexes where they are the source's own.
+    /// Number of calls started, and their indexes if they are the source's own.
     pub(crate) written: usize,
     pub(crate) indexes: Set<i64>,
-    /// Parts of calls that wait until they are whole: no later call is written before them.
-    behind: Set<u32>,
+    /// Parts of calls that are held until they are whole. No later call is written before them.
+    held_parts: Set<u32>,
 }
 
 /// Why a choice ended.
 #[derive(Debug)]
 struct Finish {
     reason: &'static str,
-    /// `None`: there is no word for it.
+    /// The finish word; `None` if the target has none.
     word: Option<String>,
+}
+
+impl Choice {
+    /// Stores a citation. Returns false if it has no position.
+    fn cite(&mut self, citation: &Citation<'_>) -> bool {
+        let (Some(start), Some(end)) = (citation.start, citation.end) else {
+            return false;
+        };
+        let mut to = Writer::default();
+        to.raw("{\"type\":\"url_citation\",\"url_citation\":{\"url\":");
+        to.string(&citation.url).raw(",\"title\":");
+        to.string(citation.title.as_deref().unwrap_or_default());
+        to.raw(",\"start_index\":").number(start);
+        to.raw(",\"end_index\":").number(end).raw("}}");
+        if !self.citations.is_empty() {
+            self.citations.push(',');
+        }
+        self.citations.push_str(&to.into_text());
+        true
+    }
+
+    /// Returns all citations. Those without a position, `pages`, follow the text: an empty range at its end.
+    fn cited(&mut self, pages: Vec<(String, String)>) -> String {
+        let end = Some(self.length);
+        for (url, title) in pages {
+            self.cite(&Citation {
+                url: Cow::Owned(url),
+                title: Some(Cow::Owned(title)),
+                start: end,
+                end,
+            });
+        }
+        std::mem::take(&mut self.citations)
+    }
 }
 
 impl Numbered for Choice {
@@ -80,37 +120,52 @@ impl Numbered for Choice {
 
 #[derive(Debug, Default)]
 pub(crate) struct ChatPart {
-    pub(crate) told: String,
+    pub(crate) written_text: String,
     pub(crate) call: Option<Begun>,
+    /// Log probabilities of the part were written.
+    has_logprobs: bool,
 }
 
 impl Encoder for Chat {
-    fn event(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
-        job.note(event);
-        job.losses.metadata_of(event);
+    fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
+        context.note(event);
+        if !self.has_place_for_metadata(context, event) {
+            context.losses.metadata_of(event);
+        }
         let Some(choice) = event.choice() else {
             return;
         };
-        // A file or a source that is not written opens nothing.
+        // A file or source that is not written does not open the choice.
         let bare = matches!(event, Event::File { .. } | Event::Source { .. });
         if !bare && !is_empty(event) {
-            self.open(job, choice);
+            self.open(context, choice);
         }
         match *event {
-            Event::TextDelta(delta) => self.told(job, "content", delta),
-            Event::ReasoningDelta(delta) => self.told(job, "reasoning_content", delta),
-            Event::RefusalDelta(delta) => self.told(job, "refusal", delta),
-            Event::ToolCallDelta(delta) => self.arguments(job, delta),
+            Event::TextDelta(delta) => self.write_text(context, "content", delta),
+            Event::ReasoningDelta(delta) => self.write_text(context, "reasoning_content", delta),
+            Event::RefusalDelta(delta) => self.write_text(context, "refusal", delta),
+            Event::ToolCallDelta(delta) => self.arguments(context, delta),
             Event::TextDone {
                 part,
                 text,
                 annotations,
-                ..
+                choice,
+                metadata,
             } => {
-                self.rest(job, "content", (part, choice), text);
+                self.late_logprobs(context, (part, choice), metadata);
+                let written_text = self.parts.slot(part).written_text.as_str();
+                let written = if text.starts_with(written_text) {
+                    text
+                } else {
+                    written_text
+                };
+                let length = i64::try_from(written.chars().count()).unwrap_or(i64::MAX);
+                self.rest(context, "content", (part, choice), text);
                 if let Some(annotations) = annotations {
-                    self.cite(job, choice, annotations);
+                    self.cite(context, choice, annotations, length);
                 }
+                let all = &mut self.choice(choice).length;
+                *all = all.saturating_add(length);
             }
             Event::ReasoningDone {
                 part,
@@ -120,44 +175,55 @@ impl Encoder for Chat {
                 encrypted_content,
                 ..
             } => {
-                self.rest(job, "reasoning_content", (part, choice), text);
-                match signature.filter(|_| job.carries()) {
-                    Some(carrier) => self.carry(job, choice, carrier),
-                    None => job.sealed(kind, text, signature, encrypted_content),
+                self.rest(context, "reasoning_content", (part, choice), text);
+                match signature.filter(|_| context.carries()) {
+                    Some(carrier) => self.carry(context, choice, carrier),
+                    None => context.sealed(kind, text, signature, encrypted_content),
                 }
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                self.rest(job, "refusal", (part, choice), text);
+                self.rest(context, "refusal", (part, choice), text);
             }
-            Event::ToolCallStarted { .. } => self.start(job, event),
-            Event::ToolCall { .. } => self.call(job, event),
+            Event::ToolCallStarted { .. } => self.start(context, event),
+            Event::ToolCall { .. } => self.call(context, event),
             Event::ToolCallReset(mark) => {
                 if let Some(begun) = self.begun(mark.part) {
                     begun.reset = true;
                 }
             }
             Event::ToolCallRetracted(mark) => {
-                self.choice(choice).behind.remove(&mark.part);
+                self.choice(choice).held_parts.remove(&mark.part);
                 if self.begun(mark.part).is_some() {
-                    self.give_up(job);
+                    self.give_up(context);
                 }
             }
             Event::ToolResult { call_id, .. } => {
                 self.choice(choice).waiting.remove(call_id);
-                job.losses.note("server_tool");
+                context.losses.note("server_tool");
             }
-            // A citation here needs the place in the text that it stands for.
-            Event::Source { .. } => job.losses.note("sources"),
-            Event::File { .. } => job.losses.note("files"),
+            Event::Source {
+                url: Some(url),
+                title,
+                ..
+            } if !context.passed.own => {
+                let title = title.unwrap_or_default();
+                let page = (url.to_owned(), title.to_owned());
+                self.pages.slot(choice).push(page);
+            }
+            Event::Source { .. } => context.losses.note("sources"),
+            Event::File { .. } => context.losses.note("files"),
             Event::Finished {
                 reason, raw_reason, ..
             } => {
-                // Calls are written anew in the form of today, whatever the source called them.
-                let own = job.own_word(NAME, reason, raw_reason);
+                // Calls are always written as `tool_calls`, even if the source sent a legacy `function_call`.
+                let own = context.own_word(NAME, reason, raw_reason);
                 let own = own.filter(|_| !matches!(reason, "stop" | "tool_calls"));
-                let word = own.or_else(|| job.finish_word(NAME, reason, raw_reason));
+                let is_lost = own.is_none() && finish::is_lost(NAME, reason);
+                let word = own.or_else(|| context.finish_word(NAME, reason, raw_reason));
                 let word = word.map(str::to_owned);
-                self.choice(choice).finish = Some(Finish { reason, word });
+                let choice = self.choice(choice);
+                choice.native = raw_reason.filter(|_| is_lost).map(str::to_owned);
+                choice.finish = Some(Finish { reason, word });
             }
             _ => {}
         }
@@ -167,18 +233,33 @@ impl Encoder for Chat {
         let part = self.parts.get_mut(&piece.part);
         let is_reset = |part: &&mut ChatPart| part.call.as_ref().is_some_and(|begun| begun.reset);
         let part = part.filter(|part| !is_reset(part));
-        part.map(|part| part.told.push_str(piece.text)).is_some()
+        part.map(|part| part.written_text.push_str(piece.text))
+            .is_some()
     }
 
-    fn role(&mut self, job: &mut EncodeContext, choice: i32) {
-        let to = self.begin_chunk(job, choice);
+    fn open(&mut self, context: &mut EncodeContext, choice: i32) {
+        let known = self.choices.find(choice);
+        if known.is_some_and(|choice| choice.next >= 0) {
+            return;
+        }
+        self.choice(choice).next = 0;
+        if context.passed.choices.contains(&choice) {
+            return;
+        }
+        let to = self.begin_chunk(context, choice);
+        to.raw("{\"role\":\"assistant\",\"content\":\"\"}");
+        to.raw(LAST).end();
+    }
+
+    fn role(&mut self, context: &mut EncodeContext, choice: i32) {
+        let to = self.begin_chunk(context, choice);
         to.raw("{\"role\":\"assistant\"}").raw(LAST).end();
     }
 
-    fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>) {
-        match trouble.map_or_else(|| self.words(), Err) {
-            Ok(words) => self.finish(job, &words),
-            Err(trouble) => fail(job, &trouble),
+    fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
+        match ending_error.map_or_else(|| self.words(), Err) {
+            Ok(words) => self.finish(context, &words),
+            Err(ending_error) => fail(context, &ending_error),
         }
     }
 }
@@ -192,62 +273,87 @@ impl Chat {
         })
     }
 
-    /// The first chunk of a choice says who speaks.
-    #[inline]
-    fn open(&mut self, job: &mut EncodeContext, index: i32) {
-        let known = self.choices.find(index);
-        if known.is_some_and(|choice| choice.next >= 0) {
-            return;
-        }
-        self.choice(index).next = 0;
-        if job.passed.choices.contains(&index) {
-            return;
-        }
-        let to = self.begin_chunk(job, index);
-        to.raw("{\"role\":\"assistant\",\"content\":\"\"}");
-        to.raw(LAST).end();
-    }
-
-    /// A chunk up to its delta.
+    /// Writes a chunk up to its delta.
     #[inline]
     pub(crate) fn begin_chunk<'j>(
         &mut self,
-        job: &'j mut EncodeContext,
+        context: &'j mut EncodeContext,
         index: i32,
     ) -> &'j mut Writer {
         if self.head.is_empty() {
-            self.head = head(job);
+            self.head = head(context);
         }
-        let to = job.writer.data().raw(&self.head);
+        let to = context.writer.data().raw(&self.head);
         to.raw("[{\"index\":")
             .number(i64::from(index))
             .raw(",\"delta\":")
     }
 
-    /// A piece of a text.
-    fn told(&mut self, job: &mut EncodeContext, member: &str, delta: Delta<'_>) {
+    /// Writes a piece of text.
+    fn write_text(&mut self, context: &mut EncodeContext, member: &str, delta: Delta<'_>) {
         if delta.text.is_empty() {
             return;
         }
-        self.parts.slot(delta.part).told.push_str(delta.text);
-        let to = self.begin_chunk(job, delta.choice);
+        let part = self.parts.slot(delta.part);
+        part.written_text.push_str(delta.text);
+        let source = context.source;
+        let metadata = delta.metadata.filter(|_| member == "content");
+        let found = metadata.and_then(|metadata| logprobs(source, NAME, Some(metadata)));
+        part.has_logprobs |= found.is_some();
+        let to = self.begin_chunk(context, delta.choice);
         to.raw("{\"").raw(member).raw("\":").string(delta.text);
-        to.raw("}").raw(LAST).end();
+        to.raw("}");
+        if let Some(found) = found {
+            chances(to, &found.tokens);
+        }
+        to.raw(LAST).end();
     }
 
-    /// What the close of a text has beyond what was streamed. A close that says something else cannot be written.
+    /// Returns true if the event's metadata is written, or repeats what is written: the log probabilities of a text.
+    fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
+        let metadata = match *event {
+            Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
+            // A delta or the close repeats them.
+            Event::TextStarted(opened) => opened.metadata,
+            Event::TextDone { metadata, .. } => metadata,
+            _ => return false,
+        };
+        metadata.is_some()
+            && logprobs(context.source, NAME, metadata).is_some_and(|found| !found.others)
+    }
+
+    /// Writes the log probabilities of a text that came only with its close.
+    fn late_logprobs(
+        &mut self,
+        context: &mut EncodeContext,
+        (part, choice): (u32, i32),
+        metadata: Option<&str>,
+    ) {
+        let known = self.parts.get(&part);
+        let known = known.is_some_and(|part| part.has_logprobs);
+        let found = metadata.filter(|_| !known);
+        let found = found.and_then(|metadata| logprobs(context.source, NAME, Some(metadata)));
+        if let Some(found) = found {
+            let to = self.begin_chunk(context, choice).raw("{}");
+            chances(to, &found.tokens);
+            to.raw(LAST).end();
+        }
+    }
+
+    /// Returns the text of a close that was not streamed yet. A close that contradicts the streamed text cannot be
+    /// written.
     fn rest(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         member: &str,
         (part, choice): (u32, i32),
         text: &str,
     ) {
-        let told = &self.parts.slot(part).told;
-        match text.strip_prefix(told.as_str()) {
+        let written_text = &self.parts.slot(part).written_text;
+        match text.strip_prefix(written_text.as_str()) {
             Some("") => {}
-            Some(rest) => self.told(
-                job,
+            Some(rest) => self.write_text(
+                context,
                 member,
                 Delta {
                     part,
@@ -256,56 +362,49 @@ impl Chat {
                     metadata: None,
                 },
             ),
-            None => job.losses.note("text_corrected"),
+            None => context.losses.note("text_corrected"),
         }
         self.parts.remove(&part);
     }
 
-    /// A carrier of reasoning, in the member whose entries clients return as they are:
+    /// Writes a reasoning carrier into the member that clients send back unchanged:
     /// <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
-    fn carry(&mut self, job: &mut EncodeContext, index: i32, carrier: &str) {
+    fn carry(&mut self, context: &mut EncodeContext, index: i32, carrier: &str) {
         let choice = self.choice(index);
-        let place = choice.carriers;
+        let position = choice.carriers;
         choice.carriers += 1;
-        let to = self.begin_chunk(job, index);
+        let to = self.begin_chunk(context, index);
         to.raw("{\"reasoning_details\":[{\"type\":\"reasoning.encrypted\",\"data\":");
         to.string(carrier).raw(",\"format\":\"unknown\",\"index\":");
-        to.number(place).raw("}]}").raw(LAST).end();
+        to.number(position).raw("}]}").raw(LAST).end();
     }
 
-    /// Keeps what every client has a type for: @ai-sdk/openai refuses a citation without its place in the text.
-    fn cite(&mut self, job: &mut EncodeContext, choice: i32, annotations: &str) {
-        let (cited, others) = citations(annotations);
+    /// Stores the citations that every client has a type for: @ai-sdk/openai rejects one without a position in the
+    /// text.
+    ///
+    /// Positions in Chat count from the beginning of the message, in other dialects from the beginning of the part.
+    /// `length`: of this part, in characters.
+    fn cite(&mut self, context: &mut EncodeContext, choice: i32, annotations: &str, length: i64) {
+        let is_message = context.source == NAME;
+        let (cited, others) = citations(annotations, Some(length).filter(|_| !is_message));
+        let choice = self.choice(choice);
+        let start = if is_message { 0 } else { choice.length };
         let mut lost = others;
-        for citation in &cited {
-            let (Some(start), Some(end)) = (citation.start, citation.end) else {
-                lost = true;
-                continue;
-            };
-            let mut said = Writer::default();
-            said.raw("{\"type\":\"url_citation\",\"url_citation\":{\"url\":");
-            said.string(&citation.url).raw(",\"title\":");
-            said.string(citation.title.as_deref().unwrap_or_default());
-            said.raw(",\"start_index\":").number(start);
-            said.raw(",\"end_index\":").number(end).raw("}}");
-            let kept = &mut self.choice(choice).citations;
-            if !kept.is_empty() {
-                kept.push(',');
-            }
-            kept.push_str(&said.into_text());
+        for citation in cited {
+            lost |= !choice.cite(&citation.shifted(start));
         }
         if lost {
-            job.losses.note("sources");
+            context.losses.note("sources");
         }
     }
 
-    /// What was passed on does not hold.
-    pub(crate) fn give_up(&mut self, job: &mut EncodeContext) {
-        job.broken = true;
-        fail(job, &EndingError::named("contradicted"));
+    /// Ends the stream, because text that was already written turned out to be wrong.
+    pub(crate) fn give_up(&mut self, context: &mut EncodeContext) {
+        context.broken = true;
+        fail(context, &EndingError::named("contradicted"));
     }
 
-    /// The finish word of every choice, in order; or why there is none.
+    /// Returns the finish word of every choice, in order, or the error if one has none.
     fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
@@ -335,31 +434,36 @@ impl Chat {
         Ok(words)
     }
 
-    fn finish(&mut self, job: &mut EncodeContext, words: &[(i32, String)]) {
+    fn finish(&mut self, context: &mut EncodeContext, words: &[(i32, String)]) {
         for (index, word) in words {
-            if job.passed.finished.contains(index) {
+            if context.passed.finished.contains(index) {
                 continue;
             }
-            self.open(job, *index);
-            // In one chunk: openai-python raises at a second list of them, openai-node keeps the last one.
-            let cited = std::mem::take(&mut self.choice(*index).citations);
-            if !cited.is_empty() && !job.passed.choices.contains(index) {
-                let to = self.begin_chunk(job, *index).raw("{\"annotations\":[");
+            self.open(context, *index);
+            // In one chunk, because openai-python raises at a second list and openai-node keeps only the last one.
+            let cited = {
+                let pages = self.pages.get_mut(index).map(std::mem::take);
+                self.choice(*index).cited(pages.unwrap_or_default())
+            };
+            if !cited.is_empty() && !context.passed.choices.contains(index) {
+                let to = self.begin_chunk(context, *index).raw("{\"annotations\":[");
                 to.raw(&cited).raw("]}").raw(LAST).end();
             }
-            let to = self.begin_chunk(job, *index);
-            to.raw("{},\"finish_reason\":")
-                .string(word)
-                .raw("}]}")
-                .end();
+            let native = self.choice(*index).native.take();
+            let to = self.begin_chunk(context, *index);
+            to.raw("{},\"finish_reason\":").string(word);
+            if let Some(native) = native {
+                to.raw(",\"native_finish_reason\":").string(&native);
+            }
+            to.raw("}]}").end();
         }
-        let counts = job.answer.usage.filter(Counts::is_told);
-        let counts = counts.filter(|_| job.options.include_usage && !job.passed.counted);
+        let counts = context.answer.usage.filter(Counts::is_known);
+        let counts = counts.filter(|_| context.options.include_usage && !context.passed.counted);
         if self.head.is_empty() && counts.is_some() {
-            self.head = head(job);
+            self.head = head(context);
         }
         if let Some(counts) = counts {
-            let to = job.writer.data().raw(&self.head);
+            let to = context.writer.data().raw(&self.head);
             to.raw("[],\"usage\":{\"prompt_tokens\":");
             to.number(counts.input.unwrap_or(0));
             to.raw(",\"completion_tokens\":");
@@ -374,11 +478,17 @@ impl Chat {
             details(to, "completion_tokens_details", &completion);
             to.raw("}}").end();
         }
-        job.writer.done();
+        context.writer.done();
     }
 }
 
-/// A piece without any text.
+/// Writes the log probabilities of the text in a chunk.
+fn chances(to: &mut Writer, tokens: &str) {
+    to.raw(",\"logprobs\":{\"content\":[").raw(tokens);
+    to.raw("],\"refusal\":null}");
+}
+
+/// Returns true for a delta without text.
 #[inline]
 fn is_empty(event: &Event<'_>) -> bool {
     matches!(
@@ -390,13 +500,13 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Adds the id, model and time of the current chunk where the first one left them blank (Azure).
-fn complete(job: &mut EncodeContext) {
-    let answer = &mut job.answer;
+/// Adds the id, model and time of the current chunk if the first chunk left them blank (Azure).
+fn complete(context: &mut EncodeContext) {
+    let answer = &mut context.answer;
     if answer.id.is_some() && answer.model.is_some() {
         return;
     }
-    let (text, _) = decode_utf8(&job.passed.payload);
+    let (text, _) = decode_utf8(&context.passed.payload);
     let Ok(Document::Object(chunk)) = document(&text, None) else {
         return;
     };
@@ -414,19 +524,19 @@ fn complete(job: &mut EncodeContext) {
     }
 }
 
-/// The beginning of every chunk: what is known of the answer.
-fn head(job: &mut EncodeContext) -> String {
-    if job.passed.own {
-        complete(job);
+/// Returns the beginning of every chunk, with what is known about the answer.
+fn head(context: &mut EncodeContext) -> String {
+    if context.passed.own {
+        complete(context);
     }
-    let id = job.answer.id.take();
-    let id = id.unwrap_or_else(|| job.mint.make("chatcmpl"));
+    let id = context.answer.id.take();
+    let id = id.unwrap_or_else(|| context.mint.make("chatcmpl"));
     let mut head = Writer::default();
     head.raw("{\"id\":").string(&id);
     head.raw(",\"object\":\"chat.completion.chunk\",\"created\":");
-    head.number(job.answer.created.unwrap_or(job.options.created));
+    head.number(context.answer.created.unwrap_or(context.options.created));
     head.raw(",\"model\":")
-        .string(job.model())
+        .string(context.model())
         .raw(",\"choices\":");
     head.into_text()
 }
@@ -446,32 +556,33 @@ fn details(to: &mut Writer, name: &str, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-fn fail(job: &mut EncodeContext, trouble: &EndingError) {
-    let to = job.writer.data();
-    to.raw("{\"error\":{\"message\":").string(&trouble.message);
-    to.raw(",\"type\":").string(&trouble.kind);
-    to.raw(",\"code\":").string(&trouble.code);
-    if let Some(sent) = &trouble.sent {
+fn fail(context: &mut EncodeContext, ending_error: &EndingError) {
+    let to = context.writer.data();
+    to.raw("{\"error\":{\"message\":")
+        .string(&ending_error.message);
+    to.raw(",\"type\":").string(&ending_error.kind);
+    to.raw(",\"code\":").string(&ending_error.code);
+    if let Some(sent) = &ending_error.sent {
         to.raw(",\"detail\":").string(sent);
     }
     to.raw("}}").end();
 }
 
-/// A call of which the id and the name went out.
+/// A call whose id and name were written.
 #[derive(Debug)]
 pub(crate) struct Begun {
     index: i64,
-    /// Free-form text, as only this dialect's own readers know it.
+    /// Free-form text, which only clients of this dialect can read.
     custom: bool,
     call_id: String,
     name: String,
-    /// The source took its text back: its last word decides.
+    /// The source retracted the text, so its closing value is authoritative.
     pub(crate) reset: bool,
 }
 
 impl Chat {
-    /// A call that opens is begun if all of its head is known and its reader is to run it.
-    pub(crate) fn start(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
+    /// Starts a call if its id and name are known and the client must run it.
+    pub(crate) fn start(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
             call_id,
@@ -484,19 +595,19 @@ impl Chat {
         else {
             return;
         };
-        let opens = call_id.is_some_and(|call_id| job.opens(call_id, name));
+        let opens = call_id.is_some_and(|call_id| context.opens(call_id, name));
         if provider_executed {
             return;
         }
-        let foreign = custom && !job.passed.own;
-        let behind = &mut self.choice(choice).behind;
-        let Some(call_id) = call_id.filter(|_| opens && !foreign && behind.is_empty()) else {
-            behind.insert(part);
+        let foreign = custom && !context.passed.own;
+        let held_parts = &mut self.choice(choice).held_parts;
+        let Some(call_id) = call_id.filter(|_| opens && !foreign && held_parts.is_empty()) else {
+            held_parts.insert(part);
             return;
         };
         {
-            let sent = job.passed.index;
-            let begun = self.begin(job, choice, (call_id, name, custom), "", sent);
+            let sent = context.passed.index;
+            let begun = self.begin(context, choice, (call_id, name, custom), "", sent);
             self.parts.slot(part).call = Some(begun);
         }
     }
@@ -507,7 +618,7 @@ impl Chat {
 
     fn begin(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         index: i32,
         (call_id, name, custom): (&str, &str, bool),
         arguments: &str,
@@ -515,13 +626,13 @@ impl Chat {
     ) -> Begun {
         let choice = self.choice(index);
         let sent = sent.filter(|sent| *sent >= 0 && !choice.indexes.contains(sent));
-        let place = sent.unwrap_or(choice.next);
-        choice.indexes.insert(place);
-        choice.next = choice.next.max(place + 1);
+        let position = sent.unwrap_or(choice.next);
+        choice.indexes.insert(position);
+        choice.next = choice.next.max(position + 1);
         choice.written += 1;
         choice.waiting.insert(call_id.to_owned());
-        let to = self.begin_chunk(job, index);
-        to.raw("{\"tool_calls\":[{\"index\":").number(place);
+        let to = self.begin_chunk(context, index);
+        to.raw("{\"tool_calls\":[{\"index\":").number(position);
         to.raw(",\"id\":").string(call_id);
         let (kind, text) = names(custom);
         to.raw(",\"type\":\"").raw(kind).raw("\",\"").raw(kind);
@@ -532,7 +643,7 @@ impl Chat {
             .string(arguments);
         to.raw("}}]}").raw(LAST).end();
         Begun {
-            index: place,
+            index: position,
             custom,
             call_id: call_id.to_owned(),
             name: name.to_owned(),
@@ -540,85 +651,93 @@ impl Chat {
         }
     }
 
-    pub(crate) fn arguments(&mut self, job: &mut EncodeContext, delta: Delta<'_>) {
+    pub(crate) fn arguments(&mut self, context: &mut EncodeContext, delta: Delta<'_>) {
         let Some(part) = self.parts.get_mut(&delta.part) else {
             return;
         };
         let Some(begun) = part.call.as_ref().filter(|begun| !begun.reset) else {
             return;
         };
-        let place = (delta.choice, begun.index, begun.custom);
-        part.told.push_str(delta.text);
-        self.piece(job, place, delta.text);
+        let position = (delta.choice, begun.index, begun.custom);
+        part.written_text.push_str(delta.text);
+        self.piece(context, position, delta.text);
     }
 
     fn piece(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         (choice, index, custom): (i32, i64, bool),
         text: &str,
     ) {
         if text.is_empty() {
             return;
         }
-        let to = self.begin_chunk(job, choice);
+        let to = self.begin_chunk(context, choice);
         to.raw("{\"tool_calls\":[{\"index\":").number(index);
         let (kind, member) = names(custom);
         to.raw(",\"").raw(kind).raw("\":{").raw(member).string(text);
         to.raw("}}]}").raw(LAST).end();
     }
 
-    pub(crate) fn call(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
+    pub(crate) fn call(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         let Some(call) = &Call::of(event) else {
             return;
         };
-        job.takes(call.call_id);
-        self.choice(call.choice).behind.remove(&call.part);
+        context.takes(call.call_id);
+        self.choice(call.choice).held_parts.remove(&call.part);
         let part = self.parts.get_mut(&call.part).map(std::mem::take);
         self.parts.remove(&call.part);
-        match part.and_then(|part| Some((part.told, part.call?))) {
-            Some((told, begun)) => self.end_call(job, call, &told, &begun),
-            None if job.writes(call) => {
-                let own = call.custom && job.passed.own;
+        match part.and_then(|part| Some((part.written_text, part.call?))) {
+            Some((written_text, begun)) => self.end_call(context, call, &written_text, &begun),
+            None if context.writes(call) => {
+                let own = call.custom && context.passed.own;
                 if call.custom && !own {
-                    job.losses.note("custom_call");
+                    context.losses.note("custom_call");
                 }
                 if call.refused {
-                    job.losses.note("refused_call");
+                    context.losses.note("refused_call");
                 }
                 let head = (call.call_id, call.name, own);
                 let text = if own {
-                    call.text_behind("")
+                    call.final_text("")
                 } else {
                     call.object_text()
                 };
-                self.begin(job, call.choice, head, &text, None);
+                self.begin(context, call.choice, head, &text, None);
             }
             None => {}
         }
     }
 
-    /// What of a call is still to be written.
-    fn end_call(&mut self, job: &mut EncodeContext, call: &Call<'_>, told: &str, begun: &Begun) {
+    /// Writes the arguments of a call that were not streamed yet.
+    fn end_call(
+        &mut self,
+        context: &mut EncodeContext,
+        call: &Call<'_>,
+        written_text: &str,
+        begun: &Begun,
+    ) {
         let kept = begun.call_id == call.call_id && begun.name == call.name;
         if call.is_whole() && (!kept || call.provider_executed || call.custom != begun.custom) {
-            return self.give_up(job);
+            return self.give_up(context);
         }
         if call.refused {
-            job.losses.note("refused_call");
+            context.losses.note("refused_call");
         }
-        let text = call.text_behind(told);
-        match text.strip_prefix(told) {
-            Some(rest) => self.piece(job, (call.choice, begun.index, begun.custom), rest),
-            // Cut, or no JSON: what was passed on is what there is.
+        let text = call.final_text(written_text);
+        match text.strip_prefix(written_text) {
+            Some(rest) => self.piece(context, (call.choice, begun.index, begun.custom), rest),
+            // The call was cut or is not JSON: nothing to add to the streamed text.
             None if !call.is_whole() => {}
-            None if !call.custom && is_same(told, &text) => job.losses.note("arguments_spelling"),
-            None => self.give_up(job),
+            None if !call.custom && is_same(written_text, &text) => {
+                context.losses.note("arguments_spelling")
+            }
+            None => self.give_up(context),
         }
     }
 }
 
-/// The type of an entry, and the member that its text has behind the name.
+/// Returns the type of a call and the member that holds its text.
 fn names(custom: bool) -> (&'static str, &'static str) {
     if custom {
         ("custom", "\"input\":")

@@ -1,6 +1,6 @@
-//! A stream in one dialect as a stream in another: a parser, and an encoder as the sink of its events.
+//! Converts a stream from one dialect to another: a parser whose events go to an encoder.
 //!
-//! Whatever goes wrong upstream becomes the target's own ending, at once, and is kept as `error`. Knows no dialect's wire.
+//! An upstream failure is written immediately in the target's own form, and is also available as `error`.
 
 use crate::dialect::Dialect;
 use crate::encode::common::carrier;
@@ -20,6 +20,7 @@ use crate::model::limits::LimitName;
 use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::output::Diagnostic;
+use crate::model::small_map::Map;
 use crate::model::spec::Code;
 use crate::pipeline::array_body::WINDOW;
 use crate::pipeline::parser::Parser;
@@ -27,12 +28,12 @@ use crate::pipeline::parser::up_to;
 use std::mem;
 use std::sync::Arc;
 
-/// Why a conversion is none.
+/// Why a conversion is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The source speaks the target's dialect already.
+    /// Source and target have the same dialect.
     SameDialect,
-    /// The target cannot be written.
+    /// There is no encoder for the target.
     NoEncoder,
 }
 
@@ -44,40 +45,43 @@ pub struct Converter {
     over: bool,
     error: Option<Fault>,
     max_diagnostics: usize,
-    /// How many bytes may come before the dialect is known: a caller may have to keep them.
+    /// Maximum number of bytes before the dialect is detected, because the caller may have to keep them.
     most: usize,
 }
 
-/// The encoder as a sink.
+/// Passes events to the encoder.
 #[derive(Debug)]
 struct EncoderSink {
     target: Dialect,
-    /// The source turned out to speak the target's dialect.
+    /// The detected dialect of the source is that of the target.
     same: bool,
     encoder: Box<dyn Encoder>,
-    job: EncodeContext,
-    /// Where the payload at hand stands.
-    place: (u64, u64),
+    context: EncodeContext,
+    /// Byte offset and ordinal of the current payload.
+    position: (u64, u64),
     lost: LossLog,
-    /// A loss is a fault, as the policy has it.
+    /// The policy raises on a conversion loss.
     raises: bool,
-    /// Why nothing more is taken: such a loss, or what went out cannot be mended. Until the parser was told.
+    /// Fault that ends the conversion: such a loss, or written text that turned out to be wrong. Kept until the parser
+    /// raises it.
     refusal: Option<Fault>,
     stopped: bool,
-    /// The upstream's error, where a policy let it pass.
+    /// The upstream's error, if a policy let it pass.
     complaint: Option<EndingError>,
-    /// How many carriers of a call's signature were written, each as a part of its own.
+    /// Number of carriers for signatures of texts and calls; each is a separate part.
     carriers: u32,
+    /// Choice -> number of characters in its texts so far. Counted only if carriers are written.
+    text_ends: Map<i32, i64>,
 }
 
-/// The targets that have no member for what other providers sign or encrypt.
+/// Targets without a member for content that other providers sign or encrypt.
 const CARRYING: [&str; 4] = ["chat", "responses", "anthropic", "gemini"];
 
 impl Sink for EncoderSink {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Diagnostic { .. } => self.lost.said += 1,
+            Event::Diagnostic { .. } => self.lost.parser_count += 1,
             _ if self.stopped || self.same => {}
             Event::UpstreamError {
                 code,
@@ -86,13 +90,13 @@ impl Sink for EncoderSink {
                 ..
             } => self.complaint = Some(EndingError::upstream(*code, *kind, message)),
             event => {
-                let other = self.job.as_written(event);
+                let other = self.context.as_written(event);
                 let event = other.as_ref().unwrap_or(event);
-                if !self.job.carries() || !self.carried(event) {
-                    self.encoder.event(&mut self.job, event);
+                if !self.context.carries() || !self.carried(event) {
+                    self.encoder.event(&mut self.context, event);
                 }
-                self.tell();
-                if self.job.broken {
+                self.report_losses();
+                if self.context.broken {
                     self.stop(|| Fault::new(Class::Lifecycle, "lifecycle"));
                 }
             }
@@ -104,26 +108,26 @@ impl Sink for EncoderSink {
     }
 
     fn at(&mut self, offset: u64, ordinal: u64) {
-        self.place = (offset, ordinal);
+        self.position = (offset, ordinal);
     }
 
-    fn doomed(&mut self) {
+    fn faulted(&mut self) {
         self.raises = false;
     }
 
     fn cut(&mut self) {
-        self.job.cut = true;
+        self.context.cut = true;
     }
 
-    fn speaks(&mut self, dialect: &'static str) {
-        self.job.source = dialect;
+    fn dialect_detected(&mut self, dialect: &'static str) {
+        self.context.source = dialect;
         self.same = dialect == self.target.name();
     }
 }
 
 impl EncoderSink {
-    /// Writes an event that holds what only its provider can use, with a carrier of that in its place. False, and nothing
-    /// was done, if it holds none, or the target has a member of its own for it.
+    /// Writes an event with data that only its provider can use, and a carrier in place of that data. Returns false, and
+    /// writes nothing, if the event has no such data or the target has a member for it.
     fn carried(&mut self, event: &Event<'_>) -> bool {
         let target = self.target.name();
         if !CARRYING.contains(&target) {
@@ -140,7 +144,7 @@ impl EncoderSink {
             ..
         } = *event
         {
-            let Some(carrier) = carrier::of_reasoning(self.job.source, event) else {
+            let Some(carrier) = carrier::of_reasoning(self.context.source, event) else {
                 return false;
             };
             let encrypts = encrypts(text);
@@ -154,21 +158,53 @@ impl EncoderSink {
                 choice,
                 metadata: None,
             };
-            self.encoder.event(&mut self.job, &event);
+            self.encoder.event(&mut self.context, &event);
             return true;
         }
-        let Event::ToolCall {
-            choice, metadata, ..
-        } = *event
-        else {
-            return false;
-        };
-        let Some((carrier, alone)) = carrier::of_call(self.job.source, event) else {
-            return false;
-        };
+        match *event {
+            Event::TextDone {
+                text,
+                choice,
+                metadata,
+                ..
+            } => {
+                let start = self.text_ends.get(&choice).copied().unwrap_or(0);
+                let end = start + i64::try_from(text.chars().count()).unwrap_or(i64::MAX - start);
+                self.text_ends.insert(choice, end);
+                let made = carrier::of_text(self.context.source, metadata, (start, end));
+                let Some((carrier, alone)) = made else {
+                    return false;
+                };
+                let mut bare = *event;
+                if let Event::TextDone { metadata: kept, .. } = &mut bare {
+                    *kept = metadata.filter(|_| !alone);
+                }
+                self.encoder.event(&mut self.context, &bare);
+                self.write_carrier(choice, &carrier, encrypts(""));
+                true
+            }
+            Event::ToolCall {
+                choice, metadata, ..
+            } => {
+                let Some((carrier, alone)) = carrier::of_call(self.context.source, event) else {
+                    return false;
+                };
+                self.write_carrier(choice, &carrier, encrypts(""));
+                let mut bare = *event;
+                if let Event::ToolCall { metadata: kept, .. } = &mut bare {
+                    *kept = metadata.filter(|_| !alone);
+                }
+                self.encoder.event(&mut self.context, &bare);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Writes a reasoning part that consists of a carrier only.
+    fn write_carrier(&mut self, choice: i32, carrier: &str, encrypts: bool) {
         self.carriers += 1;
         let part = u32::MAX - self.carriers;
-        let encrypts = encrypts("");
         for event in [
             Event::ReasoningStarted {
                 part,
@@ -182,35 +218,29 @@ impl EncoderSink {
                 text: "",
                 kind: "summary",
                 item_id: None,
-                signature: Some(carrier.as_str()).filter(|_| !encrypts),
-                encrypted_content: Some(carrier.as_str()).filter(|_| encrypts),
+                signature: Some(carrier).filter(|_| !encrypts),
+                encrypted_content: Some(carrier).filter(|_| encrypts),
                 choice,
                 metadata: None,
             },
         ] {
-            self.encoder.event(&mut self.job, &event);
+            self.encoder.event(&mut self.context, &event);
         }
-        let mut call = *event;
-        if let Event::ToolCall { metadata: kept, .. } = &mut call {
-            *kept = metadata.filter(|_| !alone);
-        }
-        self.encoder.event(&mut self.job, &call);
-        true
     }
 
-    /// Says the losses that were noted. Where they are faults, the first is all that is said.
+    /// Reports the recorded losses. If the policy raises on them, only the first one is reported.
     #[inline]
-    fn tell(&mut self) {
-        while let Some(id) = self.job.losses.next() {
+    fn report_losses(&mut self) {
+        while let Some(id) = self.context.losses.next() {
             if !self.raises {
-                self.lost.add(Code::NOT_CARRIED, id, self.place);
+                self.lost.add(Code::NOT_CARRIED, id, self.position);
             } else {
                 self.stop(|| Fault::of_code(Code::NOT_CARRIED, id));
             }
         }
     }
 
-    /// For the first reason that there is.
+    /// Stops the conversion with a fault. Only the first fault counts.
     fn stop(&mut self, why: impl FnOnce() -> Fault) {
         if !mem::replace(&mut self.stopped, true) {
             self.refusal = Some(why());
@@ -219,7 +249,7 @@ impl EncoderSink {
 }
 
 impl Converter {
-    /// `source`: `None` finds it out.
+    /// Creates a converter. A `source` of `None` detects the dialect.
     pub fn new(
         source: Option<Dialect>,
         target: Dialect,
@@ -230,20 +260,21 @@ impl Converter {
             return Err(Refusal::SameDialect);
         }
         let config = config.into();
-        let mut job = EncodeContext::new(options, &config.known_call_ids);
-        job.source = source.map_or("", Dialect::name);
+        let mut context = EncodeContext::new(options, &config.known_call_ids);
+        context.source = source.map_or("", Dialect::name);
         let flow = EncoderSink {
             target,
             same: false,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
-            job,
-            place: (0, 0),
+            context,
+            position: (0, 0),
             lost: LossLog::default(),
             raises: config.policy.raises(Code::NOT_CARRIED),
             refusal: None,
             stopped: false,
             complaint: None,
             carriers: 0,
+            text_ends: Map::default(),
         };
         Ok(Converter {
             max_diagnostics: as_len(config.limits.max_diagnostics),
@@ -255,19 +286,19 @@ impl Converter {
         })
     }
 
-    /// Takes the next bytes; appends those of the target. Nothing once the ending was written.
+    /// Reads the next bytes and appends those of the target. Appends nothing once the ending was written.
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         let result = self.take(input);
         let taken = if result.is_err() || self.flow.same {
             self.end(result)
         } else {
             Ok(())
         };
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
     }
 
@@ -293,25 +324,25 @@ impl Converter {
         limit.at(0, self.parser.payloads())
     }
 
-    /// Ends a source of which more came than may be kept before the dialect is known: appends the ending. `unread` is what
-    /// comes next; it completes no payload, and is not copied.
+    /// Ends the conversion because too many bytes arrived before the dialect was detected; appends the ending. `unread`
+    /// is the rest of the input, which completes no payload and is not copied.
     pub fn overflow(&mut self, unread: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         let result = self.refuse(unread);
         let taken = self.end(result);
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
     }
 
-    /// The fault of bytes that are too many, or the one before it.
+    /// Returns the fault for too many bytes, or an earlier fault.
     fn refuse(&mut self, unread: &[&[u8]]) -> Result<(), Fault> {
         let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
         let mut rest: Vec<_> = up_to(unread, self.most.saturating_sub(total)).collect();
         if let Some(first) = rest.first_mut() {
-            // With so much it is known whether the body is an array.
+            // This many bytes are enough to detect an array body.
             let (head, tail) = first.split_at_checked(WINDOW).unwrap_or((first, &[]));
             *first = tail;
             self.parser.feed(head, &mut self.flow)?;
@@ -320,31 +351,31 @@ impl Converter {
         Err(self.too_much())
     }
 
-    /// The input has ended: appends the last bytes, an honest ending where it was cut.
+    /// Ends the input; appends the last bytes, with an error ending if the input was truncated.
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         let result = self.parser.close(input, &mut self.flow);
         let taken = self.end(result);
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
     }
 
-    /// A cap was passed that only the caller can measure: appends the ending.
+    /// Ends the conversion because a limit was exceeded that only the caller can measure; appends the ending.
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         let result = self.parser.exceed(name);
         let taken = self.end(result);
-        mem::swap(&mut self.flow.job.writer.bytes, out);
+        mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
     }
 
-    /// Writes the ending, unless the encoder did.
+    /// Writes the ending, unless the encoder already has.
     fn end(&mut self, result: Result<(), Fault>) -> Result<(), Refusal> {
         self.over = true;
         self.error = result.err();
@@ -352,57 +383,57 @@ impl Converter {
         if flow.same {
             return Err(Refusal::SameDialect);
         }
-        if flow.job.broken {
+        if flow.context.broken {
             return Ok(());
         }
         if let Some(fault) = &self.error {
-            flow.place = (fault.byte_offset, fault.event_ordinal);
+            flow.position = (fault.byte_offset, fault.event_ordinal);
         }
         let cut = || {
             let cut = self.parser.completeness() == Completeness::Truncated;
             cut.then(|| EndingError::named(Class::Truncated.name()))
         };
         self.parser.assumed_ends(flow);
-        let trouble = self.error.as_ref().map(EndingError::of);
-        let trouble = trouble.or_else(|| flow.complaint.take()).or_else(cut);
-        flow.encoder.end(&mut flow.job, trouble);
+        let ending_error = self.error.as_ref().map(EndingError::of);
+        let ending_error = ending_error.or_else(|| flow.complaint.take()).or_else(cut);
+        flow.encoder.end(&mut flow.context, ending_error);
         flow.raises = false;
-        flow.tell();
+        flow.report_losses();
         Ok(())
     }
 
-    /// What went wrong upstream, if anything did; its ending is written.
+    /// Returns the upstream's failure, if any. Its ending has been written.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
 
-    /// The dialect of the source, as soon as it is known.
+    /// Returns the dialect of the source once it is detected.
     pub fn dialect(&self) -> Option<Dialect> {
         self.parser.dialect()
     }
 
-    /// How far the answer can be trusted to be all of it.
+    /// Returns the completeness of the answer.
     pub fn completeness(&self) -> Completeness {
         self.parser.completeness()
     }
 
-    /// The close events that rebuild the answer, with what is open as far as it came.
+    /// Emits the close events that rebuild the answer, with open parts as far as they were received.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
 
-    /// The diagnostics that are kept: the parser's, and the losses where they happened.
+    /// Returns the stored diagnostics of the parser, with the losses inserted in order.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
-        self.flow.lost.among(parsed, self.max_diagnostics)
+        self.flow.lost.merged_with(parsed, self.max_diagnostics)
     }
 
-    /// How many diagnostics were not kept.
+    /// Returns the number of diagnostics that were not stored.
     pub fn diagnostics_dropped(&self) -> u64 {
         self.flow.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// A call broke half way: nothing is taken any more.
+    /// A call failed partway: ignore all further input.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

@@ -1,6 +1,6 @@
-//! Writes chunks of Gemini's `streamGenerateContent`.
+//! Writes Gemini `streamGenerateContent` chunks.
 //!
-//! Every candidate in its own order; calls come whole, in one part. Knows no other dialect.
+//! Each candidate keeps the order of its parts. A call is written when it is complete, in one part.
 
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::Call;
@@ -28,7 +28,7 @@ const NAME: &str = "gemini";
 const PROVIDER: &str = "google";
 const SIGNATURE: &str = "thoughtSignature";
 
-/// What a text is.
+/// Kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Answer,
@@ -36,24 +36,24 @@ enum Sort {
     Refusal,
 }
 
-/// One stream of chunks.
+/// Writes one stream of chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
-    /// The end of every chunk: which model, and which answer. With its first comma.
+    /// End of every chunk: model and response id, with the leading comma.
     tail: Option<String>,
-    /// In order of first sight.
+    /// Candidates in order of first appearance.
     candidates: List<Candidate>,
-    /// What was written of texts that are open.
-    told: Map<u32, String>,
+    /// Text written so far of each open part.
+    written: Map<u32, String>,
 }
 
 #[derive(Debug)]
 struct Candidate {
     index: i32,
     reason: Option<&'static str>,
-    /// In the source's own words, which are this dialect's.
+    /// The finish reason as the source sent it, if the source has this dialect.
     raw: Option<String>,
-    /// A call of it holds no object.
+    /// One of its calls has arguments that are not an object.
     malformed: bool,
 }
 
@@ -66,20 +66,20 @@ impl Numbered for Candidate {
 }
 
 impl Encoder for Gemini {
-    fn event(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
-        job.note(event);
-        // What hangs on those two may be Google's own.
+    fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
+        context.note(event);
+        // Calls and reasoning may have metadata from Gemini, which can be written back.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
-            job.losses.metadata_of(event);
+            context.losses.metadata_of(event);
         }
         match *event {
             Event::TextStarted(Opened { choice, .. })
             | Event::ReasoningStarted { choice, .. }
             | Event::RefusalStarted(Mark { choice, .. })
             | Event::ToolCallStarted { choice, .. } => _ = self.candidate(choice),
-            Event::TextDelta(delta) => self.text(job, delta, Sort::Answer),
-            Event::ReasoningDelta(delta) => self.text(job, delta, Sort::Thought),
-            Event::RefusalDelta(delta) => self.text(job, delta, Sort::Refusal),
+            Event::TextDelta(delta) => self.text(context, delta, Sort::Answer),
+            Event::ReasoningDelta(delta) => self.text(context, delta, Sort::Thought),
+            Event::RefusalDelta(delta) => self.text(context, delta, Sort::Refusal),
             Event::TextDone {
                 part,
                 text,
@@ -87,26 +87,26 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                self.rest(job, (part, choice), text, Sort::Answer);
-                if let Some(own) = own_signature(job, event.metadata()) {
-                    let to = self.begin(job);
+                self.rest(context, (part, choice), text, Sort::Answer);
+                if let Some(own) = own_signature(context, event.metadata()) {
+                    let to = self.begin(context);
                     to.raw("{\"text\":\"\",\"thoughtSignature\":").string(&own);
                     to.raw("}");
-                    self.end_chunk(job, choice);
+                    self.end_chunk(context, choice);
                 }
-                let told = annotations.map(|text| {
+                let written = annotations.map(|text| {
                     items(Raw {
                         text,
                         kind: Kind::Array,
                     })
                 });
-                if told.is_some_and(|told| !told.is_empty()) {
-                    job.losses.note("sources");
+                if written.is_some_and(|written| !written.is_empty()) {
+                    context.losses.note("sources");
                 }
             }
             Event::RefusalDone(Delta {
                 part, text, choice, ..
-            }) => self.rest(job, (part, choice), text, Sort::Refusal),
+            }) => self.rest(context, (part, choice), text, Sort::Refusal),
             Event::ReasoningDone {
                 part,
                 text,
@@ -116,37 +116,37 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                self.rest(job, (part, choice), text, Sort::Thought);
-                let own = if job.passed.own || job.carries() {
+                self.rest(context, (part, choice), text, Sort::Thought);
+                let own = if context.passed.own || context.carries() {
                     sent.filter(|text| !text.is_empty()).map(str::to_owned)
                 } else {
-                    signature(job, event.metadata())
+                    signature(context, event.metadata())
                 };
                 if let Some(own) = &own {
-                    let to = self.begin(job);
+                    let to = self.begin(context);
                     to.raw("{\"text\":\"\",\"thought\":true,\"thoughtSignature\":");
                     to.string(own).raw("}");
-                    self.end_chunk(job, choice);
+                    self.end_chunk(context, choice);
                 }
-                job.sealed(
+                context.sealed(
                     kind,
                     text,
                     sent.filter(|_| own.is_none()),
                     encrypted_content,
                 );
             }
-            Event::ToolCall { .. } => self.call(job, event),
-            Event::ToolResult { .. } => job.losses.note("server_tool"),
-            Event::Source { .. } => job.losses.note("sources"),
+            Event::ToolCall { .. } => self.call(context, event),
+            Event::ToolResult { .. } => context.losses.note("server_tool"),
+            Event::Source { .. } => context.losses.note("sources"),
             Event::File {
                 media_type,
                 data,
                 url,
                 choice,
                 ..
-            } => self.file(job, choice, media_type, (data, url)),
+            } => self.file(context, choice, media_type, (data, url)),
             Event::Usage(usage) if usage.cache_write_tokens.is_some_and(|count| count != 0) => {
-                job.losses.note("usage_detail");
+                context.losses.note("usage_detail");
             }
             Event::Finished {
                 reason,
@@ -154,7 +154,9 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                let own = job.own_word(NAME, reason, raw_reason).map(str::to_owned);
+                let own = context
+                    .own_word(NAME, reason, raw_reason)
+                    .map(str::to_owned);
                 let candidate = self.candidate(choice);
                 candidate.reason = Some(reason);
                 candidate.raw = own;
@@ -164,19 +166,21 @@ impl Encoder for Gemini {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        let told = self.told.get_mut(&piece.part);
-        told.map(|told| told.push_str(piece.text)).is_some()
+        let written = self.written.get_mut(&piece.part);
+        written
+            .map(|written| written.push_str(piece.text))
+            .is_some()
     }
 
-    fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>) {
-        match trouble.map_or_else(|| self.words(), Err) {
-            Ok(words) => self.finish(job, &words),
-            Err(trouble) => {
-                let to = job.writer.data();
+    fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
+        match ending_error.map_or_else(|| self.words(), Err) {
+            Ok(words) => self.finish(context, &words),
+            Err(ending_error) => {
+                let to = context.writer.data();
                 to.raw("{\"error\":{\"code\":500,\"message\":");
-                to.string(&trouble.message);
+                to.string(&ending_error.message);
                 to.raw(",\"status\":\"INTERNAL\"");
-                if let Some(sent) = &trouble.sent {
+                if let Some(sent) = &ending_error.sent {
                     to.raw(",\"details\":[{\"detail\":").string(sent).raw("}]");
                 }
                 to.raw("}}").end();
@@ -186,7 +190,7 @@ impl Encoder for Gemini {
 }
 
 impl Gemini {
-    /// That candidate; it has something to say.
+    /// Returns the candidate, creating it if necessary.
     fn candidate(&mut self, index: i32) -> &mut Candidate {
         self.candidates.slot(index, || Candidate {
             index,
@@ -196,52 +200,54 @@ impl Gemini {
         })
     }
 
-    /// A chunk up to its one part.
-    fn begin<'j>(&self, job: &'j mut EncodeContext) -> &'j mut Writer {
-        job.writer
+    /// Writes a chunk up to its only part.
+    fn begin<'j>(&self, context: &'j mut EncodeContext) -> &'j mut Writer {
+        context
+            .writer
             .data()
             .raw("{\"candidates\":[{\"content\":{\"parts\":[")
     }
 
-    fn end_chunk(&mut self, job: &mut EncodeContext, choice: i32) {
+    fn end_chunk(&mut self, context: &mut EncodeContext, choice: i32) {
         self.candidate(choice);
-        job.writer.raw("],\"role\":\"model\"},\"index\":");
-        job.writer.number(i64::from(choice)).raw("}]");
-        self.end_of_all(job);
+        context.writer.raw("],\"role\":\"model\"},\"index\":");
+        context.writer.number(i64::from(choice)).raw("}]");
+        self.end_of_all(context);
     }
 
-    fn end_of_all(&mut self, job: &mut EncodeContext) {
-        let tail = self.tail.get_or_insert_with(|| tail(job));
-        job.writer.raw(tail).end();
+    fn end_of_all(&mut self, context: &mut EncodeContext) {
+        let tail = self.tail.get_or_insert_with(|| tail(context));
+        context.writer.raw(tail).end();
     }
 
-    fn text(&mut self, job: &mut EncodeContext, delta: Delta<'_>, sort: Sort) {
+    fn text(&mut self, context: &mut EncodeContext, delta: Delta<'_>, sort: Sort) {
         if delta.text.is_empty() {
             return;
         }
         if sort == Sort::Refusal {
-            job.losses.note("refusal");
+            context.losses.note("refusal");
         }
-        self.told.slot(delta.part).push_str(delta.text);
-        let to = self.begin(job);
+        self.written.slot(delta.part).push_str(delta.text);
+        let to = self.begin(context);
         to.raw("{\"text\":").string(delta.text);
         to.raw(if sort == Sort::Thought {
             ",\"thought\":true}"
         } else {
             "}"
         });
-        self.end_chunk(job, delta.choice);
+        self.end_chunk(context, delta.choice);
     }
 
-    /// What the close of a text has beyond what was streamed. A close that says something else cannot be written.
+    /// Returns the text of a close that was not streamed yet. A close that contradicts the streamed text cannot be
+    /// written.
     fn rest(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         (part, choice): (u32, i32),
         text: &str,
         sort: Sort,
     ) {
-        match text.strip_prefix(self.told.slot(part).as_str()) {
+        match text.strip_prefix(self.written.slot(part).as_str()) {
             Some(text) => {
                 let metadata = None;
                 let delta = Delta {
@@ -250,74 +256,74 @@ impl Gemini {
                     choice,
                     metadata,
                 };
-                self.text(job, delta, sort);
+                self.text(context, delta, sort);
             }
-            None => job.losses.note("text_corrected"),
+            None => context.losses.note("text_corrected"),
         }
-        self.told.remove(&part);
+        self.written.remove(&part);
     }
 
-    fn call(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
+    fn call(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         let Some(call) = Call::of(event) else {
             return;
         };
         let candidate = self.candidate(call.choice);
-        let written = job.writes(&call);
+        let written = context.writes(&call);
         if written && call.is_good() {
             if call.custom {
-                job.losses.note("custom_call");
+                context.losses.note("custom_call");
             }
-            let to = self.begin(job);
+            let to = self.begin(context);
             to.raw("{\"functionCall\":{\"id\":").string(call.call_id);
             to.raw(",\"name\":").string(call.name).raw(",\"args\":");
             spliced(to, &call.object_text());
             to.raw("}");
-            let own = if job.passed.own {
-                own_signature(job, event.metadata()).filter(|text| !text.is_empty())
+            let own = if context.passed.own {
+                own_signature(context, event.metadata()).filter(|text| !text.is_empty())
             } else {
-                signature(job, event.metadata())
+                signature(context, event.metadata())
             };
             if let Some(signature) = own {
-                let to = job.writer.raw(",\"thoughtSignature\":");
+                let to = context.writer.raw(",\"thoughtSignature\":");
                 to.string(&signature);
             }
-            job.writer.raw("}");
-            return self.end_chunk(job, call.choice);
+            context.writer.raw("}");
+            return self.end_chunk(context, call.choice);
         }
         if written {
-            job.losses.note("invalid_call");
+            context.losses.note("invalid_call");
             candidate.malformed = true;
         }
-        job.losses.metadata_of(event);
+        context.losses.metadata_of(event);
     }
 
     fn file(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         choice: i32,
         media_type: Option<&str>,
         content: (Option<&str>, Option<&str>),
     ) {
         match content {
             (Some(data), _) => {
-                let to = self.begin(job);
+                let to = self.begin(context);
                 to.raw("{\"inlineData\":{\"mimeType\":");
                 to.string(media_type.unwrap_or("application/octet-stream"));
                 to.raw(",\"data\":").string(data).raw("}}");
             }
             (None, Some(url)) => {
-                let to = self.begin(job).raw("{\"fileData\":{");
+                let to = self.begin(context).raw("{\"fileData\":{");
                 if let Some(media_type) = media_type {
                     to.raw("\"mimeType\":").string(media_type).raw(",");
                 }
                 to.raw("\"fileUri\":").string(url).raw("}}");
             }
-            (None, None) => return job.losses.note("files"),
+            (None, None) => return context.losses.note("files"),
         }
-        self.end_chunk(job, choice);
+        self.end_chunk(context, choice);
     }
 
-    /// The finish word of every candidate, in order; or why there is none.
+    /// Returns the finish word of every candidate, in order, or the error if one has none.
     fn words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
@@ -346,18 +352,18 @@ impl Gemini {
         Ok(words)
     }
 
-    fn finish(&mut self, job: &mut EncodeContext, words: &[(i32, String)]) {
+    fn finish(&mut self, context: &mut EncodeContext, words: &[(i32, String)]) {
         let PassedThrough {
             finished, counted, ..
-        } = &job.passed;
+        } = &context.passed;
         let words = words.iter().filter(|(index, _)| !finished.contains(index));
         let words: Vec<&(i32, String)> = words.collect();
-        let counts = job.answer.usage.filter(|_| !counted);
-        let counts = counts.filter(Counts::is_told);
+        let counts = context.answer.usage.filter(|_| !counted);
+        let counts = counts.filter(Counts::is_known);
         if words.is_empty() && counts.is_none() {
             return;
         }
-        let to = job.writer.data();
+        let to = context.writer.data();
         to.raw("{\"candidates\":[");
         let mut mark = "";
         for (index, word) in words {
@@ -389,26 +395,26 @@ impl Gemini {
                 to.raw("}");
             }
         }
-        self.end_of_all(job);
+        self.end_of_all(context);
     }
 }
 
-/// The end of every chunk: what the source said of the answer.
-fn tail(job: &EncodeContext) -> String {
+/// Returns the members at the end of every chunk: the model and the response id, if the source sent them.
+fn tail(context: &EncodeContext) -> String {
     let mut tail = Writer::default();
-    if let Some(model) = &job.answer.model {
+    if let Some(model) = &context.answer.model {
         tail.raw(",\"modelVersion\":").string(model);
     }
-    if let Some(id) = &job.answer.id {
+    if let Some(id) = &context.answer.id {
         tail.raw(",\"responseId\":").string(id);
     }
     tail.raw("}");
     tail.into_text()
 }
 
-/// What Google asks back with the part, where the source speaks this dialect itself.
-fn own_signature(job: &EncodeContext, metadata: Option<&str>) -> Option<String> {
-    let text = metadata.filter(|_| job.passed.own)?;
+/// Returns the thought signature that Google requires back, if the source has this dialect.
+fn own_signature(context: &EncodeContext, metadata: Option<&str>) -> Option<String> {
+    let text = metadata.filter(|_| context.passed.own)?;
     let whole = Object::of(Raw {
         text,
         kind: Kind::Object,
@@ -416,21 +422,21 @@ fn own_signature(job: &EncodeContext, metadata: Option<&str>) -> Option<String> 
     whole.string(SIGNATURE).map(Cow::into_owned)
 }
 
-/// What Google asks back with the part, if Google made it, by the word of the AI SDK that read it; all else that hangs on
-/// the part is lost.
-fn signature(job: &mut EncodeContext, metadata: Option<&str>) -> Option<String> {
+/// Returns the thought signature that Google requires back, if the metadata is Google's, under the key of the AI SDK.
+/// All other metadata of the part is lost.
+fn signature(context: &mut EncodeContext, metadata: Option<&str>) -> Option<String> {
     let whole = Object::of(Raw {
         text: metadata?,
         kind: Kind::Object,
     })?;
     let own = whole.object(PROVIDER);
-    let Some(own) = own.filter(|_| job.source.starts_with("ai-sdk-")) else {
-        job.losses.metadata(metadata);
+    let Some(own) = own.filter(|_| context.source.starts_with("ai-sdk-")) else {
+        context.losses.metadata(metadata);
         return None;
     };
     let names = |object: &Object<'_>, known: &str| object.names().iter().any(|name| name != known);
     if names(&whole, PROVIDER) || names(&own, SIGNATURE) {
-        job.losses.metadata(metadata);
+        context.losses.metadata(metadata);
     }
     own.string(SIGNATURE).map(Cow::into_owned)
 }

@@ -1,7 +1,7 @@
-//! Writers of dialects: sinks of the core's events that write bytes.
+//! Encoders: sinks that write the core's events as bytes of a dialect.
 //!
-//! An encoder knows its own dialect's wire and the events, no decoder and no other encoder; what it needs of the stream it is
-//! lent as a `Job`. Here alone they are named together.
+//! An encoder depends on the events and on its own dialect, not on decoders or other encoders. Shared state is passed
+//! as an `EncodeContext`. Only this module lists all encoders.
 
 pub(crate) mod ai_sdk;
 pub(crate) mod anthropic;
@@ -15,7 +15,7 @@ use crate::encode::ai_sdk::parts;
 use crate::encode::ai_sdk::ui;
 use crate::encode::common::encoder::Encoder;
 
-/// The encoder of a target; `None` where there is none.
+/// Returns the encoder of a target, or `None` if there is none.
 pub(crate) fn encoder(target: &str) -> Option<Box<dyn Encoder>> {
     Some(match target {
         "chat" => Box::new(chat::Chat::default()),

@@ -105,8 +105,8 @@ mod tests {
     fn small_numbers() {
         for text in ["0", "7", "10", "409", "1234567", "12345678", "123456789"] {
             let expected = (text.parse().unwrap(), text.len());
-            for behind in ["", "}", ",\"a\":123", "/:;          "] {
-                let bytes = format!("{text}{behind}");
+            for following in ["", "}", ",\"a\":123", "/:;          "] {
+                let bytes = format!("{text}{following}");
                 assert_eq!(number(bytes.as_bytes()), Some(expected), "{bytes}");
             }
         }
@@ -123,11 +123,11 @@ mod tests {
         for value in (0..1200).chain([9_998, 99_999, 999_999, 9_999_998]) {
             let mut numeral = Numeral::of(value).unwrap();
             for value in value..value + 2 {
-                for behind in ["", "}\n\n", ",\"a\":123"] {
-                    let bytes = format!("{value}{behind}");
+                for following in ["", "}\n\n", ",\"a\":123"] {
+                    let bytes = format!("{value}{following}");
                     let read = Some((value, value.to_string().len()));
                     assert_eq!(numeral.read(bytes.as_bytes()), read, "{bytes}");
-                    let bytes = format!("{}{behind}", value + 1);
+                    let bytes = format!("{}{following}", value + 1);
                     assert_ne!(numeral.read(bytes.as_bytes()), read, "{bytes}");
                 }
                 numeral = match numeral.next() {

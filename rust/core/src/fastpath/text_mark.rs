@@ -139,10 +139,10 @@ mod tests {
         for length in 0..100 {
             assert!(marks.insert(mark(&zeros[..length])));
         }
-        for place in 0..100 {
+        for position in 0..100 {
             for bit in 0..8 {
                 let mut bytes = zeros;
-                bytes[place] = 1 << bit;
+                bytes[position] = 1 << bit;
                 assert!(marks.insert(mark(&bytes)));
             }
         }
@@ -157,8 +157,8 @@ mod tests {
             for filler in [0, b'x'] {
                 let piece = [vec![b'a'; length / 2], vec![filler; length - length / 2]].concat();
                 let alone = mark_of_piece(&piece, length);
-                for behind in [&b"\"}"[..], &[0; 40]] {
-                    let more = [&piece, behind].concat();
+                for following in [&b"\"}"[..], &[0; 40]] {
+                    let more = [&piece, following].concat();
                     assert_eq!(mark_of_piece(&more, length), alone, "{length}");
                 }
                 assert!(marks.insert(alone) || length == 0, "{length}");

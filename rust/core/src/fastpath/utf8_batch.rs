@@ -36,11 +36,11 @@ impl Utf8Batch {
     #[inline]
     pub(crate) fn add(&mut self, text: &[u8; LONGEST], length: usize) {
         let free = self.bytes.get_mut(self.length..);
-        let place = free.and_then(|free| free.first_chunk_mut());
-        let (Some(place), Some(end)) = (place, self.ends.get_mut(self.count)) else {
+        let position = free.and_then(|free| free.first_chunk_mut());
+        let (Some(position), Some(end)) = (position, self.ends.get_mut(self.count)) else {
             return;
         };
-        *place = *text;
+        *position = *text;
         self.length += length;
         *end = self.length;
         self.count += 1;

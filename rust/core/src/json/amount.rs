@@ -19,13 +19,13 @@ pub(crate) fn has_more(text: &str, limit: u64) -> bool {
         if quote.is_none() {
             return count > limit;
         }
-        rest = behind(string.get(1..).unwrap_or_default());
+        rest = after_string(string.get(1..).unwrap_or_default());
     }
     false
 }
 
 /// Returns what follows a string whose opening quote was consumed; empty if the string does not end.
-fn behind(string: &[u8]) -> &[u8] {
+fn after_string(string: &[u8]) -> &[u8] {
     let mut rest = string;
     while let Some(at) = memchr2(b'"', b'\\', rest) {
         let is_quote = rest.get(at) == Some(&b'"');

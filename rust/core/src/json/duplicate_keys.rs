@@ -14,7 +14,7 @@ use std::collections::HashSet;
 const FEW: usize = 32;
 
 /// One step of a path: the name of a member, or `None` for any item of an array.
-pub(crate) type Place<'a> = Option<Cow<'a, str>>;
+pub(crate) type PathStep<'a> = Option<Cow<'a, str>>;
 
 /// Returns true if a key may be duplicated among these members; false is certain.
 pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
@@ -39,12 +39,13 @@ fn mark(key: &str) -> u64 {
     let bytes = key.as_bytes();
     let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-        _ => {
-            let each = bytes
-                .iter()
-                .fold(0, |all, byte| all << 8 | u64::from(*byte));
-            (each, 0)
-        }
+        _ => match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            (Some(first), Some(last)) => {
+                let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+                (u64::from(first) | u64::from(last) << 32, 0)
+            }
+            _ => (joined(bytes), 0),
+        },
     };
     // An odd factor preserves all bits of the first bytes; the last bytes are rotated, so that equal halves do not
     // cancel out.
@@ -52,10 +53,19 @@ fn mark(key: &str) -> u64 {
     let middle = bytes.get(8..bytes.len().saturating_sub(8));
     let middle = middle.unwrap_or_default().chunks(8);
     middle.fold(ends, |state, chunk| {
-        let word = chunk.iter();
-        let word = word.fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let word = match chunk.first_chunk::<8>() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => joined(chunk),
+        };
         (state ^ word).wrapping_mul(FACTOR).rotate_left(23)
     })
+}
+
+/// Returns fewer than eight bytes as an integer.
+#[inline]
+fn joined(bytes: &[u8]) -> u64 {
+    let bytes = bytes.iter();
+    bytes.fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
 /// Returns true if a key may be duplicated in some object of the text, at any depth; false is certain.
@@ -111,7 +121,7 @@ struct Level<'a> {
 }
 
 /// Returns the path of each member whose key already occurred in its object, in the order in which their values end.
-pub(crate) fn repeats(text: &str) -> Vec<Vec<Place<'_>>> {
+pub(crate) fn repeats(text: &str) -> Vec<Vec<PathStep<'_>>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::again(text);
     let mut levels: Vec<Level<'_>> = Vec::new();
@@ -132,8 +142,8 @@ pub(crate) fn repeats(text: &str) -> Vec<Vec<Place<'_>>> {
         }
         let mut whole = !entered;
         loop {
-            if whole && levels.last_mut().is_some_and(stands_twice) {
-                out.push(levels.iter().map(place).collect());
+            if whole && levels.last_mut().is_some_and(is_duplicate) {
+                out.push(levels.iter().map(path_step).collect());
             }
             let Some(level) = levels.last_mut() else {
                 return out;
@@ -160,11 +170,11 @@ pub(crate) fn repeats(text: &str) -> Vec<Vec<Place<'_>>> {
 }
 
 /// Records the key of a complete value. Returns true if its object already had that key.
-fn stands_twice(level: &mut Level<'_>) -> bool {
+fn is_duplicate(level: &mut Level<'_>) -> bool {
     level.object && !level.keys.insert(level.key.clone())
 }
 
-fn place<'a>(level: &Level<'a>) -> Place<'a> {
+fn path_step<'a>(level: &Level<'a>) -> PathStep<'a> {
     level.object.then(|| level.key.clone())
 }
 
@@ -178,9 +188,9 @@ pub(crate) fn has_wide_integer(raw: Raw<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn duplicates(text: &str) -> Vec<String> {
         let paths = repeats(text).into_iter();
-        let steps = |path: Vec<Place<'_>>| {
+        let steps = |path: Vec<PathStep<'_>>| {
             let steps: Vec<String> = path
                 .into_iter()
                 .map(|step| step.map_or("*".to_owned(), Cow::into_owned))
@@ -194,9 +204,9 @@ mod tests {
     fn inner_ones_come_before_the_member_that_holds_them() {
         let text =
             r#"{"a":{"b":1,"b":[{"c":0},{"c":1,"\u0063":{}}]},"x":2,"a":{"b":2,"b":3},"a":1}"#;
-        assert_eq!(told(text), ["a/b/*/c", "a/b", "a/b", "a", "a"]);
-        assert!(told(r#"[{"a":{}},{"a":[]}]"#).is_empty());
-        assert!(told("1").is_empty());
+        assert_eq!(duplicates(text), ["a/b/*/c", "a/b", "a/b", "a", "a"]);
+        assert!(duplicates(r#"[{"a":{}},{"a":[]}]"#).is_empty());
+        assert!(duplicates("1").is_empty());
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Members that nobody models, as the text of one JSON object that an event can carry.
+//! Members that streamweld does not model, collected as the text of one JSON object that an event can carry.
 //!
-//! Raw texts in wire order; no value is built and none is interpreted. A null is not carried, an inner level wins.
+//! The values stay raw text, in wire order. Null members are omitted. If a key occurs on several levels, the inner
+//! level wins.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -8,23 +9,24 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
-/// How many chunk-level members are remembered; further ones are carried each time, and so are longer ones.
+/// Maximum number of chunk-level members that are remembered. Further members and long ones are carried every time.
 const REMEMBERED: usize = 64;
 const LONGEST_KEY: usize = 256;
 const LONGEST: usize = 4096;
-/// Up to so many members are looked through one by one.
+/// Number of members up to which a linear search is used.
 const FEW: usize = 16;
 
-/// Members on their way into one object: a later level wins over an earlier one.
+/// Collects the members of one object from several nesting levels. If a key occurs on several levels, the inner
+/// one wins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtraFields<'a> {
     pub(crate) members: Vec<Member<'a>>,
-    /// Where each key stands, once there are too many to look through.
-    places: Option<HashMap<String, usize>>,
+    /// Position of each key, once there are too many for a linear search.
+    positions: Option<HashMap<String, usize>>,
 }
 
 impl<'a> ExtraFields<'a> {
-    /// Of one level.
+    /// Collects the members of one level.
     pub(crate) fn of(members: &[Member<'a>]) -> ExtraFields<'a> {
         let mut out = ExtraFields::default();
         out.extend(members);
@@ -35,21 +37,21 @@ impl<'a> ExtraFields<'a> {
         self.members.is_empty()
     }
 
-    /// Of a repeated key the last one holds, a null too.
+    /// Adds a member. The last value of a duplicate key is kept, even if it is null.
     pub(crate) fn add(&mut self, member: Member<'a>) {
-        let place = self.place(member.key);
-        match place.and_then(|at| self.members.get_mut(at)) {
+        let position = self.position(member.key);
+        match position.and_then(|at| self.members.get_mut(at)) {
             Some(known) => known.raw = member.raw,
             None => {
-                if let Some(places) = &mut self.places {
-                    places.insert(member.key.name().into_owned(), self.members.len());
+                if let Some(positions) = &mut self.positions {
+                    positions.insert(member.key.name().into_owned(), self.members.len());
                 }
                 self.members.push(member);
             }
         }
     }
 
-    fn place(&mut self, key: Key<'a>) -> Option<usize> {
+    fn position(&mut self, key: Key<'a>) -> Option<usize> {
         let name = key.name();
         if self.members.len() < FEW {
             return self
@@ -58,25 +60,25 @@ impl<'a> ExtraFields<'a> {
                 .position(|known| known.key.name() == name);
         }
         let known = &self.members;
-        let places = self.places.get_or_insert_with(|| {
+        let positions = self.positions.get_or_insert_with(|| {
             let names = known.iter().map(|known| known.key.name().into_owned());
             names.zip(0..).collect()
         });
-        places.get(name.as_ref()).copied()
+        positions.get(name.as_ref()).copied()
     }
 
-    /// The members of an inner level.
+    /// Adds the members of an inner level.
     pub(crate) fn extend(&mut self, members: &[Member<'a>]) {
         if members.iter().all(|member| member.raw.kind == Kind::Null) {
             return;
         }
-        // Of a key that stands twice in one level a null may be the last.
+        // The last value of a key that is duplicated in one level may be null.
         let mut level = ExtraFields::default();
         if may_repeat(members) {
             for member in members {
                 level.add(*member);
             }
-            level.places = None;
+            level.positions = None;
         } else {
             level.members.extend_from_slice(members);
         }
@@ -90,14 +92,14 @@ impl<'a> ExtraFields<'a> {
         }
     }
 
-    /// These and those; those win.
+    /// Returns these members combined with `later`, which wins.
     pub(crate) fn and(&self, later: &ExtraFields<'a>) -> ExtraFields<'a> {
         let mut out = self.clone();
         out.extend(&later.members);
         out
     }
 
-    /// `{"key":raw,…}`; `None` where there is nothing to carry.
+    /// Returns `{"key":raw,…}`, or `None` if there are no members.
     pub(crate) fn text(&self) -> Option<String> {
         if self.members.is_empty() {
             return None;
@@ -119,19 +121,19 @@ impl<'a> ExtraFields<'a> {
     }
 }
 
-/// Whether a text has no more characters than that.
+/// Returns true if a text has at most `most` characters.
 fn is_within(text: &str, most: usize) -> bool {
     text.len() <= most || text.chars().nth(most).is_none()
 }
 
-/// What the members of a level said last: what does not change is not said again.
+/// The last values of the members of a level. A value that does not change is not carried again.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
     members: Vec<(Box<str>, Box<str>)>,
 }
 
 impl LastSeen {
-    /// The members that are new or say something else than before.
+    /// Returns the members that are new or have changed.
     pub(crate) fn fresh<'a>(&mut self, members: &[Member<'a>]) -> ExtraFields<'a> {
         let unchanged = |member: &Member<'_>| {
             member.raw.kind == Kind::Null

@@ -15,6 +15,9 @@ use std::borrow::Cow;
 /// Initial capacity for members, sufficient for most events.
 const USUAL: usize = 12;
 
+/// Initial capacity for members of an object inside an event.
+const USUAL_NESTED: usize = 4;
+
 /// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on its own starts with
 /// four members and is moved each time. A larger capacity would miss the allocator's fast path.
 const MEMBER: usize = 24;
@@ -125,6 +128,28 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
         }
     }
     out
+}
+
+/// Parses the object at the cursor of a text that was validated before. `value` consumes the value of each key and
+/// returns it, so that a decoder can read nested values in the same pass.
+#[inline]
+pub(crate) fn object_at<'a>(
+    scanner: &mut Scanner<'a>,
+    mut value: impl FnMut(Key<'a>, &mut Scanner<'a>) -> Scan<Raw<'a>>,
+) -> Scan<Object<'a>> {
+    let kind = scanner.kind()?;
+    let start = scanner.pos();
+    let mut members = Vec::with_capacity(USUAL_NESTED);
+    scanner.enter_object()?;
+    while let Some(key) = scanner.next_key()? {
+        let raw = value(key, scanner)?;
+        members.push(Member { key, raw });
+    }
+    Ok(Object {
+        raw: scanner.passed(start, kind),
+        members,
+        wide_integer: false,
+    })
 }
 
 /// Returns the items of an array that was scanned as raw text; empty for any other value.

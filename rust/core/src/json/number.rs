@@ -118,8 +118,8 @@ impl Magnitude {
         } else {
             self.exponent
         };
-        let places = INFINITE_FROM.len() as i64;
-        match (self.scale.saturating_add(exponent)).cmp(&places) {
+        let positions = INFINITE_FROM.len() as i64;
+        match (self.scale.saturating_add(exponent)).cmp(&positions) {
             std::cmp::Ordering::Less => false,
             std::cmp::Ordering::Greater => true,
             std::cmp::Ordering::Equal => match self.order {

@@ -2,6 +2,7 @@
 //!
 //! The strings must have been validated by the scanner.
 
+use crate::json::token::plain_run;
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -239,10 +240,11 @@ impl Surrogates {
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest
-        .bytes()
-        .position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\')
-    {
+    loop {
+        let at = plain_run(rest.as_bytes());
+        if at == rest.len() {
+            break;
+        }
         let (plain, tail) = split(rest, at);
         let (escaped, tail) = split(tail, 1);
         out.push_str(plain);

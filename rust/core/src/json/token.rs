@@ -8,17 +8,30 @@ use memchr::memchr2;
 /// Returns the end of a string's content that begins at `start`, and whether it contains escapes.
 #[inline(always)]
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
-    string_end_in(bytes, start, false)
+    let end = start + run(bytes.get(start..)?, false);
+    string_end_at(bytes, end, false)
 }
 
-/// Like `string_end`. `calm`: the strings of the text are known to have no control characters.
+/// Like `string_end`, faster for short strings. `calm`: the strings of the text are known to have no control
+/// characters.
 #[inline(always)]
 pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
-    let end = start + run(bytes.get(start..)?, calm);
+    let rest = bytes.get(start..)?;
+    let end = start
+        + match near_special(rest) {
+            Some(end) => end,
+            None => run(rest, calm),
+        };
+    string_end_at(bytes, end, calm)
+}
+
+/// Returns the end of a string's content whose first byte that is not plain text is at `end`.
+#[inline(always)]
+fn string_end_at(bytes: &[u8], end: usize, calm: bool) -> Option<(usize, bool)> {
     if bytes.get(end) == Some(&b'"') {
         return Some((end, false));
     }
-    Some((end_behind_escapes(bytes, end, calm)?, true))
+    Some((end_after_escapes(bytes, end, calm)?, true))
 }
 
 /// Returns true if a text has no control characters, whether or not it is JSON.
@@ -46,8 +59,21 @@ pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
     (bytes.get(end) == Some(&b'"')).then_some(end)
 }
 
+/// Returns the position of the first quote, backslash or control character, if it is among the first few bytes, as in
+/// most strings.
+#[inline(always)]
+fn near_special(bytes: &[u8]) -> Option<usize> {
+    let mut stops = [0; WIDE];
+    for (stop, byte) in stops.iter_mut().zip(bytes.first_chunk::<WIDE>()?) {
+        let special = *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+        *stop = if special { u8::MAX } else { 0 };
+    }
+    let end = (u128::from_le_bytes(stops).trailing_zeros() / 8) as usize;
+    (end < WIDE).then_some(end)
+}
+
 #[inline(never)]
-fn end_behind_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
+fn end_after_escapes(bytes: &[u8], first: usize, calm: bool) -> Option<usize> {
     let mut at = first;
     while bytes.get(at) == Some(&b'\\') {
         at += match bytes.get(at + 1)? {
@@ -67,15 +93,36 @@ pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     let mut depth = 0_usize;
     loop {
+        at += before_structure(bytes.get(at..)?);
         match *bytes.get(at)? {
             b'"' => at = string_end_in(bytes, at + 1, true)?.0,
             b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth <= 1 => return Some(at + 1),
-            b'}' | b']' => depth -= 1,
-            _ => {}
+            _ if depth <= 1 => return Some(at + 1),
+            _ => depth -= 1,
         }
         at += 1;
     }
+}
+
+/// Returns how many bytes come before the first bracket or quote.
+#[inline(always)]
+fn before_structure(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        let quote = word ^ (ONES * b'"' as u64);
+        // `[` and `{`, and `]` and `}`, differ in the same bit.
+        let brace = word | (ONES * 0x20);
+        let (open, close) = (brace ^ (ONES * b'{' as u64), brace ^ (ONES * b'}' as u64));
+        let found = quote.wrapping_sub(ONES) | open.wrapping_sub(ONES) | close.wrapping_sub(ONES);
+        let found = found & !word & (ONES << 7);
+        if found != 0 {
+            return bytes.len() - rest.len() + (found.trailing_zeros() / 8) as usize;
+        }
+        rest = tail;
+    }
+    let other = |byte: &&u8| !matches!(**byte, b'"' | b'[' | b']' | b'{' | b'}');
+    bytes.len() - rest.len() + rest.iter().take_while(other).count()
 }
 
 /// Returns the end of a number, and whether its size must be measured: it may be infinite, or an integer beyond 64
@@ -104,7 +151,7 @@ fn float_end(bytes: &[u8], start: usize, point: usize) -> Option<(usize, bool)> 
     // Without an exponent, 300 digits are always finite.
     let mut measure = point - start > 300;
     if byte(bytes, at) == b'.' {
-        at = digits_end(bytes, at + 1)?;
+        at = fraction_end(bytes, at + 1)?;
     }
     if matches!(byte(bytes, at), b'e' | b'E') {
         measure = true;
@@ -124,6 +171,28 @@ fn digits_end(bytes: &[u8], start: usize) -> Option<usize> {
         at += 1;
     }
     (at > start).then_some(at)
+}
+
+/// Like `digits_end`, for many digits.
+#[inline]
+fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        // Only a digit has the upper half 3, also after 6 was added to its lower half.
+        let upper = ONES * 0xF0;
+        let digit = ONES * 0x30;
+        let other = ((word & upper) ^ digit) | (((word.wrapping_add(ONES * 6)) & upper) ^ digit);
+        if other != 0 {
+            let end = at + (other.trailing_zeros() / 8) as usize;
+            return (end > start).then_some(end);
+        }
+        at += 8;
+    }
+    match digits_end(bytes, at) {
+        Some(end) => Some(end),
+        None => (at > start).then_some(at),
+    }
 }
 
 /// Returns the byte at a position, or 0 at the end, because 0 never occurs in valid JSON.
@@ -229,6 +298,8 @@ mod tests {
                     bytes[at] = stop;
                     let expected = bytes.iter().take_while(plain).count();
                     assert_eq!(plain_run(&bytes), expected, "{stop} at {at} of {length}");
+                    let near = (expected < WIDE && length >= WIDE).then_some(expected);
+                    assert_eq!(near_special(&bytes), near, "{stop} at {at} of {length}");
                     assert_eq!(is_calm(&bytes), stop >= 0x20, "{stop} at {at} of {length}");
                     if is_calm(&bytes) {
                         assert_eq!(run(&bytes, true), expected, "{stop} at {at} of {length}");
@@ -274,6 +345,48 @@ mod tests {
         assert_eq!(number_end(b"01", 0), Some((1, false)));
         for broken in [&b"-"[..], b"", b"1.", b"1e", b"1e+", b"-.5"] {
             assert_eq!(number_end(broken, 0), None);
+        }
+        for broken in [&b"1.,2345678"[..], b"1./2345678", b"1.:2345678"] {
+            assert_eq!(number_end(broken, 0), None);
+        }
+    }
+
+    #[test]
+    fn a_fraction_ends_where_a_byte_loop_ends() {
+        for stop in 0..=255_u8 {
+            for digits in 1..30 {
+                let mut text = b"0.".to_vec();
+                text.extend(b"0918273645".iter().cycle().take(digits));
+                text.push(stop);
+                text.extend(b"0,1234567890,1234567890");
+                let exponent = matches!(stop, b'e' | b'E');
+                let end = text.len() - 1 - b"0,1234567890,1234567890".len();
+                let end = match stop {
+                    b'0'..=b'9' => Some((end + 2, false)),
+                    _ if exponent => Some((end + 2, true)),
+                    _ => Some((end, false)),
+                };
+                assert_eq!(number_end(&text, 0), end, "{stop} after {digits}");
+                // The same at the end of the input.
+                let short = &text[..2 + digits];
+                assert_eq!(number_end(short, 0), Some((2 + digits, false)));
+            }
+        }
+    }
+
+    #[test]
+    fn brackets_and_quotes_are_found() {
+        let wanted = |byte: u8| b"\"[]{}".contains(&byte);
+        for stop in 0..=255_u8 {
+            for before in 0..20 {
+                for after in [0, 20] {
+                    let mut text = vec![0xDB; before];
+                    text.push(stop);
+                    text.extend([b'{'].repeat(after));
+                    let found = if wanted(stop) { before } else { before + 1 };
+                    assert_eq!(before_structure(&text), found, "{stop} after {before}");
+                }
+            }
         }
     }
 }

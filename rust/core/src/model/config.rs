@@ -2,6 +2,7 @@
 
 use crate::model::limits::Limits;
 use crate::model::policy::Policy;
+use std::sync::Arc;
 
 /// A tool of the request: its name, and its required parameters if a schema was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Config {
     /// Seed of minted ids, which makes them recognizable.
     pub seed: Option<String>,
     /// The policy's settings for tool calls in text, as JSON text; `None` turns them off.
-    pub text_calls: Option<String>,
+    pub text_calls: Option<Arc<str>>,
     /// Tools for these settings: name, and JSON text of the parameters' schema. `None` if the caller did not pass them.
     pub text_call_tools: Option<Vec<(String, Option<String>)>>,
 }

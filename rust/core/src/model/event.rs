@@ -280,9 +280,9 @@ impl<'a> Deltas<'a> {
 
     /// Passes each delta as an event.
     pub fn each(&self, mut give: impl FnMut(&Event<'_>)) {
-        for (place, text) in self.texts().enumerate() {
+        for (position, text) in self.texts().enumerate() {
             give(&self.kind.event(Delta {
-                part: self.parts.of(place),
+                part: self.parts.of(position),
                 text,
                 choice: self.choice,
                 metadata: None,
@@ -293,10 +293,10 @@ impl<'a> Deltas<'a> {
 
 impl Parts<'_> {
     #[inline]
-    pub fn of(&self, place: usize) -> u32 {
+    pub fn of(&self, position: usize) -> u32 {
         match self {
             Parts::One(part) => *part,
-            Parts::Each(parts) => parts.get(place).copied().unwrap_or_default(),
+            Parts::Each(parts) => parts.get(position).copied().unwrap_or_default(),
         }
     }
 
@@ -342,13 +342,15 @@ pub enum WireFact<'a> {
     /// The current payload and the name of its event.
     Payload { event: &'a [u8], data: &'a [u8] },
     /// Clients of the dialect would misread the payload. Holds a reason of the code `rewritten`.
-    Touched(&'static str),
+    Misread(&'static str),
     /// Clients would read the payload correctly if its event had this name. Reported only for payloads that were not
     /// buffered during detection.
     Named(&'static str),
     /// Clients would read the payload correctly after an opening event that is missing. Holds a reason of the code
     /// `rewritten`.
     Unopened(&'static str),
+    /// The payload contains the first delta of this choice.
+    Begun(i32),
     /// Clients would read the payload correctly after a chunk with the role: it begins this choice without one.
     Roleless(i32),
     /// Clients do not expect the payload, and it produced no events.
@@ -375,6 +377,8 @@ pub enum WireFact<'a> {
         index: i64,
         kind: Option<&'a str>,
         id: Option<&'a str>,
+        /// Number of other items that had its index.
+        before: usize,
     },
     /// An output item ended: its index, and the item as received.
     ItemEnded { index: i64, item: &'a str },
@@ -384,8 +388,8 @@ pub enum WireFact<'a> {
     Closed(u32),
     /// The item of the part was closed.
     Ended(u32),
-    /// Index of the open block, if that block has no part. `None` if another block is open, or none.
-    Standing(Option<i64>),
+    /// Index of the open content block, if it has no part yet. `None` if the open block has a part, or none is open.
+    OpenBlock(Option<i64>),
     /// The sequence number of the event.
     Sequence(i128),
     /// The finish reason of this choice was received.
@@ -412,18 +416,18 @@ pub trait Sink {
     fn cut(&mut self) {}
 
     /// Reports that a fault is certain: later diagnostics are recorded, not raised.
-    fn doomed(&mut self) {}
+    fn faulted(&mut self) {}
 
     /// Receives a fact that no event contains.
-    fn sign(&mut self, _sign: WireFact<'_>) {}
+    fn record_fact(&mut self, _fact: WireFact<'_>) {}
 
     /// Returns true if the sink needs to know what clients of the dialect would misread.
-    fn judges(&self) -> bool {
+    fn wants_wire_facts(&self) -> bool {
         false
     }
 
     /// Reports the detected dialect. Not called if the dialect was given.
-    fn speaks(&mut self, _dialect: &'static str) {}
+    fn dialect_detected(&mut self, _dialect: &'static str) {}
 
     /// Receives several consecutive deltas.
     fn deltas(&mut self, deltas: &Deltas<'_>) {

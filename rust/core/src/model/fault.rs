@@ -59,6 +59,22 @@ pub enum Where {
 }
 
 impl Where {
+    pub const ALL: [Where; 7] = [
+        Where::Empty,
+        Where::MidEvent,
+        Where::MidUtf8,
+        Where::MidText,
+        Where::MidArguments,
+        Where::BetweenEvents,
+        Where::Transport,
+    ];
+
+    pub fn from_name(name: &str) -> Option<Where> {
+        Where::ALL
+            .into_iter()
+            .find(|position| position.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Where::Empty => "empty",
@@ -89,7 +105,7 @@ pub enum Extra {
         raw: Vec<u8>,
     },
     Truncated {
-        place: Where,
+        position: Where,
         open_items: Vec<u32>,
     },
     Chunk {
@@ -185,10 +201,13 @@ impl Fault {
     }
 
     /// Creates the fault of input that ended too early. `code` is the diagnostic that raises it.
-    pub fn truncated(code: Code, place: Where, open_items: Vec<u32>) -> Fault {
+    pub fn truncated(code: Code, position: Where, open_items: Vec<u32>) -> Fault {
         let mut fault = Fault::new(Class::Truncated, code.name());
-        fault.detail = place.name().to_owned();
-        fault.extra = Extra::Truncated { place, open_items };
+        fault.detail = position.name().to_owned();
+        fault.extra = Extra::Truncated {
+            position,
+            open_items,
+        };
         fault
     }
 

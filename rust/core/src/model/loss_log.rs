@@ -7,56 +7,56 @@ use crate::model::spec::Code;
 #[derive(Debug, Default)]
 pub(crate) struct LossLog {
     /// Number of diagnostics that the parser reported so far.
-    pub(crate) said: u64,
-    all: Vec<Word>,
+    pub(crate) parser_count: u64,
+    all: Vec<Loss>,
 }
 
-/// One loss; `behind` is the number of parser diagnostics reported before it.
+/// One loss; `after` is the number of parser diagnostics reported before it.
 #[derive(Debug)]
-struct Word {
+struct Loss {
     code: Code,
     detail: &'static str,
-    behind: u64,
-    place: (u64, u64),
+    after: u64,
+    position: (u64, u64),
 }
 
 impl LossLog {
-    pub(crate) fn add(&mut self, code: Code, detail: &'static str, place: (u64, u64)) {
-        self.all.push(Word {
+    pub(crate) fn add(&mut self, code: Code, detail: &'static str, position: (u64, u64)) {
+        self.all.push(Loss {
             code,
             detail,
-            behind: self.said,
-            place,
+            after: self.parser_count,
+            position,
         });
     }
 
     /// Returns at most `most` diagnostics: those of the parser with the losses inserted in order.
-    pub(crate) fn among(&self, parsed: &[Diagnostic], most: usize) -> Vec<Diagnostic> {
+    pub(crate) fn merged_with(&self, parsed: &[Diagnostic], most: usize) -> Vec<Diagnostic> {
         let mut all = Vec::new();
-        let mut words = self.all.iter().peekable();
-        for (place, diagnostic) in (0..self.said).zip(parsed) {
-            while let Some(word) = words.next_if(|word| word.behind <= place) {
-                all.push(word.diagnostic());
+        let mut losses = self.all.iter().peekable();
+        for (position, diagnostic) in (0..self.parser_count).zip(parsed) {
+            while let Some(loss) = losses.next_if(|loss| loss.after <= position) {
+                all.push(loss.diagnostic());
             }
             all.push(diagnostic.clone());
         }
-        all.extend(words.map(Word::diagnostic));
+        all.extend(losses.map(Loss::diagnostic));
         all.truncate(most);
         all
     }
 
     /// Returns the number of diagnostics and losses, including those that were not stored.
     pub(crate) fn count(&self) -> u64 {
-        self.said + self.all.len() as u64
+        self.parser_count + self.all.len() as u64
     }
 }
 
-impl Word {
+impl Loss {
     fn diagnostic(&self) -> Diagnostic {
         Diagnostic {
             code: self.code,
-            byte_offset: self.place.0,
-            event_ordinal: self.place.1,
+            byte_offset: self.position.0,
+            event_ordinal: self.position.1,
             part: None,
             detail: self.detail.to_owned(),
         }

@@ -57,7 +57,7 @@ pub struct Ledger {
     pub ordinal: u64,
     /// A fault is certain: later diagnostics are recorded, not raised.
     faulted: bool,
-    said: u64,
+    diagnostic_count: u64,
     kept: Vec<Diagnostic>,
     dropped: u64,
     /// Ordinal of the payload that `noted` counts for.
@@ -136,18 +136,16 @@ impl<'a> Output<'a> {
 
     #[inline]
     pub fn emit(&mut self, event: &Event<'_>) {
-        if self.filter.is_none() {
+        if self.filter.as_mut().is_none_or(|filter| filter.lets(event)) {
             self.sink.event(event);
         } else {
             self.emit_through(event);
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn emit_through(&mut self, event: &Event<'_>) {
-        if self.filter.as_mut().is_none_or(|filter| filter.lets(event)) {
-            return self.sink.event(event);
-        }
         if let Some(filter) = self.filter.take() {
             filter.event(self, event);
             self.filter = Some(filter);
@@ -231,38 +229,38 @@ impl<'a> Output<'a> {
 
     /// Passes a fact to the sink that no event contains.
     #[inline]
-    pub fn sign(&mut self, sign: WireFact<'_>) {
-        self.sink.sign(sign);
+    pub fn record_fact(&mut self, fact: WireFact<'_>) {
+        self.sink.record_fact(fact);
     }
 
     /// Marks the current payload as misread by clients of its dialect, without a diagnostic. `why` is a reason of the
     /// code `rewritten`.
     #[cold]
-    pub fn touch(&mut self, why: &'static str) {
-        self.sink.sign(WireFact::Touched(why));
+    pub fn mark_misread(&mut self, why: &'static str) {
+        self.sink.record_fact(WireFact::Misread(why));
     }
 
-    /// Marks the current payload as one that clients would reject and that produced no events. `why`: as for `touch`.
+    /// Marks the current payload as one that clients would reject, without content; an unknown event is none. `why`: as for `mark_misread`.
     #[cold]
     pub fn leave_out(&mut self, why: &'static str) {
-        self.sink.sign(WireFact::LeftOut(why));
+        self.sink.record_fact(WireFact::LeftOut(why));
     }
 
     /// Reports that clients would read the current payload correctly if its event had this name.
     #[cold]
     pub fn rename(&mut self, name: &'static str) {
-        self.sink.sign(WireFact::Named(name));
+        self.sink.record_fact(WireFact::Named(name));
     }
 
     /// Reports that clients would read the current payload correctly after an opening event that is missing.
     #[cold]
     pub fn miss_opening(&mut self) {
-        self.sink.sign(WireFact::Unopened("start_missing"));
+        self.sink.record_fact(WireFact::Unopened("start_missing"));
     }
 
     /// Reports the detected dialect.
-    pub fn speak(&mut self, dialect: &'static str) {
-        self.sink.speaks(dialect);
+    pub fn set_dialect(&mut self, dialect: &'static str) {
+        self.sink.dialect_detected(dialect);
     }
 
     /// Advances the place of the current payload by that many bytes.
@@ -273,27 +271,27 @@ impl<'a> Output<'a> {
     }
 
     /// Returns byte offset and ordinal of the current payload.
-    pub fn place(&self) -> (u64, u64) {
+    pub fn position(&self) -> (u64, u64) {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
     /// Returns true if the policy raises that code; then no other diagnostic is raised from here on.
-    pub fn dooms(&mut self, code: Code) -> bool {
+    pub fn will_raise(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {
-            self.sink.doomed();
+            self.sink.faulted();
         }
         self.ledger.faulted
     }
 
     /// Returns true if the sink needs to know what clients of the dialect would misread.
-    pub fn is_judged(&self) -> bool {
-        self.sink.judges()
+    pub fn wants_wire_facts(&self) -> bool {
+        self.sink.wants_wire_facts()
     }
 
     /// Returns the number of diagnostics reported.
-    pub fn said(&self) -> u64 {
-        self.ledger.said
+    pub fn diagnostic_count(&self) -> u64 {
+        self.ledger.diagnostic_count
     }
 
     /// Records a diagnostic, or raises it if the policy requires that.
@@ -302,12 +300,12 @@ impl<'a> Output<'a> {
         let detail = head(detail);
         if let Some(what) = code.mends() {
             let emptied = what == "payload";
-            self.sign(WireFact::Mended { emptied });
+            self.record_fact(WireFact::Mended { emptied });
         }
         if self.config.policy.action(code) == Action::Raise && !self.ledger.faulted {
             return Err(Fault::of_code(code, detail));
         }
-        self.ledger.said += 1;
+        self.ledger.diagnostic_count += 1;
         if self.notes() {
             self.record(code, part, detail);
         }
@@ -359,7 +357,7 @@ impl<'a> Output<'a> {
 
     /// Reports, after a payload or the input was read, how many notes were left out.
     #[inline]
-    pub(crate) fn tell_left_out(&mut self) -> Result<(), Fault> {
+    pub(crate) fn report_left_out(&mut self) -> Result<(), Fault> {
         if self.ledger.left_out == 0 {
             return Ok(());
         }
@@ -372,14 +370,14 @@ impl<'a> Output<'a> {
     #[cold]
     pub(crate) fn diagnose_at(
         &mut self,
-        place: (u64, u64),
+        position: (u64, u64),
         code: Code,
         detail: &str,
     ) -> Result<(), Fault> {
-        let here = self.place();
-        (self.ledger.offset, self.ledger.ordinal) = place;
-        let said = self.diagnose(code, None, detail);
+        let here = self.position();
+        (self.ledger.offset, self.ledger.ordinal) = position;
+        let diagnostic_count = self.diagnose(code, None, detail);
         (self.ledger.offset, self.ledger.ordinal) = here;
-        said
+        diagnostic_count
     }
 }

@@ -132,23 +132,23 @@ impl<K: Eq + Hash, V> Map<K, V> {
     where
         V: Default,
     {
-        let place = match &self.0 {
+        let position = match &self.0 {
             Store::Few(list) => list.iter().position(|(known, _)| *known == key),
             Store::Many(_) => None,
         };
-        if place.is_none() {
+        if position.is_none() {
             self.make_room();
         }
         match &mut self.0 {
             Store::Many(table) => table.entry(key).or_default(),
             Store::Few(list) => {
-                let place = place.unwrap_or(list.len());
-                if place == list.len() {
+                let position = position.unwrap_or(list.len());
+                if position == list.len() {
                     list.push((key, V::default()));
                 }
                 // Cannot panic: the place was just found or filled.
                 #[allow(clippy::indexing_slicing)]
-                &mut list[place].1
+                &mut list[position].1
             }
         }
     }
@@ -159,8 +159,10 @@ impl<K: Eq + Hash, V> Map<K, V> {
     {
         match &mut self.0 {
             Store::Few(list) => {
-                let place = list.iter().position(|(known, _)| known.borrow() == key);
-                place.map(|place| list.swap_remove(place)).is_some()
+                let position = list.iter().position(|(known, _)| known.borrow() == key);
+                position
+                    .map(|position| list.swap_remove(position))
+                    .is_some()
             }
             Store::Many(table) => table.remove(key).is_some(),
         }
@@ -171,7 +173,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
     }
 
     /// Moves all entries to another map.
-    pub fn pour(&mut self, into: &mut Map<K, V>) {
+    pub fn move_into(&mut self, into: &mut Map<K, V>) {
         match mem::take(self).0 {
             Store::Few(list) => list.into_iter().for_each(|(key, value)| {
                 into.insert(key, value);
@@ -253,66 +255,66 @@ pub struct List<T: Numbered> {
     all: Vec<T>,
     /// Position by number, once there are too many to search linearly.
     #[allow(clippy::box_collection)] // boxed: a bare table would enlarge every list
-    places: Option<Box<HashMap<T::Number, usize>>>,
+    positions: Option<Box<HashMap<T::Number, usize>>>,
 }
 
 impl<T: Numbered> Default for List<T> {
     fn default() -> Self {
         List {
             all: Vec::new(),
-            places: None,
+            positions: None,
         }
     }
 }
 
 impl<T: Numbered> List<T> {
     #[inline]
-    pub fn place(&self, number: T::Number) -> Option<usize> {
-        match &self.places {
+    pub fn position(&self, number: T::Number) -> Option<usize> {
+        match &self.positions {
             None => self.all.iter().position(|one| one.number() == number),
-            Some(places) => places.get(&number).copied(),
+            Some(positions) => positions.get(&number).copied(),
         }
     }
 
     #[inline]
     pub fn find(&self, number: T::Number) -> Option<&T> {
-        self.all.get(self.place(number)?)
+        self.all.get(self.position(number)?)
     }
 
     /// Appends a value whose number is not in the list; returns its position.
     pub fn push(&mut self, one: T) -> usize {
-        let place = self.all.len();
-        if place == FEW {
-            self.places = Some(Box::new(self.numbers()));
+        let position = self.all.len();
+        if position == FEW {
+            self.positions = Some(Box::new(self.numbers()));
         }
-        if let Some(places) = &mut self.places {
-            places.insert(one.number(), place);
+        if let Some(positions) = &mut self.positions {
+            positions.insert(one.number(), position);
         }
         // Usually there is only one, and a Vec that grows on demand starts with room for four.
-        self.all.reserve_exact(usize::from(place == 0));
+        self.all.reserve_exact(usize::from(position == 0));
         self.all.push(one);
-        place
+        position
     }
 
     /// Returns the value with that number, created if there is none.
     pub fn slot(&mut self, number: T::Number, make: impl FnOnce() -> T) -> &mut T {
-        let place = self.place(number);
-        let place = place.unwrap_or_else(|| self.push(make()));
+        let position = self.position(number);
+        let position = position.unwrap_or_else(|| self.push(make()));
         // Cannot panic: the place was just found or filled.
         #[allow(clippy::indexing_slicing)]
-        &mut self.all[place]
+        &mut self.all[position]
     }
 
     pub fn sort_by_key<K: Ord>(&mut self, key: impl FnMut(&T) -> K) {
         self.all.sort_by_key(key);
-        if self.places.is_some() {
-            self.places = Some(Box::new(self.numbers()));
+        if self.positions.is_some() {
+            self.positions = Some(Box::new(self.numbers()));
         }
     }
 
     #[inline]
-    pub fn get_mut(&mut self, place: usize) -> Option<&mut T> {
-        self.all.get_mut(place)
+    pub fn get_mut(&mut self, position: usize) -> Option<&mut T> {
+        self.all.get_mut(position)
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
@@ -353,7 +355,7 @@ mod tests {
     fn a_list_finds_by_number() {
         let mut list: List<i64> = List::default();
         for one in (0..40).rev() {
-            assert_eq!(list.place(one), None);
+            assert_eq!(list.position(one), None);
             assert_eq!(*list.slot(one, || 1000 + one), 1000 + one);
             assert_eq!(*list.slot(one, || 0), 1000 + one);
             let found = (one..40).map(|number| list.find(number));
@@ -361,10 +363,10 @@ mod tests {
         }
         list.sort_by_key(|one| *one);
         for one in 0..40 {
-            assert_eq!((list.place(one), list.len()), (Some(one as usize), 40));
+            assert_eq!((list.position(one), list.len()), (Some(one as usize), 40));
         }
         list.clear();
-        assert!(list.is_empty() && list.place(1).is_none());
+        assert!(list.is_empty() && list.position(1).is_none());
     }
 
     #[test]
@@ -388,7 +390,7 @@ mod tests {
         }
         assert!(model.len() > FEW);
         let mut other = Map::default();
-        map.pour(&mut other);
+        map.move_into(&mut other);
         assert_eq!((map.len(), other.len()), (0, model.len()));
         other.clear();
         assert_eq!(other.len(), 0);

@@ -22,6 +22,7 @@ static EVENTS: LazyLock<Value> = file!("events.json");
 static DIALECTS: LazyLock<Value> = file!("dialects.json");
 static DIAGNOSTICS: LazyLock<Value> = file!("diagnostics.json");
 static CONVERSIONS: LazyLock<Value> = file!("conversions.json");
+static USAGE: LazyLock<Value> = file!("usage.json");
 
 fn object(value: &'static Value, key: &str) -> &'static Map<String, Value> {
     value.get(key).and_then(Value::as_object).unwrap_or(&EMPTY)
@@ -63,6 +64,16 @@ pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
     CONVERSIONS.get(key)
 }
 
+/// Returns the name of the usage shape of each dialect.
+pub(crate) fn usage_dialects() -> &'static Map<String, Value> {
+    object(&USAGE, "dialects")
+}
+
+/// Returns what the members of a usage object of this shape mean.
+pub(crate) fn usage_shape(name: &str) -> Option<&'static Value> {
+    USAGE.get("shapes")?.get(name)
+}
+
 /// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -87,10 +98,10 @@ macro_rules! codes {
         const NAMES: &[&str] = &[$($name),+];
 
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($constant),+ }
+        enum Number { $($constant),+ }
 
         impl Code {
-            $(pub const $constant: Code = Code(Place::$constant as u8);)+
+            $(pub const $constant: Code = Code(Number::$constant as u8);)+
         }
     };
 }

@@ -3,9 +3,9 @@
 //! document.
 
 use crate::dialect::Read;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
-use crate::dialect::payload::PlacedPayload;
+use crate::dialect::payload::LocatedPayload;
 use crate::json::members::Document;
 use crate::model::delta::InputEnd;
 use crate::model::delta::UnfinishedInput;
@@ -24,13 +24,13 @@ impl PayloadPipeline {
     pub(crate) fn waits(
         &mut self,
         out: &mut Output<'_>,
-        arrival: PlacedPayload<'_>,
+        arrival: LocatedPayload<'_>,
     ) -> Result<bool, Fault> {
         let event = arrival.event_name();
         let event = event.as_deref();
         let (text, _) = decode_utf8(arrival.data);
         let text = trim(&text);
-        if text.is_empty() || event.is_some_and(|event| self.is_keep_alive(event)) {
+        if self.is_ignored(out, text, event) {
             return Ok(true);
         }
         if self.done {
@@ -38,7 +38,7 @@ impl PayloadPipeline {
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
-            return Err(arrival.place(self.waiting.unknown_dialect()));
+            return Err(arrival.locate(self.waiting.unknown_dialect()));
         }
         if text == MARKER || (arrival.stray && !self.seen && text.starts_with('<')) {
             return Ok(false);
@@ -57,10 +57,10 @@ impl PayloadPipeline {
         } else {
             event
         };
-        let mut dialect = self.waiting.tells(&document, event);
+        let mut dialect = self.waiting.identifies(&document, event);
         let alone = dialect.is_none() && self.is_alone(out, text);
         if alone {
-            dialect = self.waiting.tells(&document, Some("error"));
+            dialect = self.waiting.identifies(&document, Some("error"));
         }
         let Some(dialect) = dialect else {
             self.seen = true;
@@ -68,15 +68,15 @@ impl PayloadPipeline {
                 return Ok(true);
             }
             self.waiting.note(&document);
-            return Err(arrival.place(self.waiting.unknown_dialect()));
+            return Err(arrival.locate(self.waiting.unknown_dialect()));
         };
-        self.speak(out, dialect);
+        self.set_dialect(out, dialect);
         self.release(out)?;
         out.at(arrival.offset, arrival.ordinal);
         if alone {
             let event = b"error";
-            self.read(out, PlacedPayload { event, ..arrival })
-                .map_err(|fault| arrival.place(fault))?;
+            self.read(out, LocatedPayload { event, ..arrival })
+                .map_err(|fault| arrival.locate(fault))?;
         }
         Ok(alone)
     }
@@ -88,7 +88,7 @@ impl PayloadPipeline {
     }
 
     /// Dispatches the held payloads, each with its own place, after the dialect was detected.
-    fn release(&mut self, out: &mut Output<'_>) -> Step {
+    fn release(&mut self, out: &mut Output<'_>) -> ParseResult {
         let waiting = self.waiting.take();
         if !waiting.held.is_empty() {
             self.seen = false;
@@ -97,7 +97,7 @@ impl PayloadPipeline {
             let arrival = held.arrival();
             out.at(arrival.offset, arrival.ordinal);
             self.read(out, arrival)
-                .map_err(|fault| arrival.place(fault))?;
+                .map_err(|fault| arrival.locate(fault))?;
         }
         Ok(())
     }
@@ -108,13 +108,13 @@ impl PayloadPipeline {
         out: &mut Output<'_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step {
-        let Some(dialect) = self.waiting.tells(document, payload.event) else {
+    ) -> ParseResult {
+        let Some(dialect) = self.waiting.identifies(document, payload.event) else {
             self.waiting.note(document);
             return Err(self.waiting.unknown_dialect());
         };
-        let (offset, ordinal) = out.place();
-        self.speak(out, dialect);
+        let (offset, ordinal) = out.position();
+        self.set_dialect(out, dialect);
         self.release(out)?;
         out.at(offset, ordinal);
         payload.arrival.show(out);
@@ -128,19 +128,19 @@ impl PayloadPipeline {
         out: &mut Output<'_>,
         rest: UnfinishedInput,
         input: InputEnd,
-    ) -> Step {
+    ) -> ParseResult {
         match self.waiting.held.first() {
             // If the transport failed, later payloads might have identified the dialect.
             Some(first) if self.dialect.is_none() && !self.done && input == InputEnd::Clean => {
                 let arrival = first.arrival();
-                Err(arrival.place(self.waiting.unknown_dialect()))
+                Err(arrival.locate(self.waiting.unknown_dialect()))
             }
             _ => self.last_words(out, rest),
         }
     }
 
     /// Reports another dialect than the specified one if the stream ends and no payload was understood.
-    pub(crate) fn tell_other(&mut self, out: &mut Output<'_>) -> Step {
+    pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {
             return Ok(());
@@ -148,26 +148,30 @@ impl PayloadPipeline {
         if out.config.policy.raises(Code::OTHER_DIALECT) {
             return Err(fault);
         }
-        let place = (fault.byte_offset, fault.event_ordinal);
-        out.diagnose_at(place, Code::OTHER_DIALECT, dialect.name())
+        let position = (fault.byte_offset, fault.event_ordinal);
+        out.diagnose_at(position, Code::OTHER_DIALECT, dialect.name())
     }
 
     /// Reports JSON Lines: a second document follows one that could have been the whole answer.
-    pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> Step {
+    pub(crate) fn several(&mut self, out: &mut Output<'_>, first: &HeldPayload) -> ParseResult {
         self.lines = true;
-        say_at(out, first, Code::JSON_LINES_BODY)
+        report_at(out, first, Code::JSON_LINES_BODY)
     }
 
     /// Handles the end of the input once the dialect is settled. `rest` is the unfinished input.
-    pub(crate) fn last_words(&mut self, out: &mut Output<'_>, rest: UnfinishedInput) -> Step {
+    pub(crate) fn last_words(
+        &mut self,
+        out: &mut Output<'_>,
+        rest: UnfinishedInput,
+    ) -> ParseResult {
         let undecided = self.undecided.take();
         let whole = rest == UnfinishedInput::Nothing;
         match &undecided {
-            Some(first) if whole => say_at(out, first, Code::BODY_NOT_STREAMED)?,
+            Some(first) if whole => report_at(out, first, Code::BODY_NOT_STREAMED)?,
             Some(first) => self.several(out, first)?,
             None => {}
         }
-        self.tell_other(out)?;
+        self.report_other_dialect(out)?;
         self.flush(out)?;
         if whole && undecided.is_some() {
             return self.assembler.done(out);
@@ -177,8 +181,8 @@ impl PayloadPipeline {
 }
 
 /// Reports a diagnostic about an earlier payload, at its place.
-fn say_at(out: &mut Output<'_>, one: &HeldPayload, code: Code) -> Step {
+fn report_at(out: &mut Output<'_>, one: &HeldPayload, code: Code) -> ParseResult {
     let arrival = one.arrival();
     out.diagnose_at((arrival.offset, arrival.ordinal), code, "")
-        .map_err(|fault| arrival.place(fault))
+        .map_err(|fault| arrival.locate(fault))
 }

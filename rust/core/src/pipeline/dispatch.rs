@@ -5,8 +5,8 @@ use crate::dialect::Read;
 use crate::dialect::Reader;
 use crate::dialect::chat::Chat;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::payload::DocumentContext;
 use crate::model::config::Config;
@@ -19,8 +19,8 @@ use std::mem;
 
 impl PayloadPipeline {
     /// Handles an error that was sent as plain text.
-    pub(crate) fn text(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> Step {
-        out.touch("plain_words"); // clients expect JSON
+    pub(crate) fn text(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
+        out.mark_misread("plain_words"); // clients expect JSON
         let config = out.config;
         let mut wire = DecodeContext {
             assembler: &mut self.assembler,
@@ -36,9 +36,9 @@ impl PayloadPipeline {
     }
 
     /// Handles `[DONE]`, whose meaning depends on the dialect.
-    pub(crate) fn marker(&mut self, out: &mut Output<'_>) -> Step {
+    pub(crate) fn marker(&mut self, out: &mut Output<'_>) -> ParseResult {
         self.seen = true;
-        self.tell_other(out)?;
+        self.report_other_dialect(out)?;
         let Some(decoder) = &mut self.other else {
             return self.finish(out);
         };
@@ -52,9 +52,9 @@ impl PayloadPipeline {
     }
 
     /// Ends the stream at the terminal marker or its equivalent.
-    fn finish(&mut self, out: &mut Output<'_>) -> Step {
+    fn finish(&mut self, out: &mut Output<'_>) -> ParseResult {
         self.seen = true;
-        self.swift = false;
+        self.fast_path = false;
         self.flush(out)?;
         if let Some(chat) = &mut self.chat {
             chat.end_choices(out);
@@ -65,7 +65,7 @@ impl PayloadPipeline {
     }
 
     /// Emits what the decoder still holds back.
-    pub(crate) fn flush(&mut self, out: &mut Output<'_>) -> Step {
+    pub(crate) fn flush(&mut self, out: &mut Output<'_>) -> ParseResult {
         let mut wire = DecodeContext {
             assembler: &mut self.assembler,
             out,
@@ -80,7 +80,7 @@ impl PayloadPipeline {
     }
 
     /// Ignores and reports data after the terminal marker. A note without choices is ignored without a report.
-    pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> Step {
+    pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());
         }
@@ -102,8 +102,8 @@ impl PayloadPipeline {
     }
 
     /// Reports data after the end, once.
-    pub(crate) fn after_end(&mut self, out: &mut Output<'_>) -> Step {
-        out.sign(WireFact::Emptied);
+    pub(crate) fn after_end(&mut self, out: &mut Output<'_>) -> ParseResult {
+        out.record_fact(WireFact::Emptied);
         if mem::replace(&mut self.late, true) {
             return Ok(());
         }
@@ -116,9 +116,9 @@ impl PayloadPipeline {
         out: &mut Output<'_>,
         mut document: Read<'p>,
         payload: Payload<'p>,
-        standing: DocumentContext,
-    ) -> Step {
-        let DocumentContext { stray, first, .. } = standing;
+        document_context: DocumentContext,
+    ) -> ParseResult {
+        let DocumentContext { stray, first, .. } = document_context;
         let complaint = first && self.is_complaint(&document, stray);
         let event = if complaint {
             Some("error")
@@ -134,7 +134,7 @@ impl PayloadPipeline {
             }
         }
         if event.is_some_and(|name| self.wrapped.iter().any(|begin| name.starts_with(begin))) {
-            out.touch("event_name"); // clients misread it under this name
+            out.mark_misread("event_name"); // clients misread it under this name
         }
         let mut body = false;
         if self.array {
@@ -143,11 +143,11 @@ impl PayloadPipeline {
             }
         } else if stray && self.undecided.is_none() {
             body = first && document.is_body();
-            if first && !body && !self.framed && standing.one_line {
+            if first && !body && !self.framed && document_context.one_line {
                 self.lines = true;
                 out.diagnose(Code::JSON_LINES_BODY, None, "")?;
             } else if self.in_lines() {
-                out.sign(WireFact::Mended { emptied: false }); // reported once, at the first line
+                out.record_fact(WireFact::Mended { emptied: false }); // reported once, at the first line
             } else if body {
                 out.diagnose(Code::BODY_NOT_STREAMED, None, "")?;
             } else {
@@ -171,7 +171,12 @@ impl PayloadPipeline {
         stray && !self.array && self.waiting.is_empty() && document.is_complaint()
     }
 
-    fn decode(&mut self, out: &mut Output<'_>, document: &Read<'_>, payload: Payload<'_>) -> Step {
+    fn decode(
+        &mut self,
+        out: &mut Output<'_>,
+        document: &Read<'_>,
+        payload: Payload<'_>,
+    ) -> ParseResult {
         let config = out.config;
         let mut wire = DecodeContext {
             assembler: &mut self.assembler,
@@ -181,27 +186,27 @@ impl PayloadPipeline {
             (Read::Plain(document, _), Some(decoder)) => {
                 decoder.decode(&mut wire, document, payload)?;
                 self.done |= decoder.ended();
-                self.swift = self.caching && self.last.is_none();
+                self.fast_path = self.caching && self.last.is_none();
                 Ok(())
             }
             (Read::Chat(document), None) => {
-                self.swift = !self.done && self.last.is_none();
+                self.fast_path = !self.done && self.last.is_none();
                 let chat = chat(&mut self.chat, config, self.caching);
                 chat.document(&mut wire, document, payload)
             }
-            // The document was not read in the form that this decoder takes.
+            // The document was parsed for another decoder than the current one.
             _ => unknown(&mut wire, payload),
         }
     }
 
     /// Sets the dialect of the stream.
-    pub(crate) fn speak(&mut self, out: &mut Output<'_>, dialect: Dialect) {
+    pub(crate) fn set_dialect(&mut self, out: &mut Output<'_>, dialect: Dialect) {
         self.dialect = Some(dialect);
         self.other = dialect.decoder(out.config);
         self.keep_alive = dialect.keep_alive();
         self.wrapped = dialect.wrapped_names();
-        self.assembler.speak(dialect.name());
-        out.speak(dialect.name());
+        self.assembler.set_dialect(dialect.name());
+        out.set_dialect(dialect.name());
     }
 
     /// Returns the settings for reading JSON.
@@ -215,6 +220,31 @@ impl PayloadPipeline {
 
     pub(crate) fn is_keep_alive(&self, event: &str) -> bool {
         self.keep_alive.contains(&event)
+    }
+
+    /// Returns true if the payload is ignored. Marks it if clients would read its data, and raise.
+    pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
+        if text.is_empty() {
+            out.leave_out("empty_event"); // openai-python and the AI SDK parse it as JSON
+            return true;
+        }
+        let Some(event) = event.filter(|event| self.is_keep_alive(event)) else {
+            return false;
+        };
+        if self.is_keep_alive_read(event) {
+            out.leave_out("keep_alive");
+        }
+        true
+    }
+
+    /// Returns true if clients would read the data of a keep-alive as a payload, and raise. Clients of Messages expect
+    /// `ping`. In Responses, those after the first event pass: they may be part of the numbering.
+    fn is_keep_alive_read(&self, event: &str) -> bool {
+        match self.dialect {
+            Some(Dialect::Chat) => true,
+            Some(Dialect::Responses) => !self.seen,
+            _ => event != "ping",
+        }
     }
 }
 

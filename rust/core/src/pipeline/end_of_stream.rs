@@ -1,7 +1,7 @@
 //! Handles the end of the input: uses an unfinished event if possible, and reports what is missing.
 
-use crate::dialect::decode_context::Step;
-use crate::dialect::payload::PlacedPayload;
+use crate::dialect::decode_context::ParseResult;
+use crate::dialect::payload::LocatedPayload;
 use crate::json::Problem;
 use crate::model::delta::InputEnd;
 use crate::model::delta::UnfinishedInput;
@@ -14,7 +14,7 @@ use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::Salvaged;
 use crate::pipeline::salvage::WholeLines;
-use crate::pipeline::salvage::climb;
+use crate::pipeline::salvage::classify;
 use crate::pipeline::salvage::position;
 use crate::pipeline::salvage::trim;
 use crate::sse::Pending;
@@ -30,11 +30,11 @@ impl PayloadPipeline {
         out: &mut Output<'_>,
         pending: &Pending<'_>,
         input: InputEnd,
-    ) -> Step {
+    ) -> ParseResult {
         let data = pending
             .data
             .filter(|data| !data.is_empty())
-            .map(|data| PlacedPayload {
+            .map(|data| LocatedPayload {
                 event: pending.event,
                 data,
                 offset: pending.data_offset,
@@ -44,7 +44,7 @@ impl PayloadPipeline {
         let stray = pending
             .stray
             .filter(|data| !data.is_empty())
-            .map(|data| PlacedPayload {
+            .map(|data| LocatedPayload {
                 event: b"",
                 data,
                 offset: pending.stray_offset,
@@ -55,10 +55,10 @@ impl PayloadPipeline {
         let mut cut = pending.open && !begun;
         let mut ordinal = pending.ordinal;
         for arrival in [data, stray].into_iter().flatten() {
-            let arrival = PlacedPayload { ordinal, ..arrival };
+            let arrival = LocatedPayload { ordinal, ..arrival };
             match self
                 .last_one(out, arrival)
-                .map_err(|fault| arrival.place(fault))?
+                .map_err(|fault| arrival.locate(fault))?
             {
                 Last::Used => ordinal += 1,
                 Last::Nothing => {}
@@ -83,12 +83,13 @@ impl PayloadPipeline {
         array: &ArrayBody,
         total: u64,
         input: InputEnd,
-    ) -> Step {
-        let place = (total, array.ordinal);
+    ) -> ParseResult {
+        let stream_position = (total, array.ordinal);
         if let Some(at) = array.spilled() {
-            let place = (at, array.ordinal);
-            out.at(place.0, place.1);
-            self.after_end(out).map_err(|fault| put(fault, place))?;
+            let stream_position = (at, array.ordinal);
+            out.at(stream_position.0, stream_position.1);
+            self.after_end(out)
+                .map_err(|fault| put(fault, stream_position))?;
         }
         // An array without its closing bracket was truncated, even if the cut is between two elements.
         let rest = rest(!array.is_closed(), ends_inside_a_sequence(array.pending()));
@@ -98,14 +99,14 @@ impl PayloadPipeline {
         } else {
             input
         };
-        self.end(out, rest, input, place)
+        self.end(out, rest, input, stream_position)
     }
 
     /// Uses an event that the input did not terminate, if its payload is complete anyway.
     fn last_one(
         &mut self,
         out: &mut Output<'_>,
-        arrival: PlacedPayload<'_>,
+        arrival: LocatedPayload<'_>,
     ) -> Result<Last, Fault> {
         let (text, _) = decode_utf8(arrival.data);
         let text = trim(&text);
@@ -135,7 +136,7 @@ impl PayloadPipeline {
             let from = position(arrival.data, 0);
             let data = arrival.data.get(from..position(arrival.data, end));
             let data = data.unwrap_or_default();
-            self.arrival(out, PlacedPayload { data, ..arrival })?;
+            self.arrival(out, LocatedPayload { data, ..arrival })?;
             return Ok(Last::UsedInPart);
         }
         self.arrival(out, arrival)?;
@@ -147,17 +148,22 @@ impl PayloadPipeline {
         out: &mut Output<'_>,
         rest: UnfinishedInput,
         input: InputEnd,
-        place: (u64, u64),
-    ) -> Step {
-        out.at(place.0, place.1);
+        stream_position: (u64, u64),
+    ) -> ParseResult {
+        out.at(stream_position.0, stream_position.1);
         let result = self.finish_input(out, rest, input);
         let result = result.and_then(|()| self.conclude(out, rest, input));
-        let told = out.tell_left_out();
-        out.taken(told.and(result))
-            .map_err(|fault| put(fault, place))
+        let reported = out.report_left_out();
+        out.taken(reported.and(result))
+            .map_err(|fault| put(fault, stream_position))
     }
 
-    fn conclude(&mut self, out: &mut Output<'_>, rest: UnfinishedInput, input: InputEnd) -> Step {
+    fn conclude(
+        &mut self,
+        out: &mut Output<'_>,
+        rest: UnfinishedInput,
+        input: InputEnd,
+    ) -> ParseResult {
         let rest = match rest {
             UnfinishedInput::Nothing if !self.seen => UnfinishedInput::Empty,
             rest => rest,
@@ -171,7 +177,7 @@ impl PayloadPipeline {
         if !text.starts_with(['{', '[']) {
             return Usable::Nothing;
         }
-        match climb(data, text, self.reader(out), lenient) {
+        match classify(data, text, self.reader(out), lenient) {
             // A document that is too deep raises the same fault whether or not it is complete.
             Salvaged::Broken(error) if error.problem == Problem::TooDeep => Usable::All,
             Salvaged::Broken(_) | Salvaged::Text => Usable::Nothing,

@@ -6,9 +6,9 @@
 use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::one_line_of_data;
-use crate::dialect::payload::PlacedPayload;
+use crate::dialect::payload::LocatedPayload;
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::limits::as_len;
@@ -30,7 +30,7 @@ pub(crate) struct FrameReceiver<'g, 'o> {
 impl FrameReceiver<'_, '_> {
     /// Consumes events that only continue the current text, up to `most` of them. Does not record their places.
     #[inline]
-    fn alike(&mut self, rest: &[u8], most: usize) -> WholeEvents {
+    fn similar_events(&mut self, rest: &[u8], most: usize) -> WholeEvents {
         let PayloadPipeline {
             other,
             chat,
@@ -41,18 +41,18 @@ impl FrameReceiver<'_, '_> {
         let mut wire = DecodeContext { assembler, out };
         match (other, chat) {
             (Some(decoder), _) => decoder.row(&mut wire, rest, most),
-            (None, Some(chat)) => chat.alike(&mut wire, rest, most),
+            (None, Some(chat)) => chat.similar_events(&mut wire, rest, most),
             (None, None) => WholeEvents::default(),
         }
     }
 
     /// Passes the elements of an array to the pipeline one by one.
-    pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> Step {
+    pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> ParseResult {
         self.stage.array = true;
         let limit = self.out.config.limits.max_event_bytes;
         let mut rest = input;
         while let Some(element) = array.next(&mut rest, limit)? {
-            let arrival = PlacedPayload {
+            let arrival = LocatedPayload {
                 event: b"",
                 data: &element.data,
                 offset: element.offset,
@@ -60,7 +60,7 @@ impl FrameReceiver<'_, '_> {
                 stray: false,
             };
             self.stage.arrival(&mut self.out, arrival)?;
-            self.out.sign(WireFact::Element);
+            self.out.record_fact(WireFact::Element);
             self.out.taken(Ok(()))?;
         }
         Ok(())
@@ -69,9 +69,9 @@ impl FrameReceiver<'_, '_> {
 
 impl Receiver for FrameReceiver<'_, '_> {
     #[inline]
-    fn item(&mut self, item: Item<'_>) -> Step {
+    fn item(&mut self, item: Item<'_>) -> ParseResult {
         let arrival = match item {
-            Item::Frame(frame) => PlacedPayload {
+            Item::Frame(frame) => LocatedPayload {
                 event: frame.event,
                 data: frame.data,
                 offset: frame.offset,
@@ -80,7 +80,7 @@ impl Receiver for FrameReceiver<'_, '_> {
             },
             Item::Stray(stray) => {
                 self.stage.framed |= stray.beside_data;
-                PlacedPayload {
+                LocatedPayload {
                     event: b"",
                     data: stray.data,
                     offset: stray.offset,
@@ -94,16 +94,12 @@ impl Receiver for FrameReceiver<'_, '_> {
 
     #[inline]
     fn whole(&mut self, rest: &[u8], offset: u64, ordinal: u64) -> Result<WholeEvents, Fault> {
-        if !self.stage.swift || self.stage.done || offset == self.unknown {
+        if !self.stage.fast_path || self.stage.done || offset == self.unknown {
             return Ok(WholeEvents::default());
         }
         let limit = as_len(self.out.config.limits.max_events);
         let left = limit.saturating_sub(usize::try_from(ordinal).unwrap_or(usize::MAX));
-        let taken = if self.out.takes_rows() {
-            self.alike(rest, left)
-        } else {
-            WholeEvents::default()
-        };
+        let taken = self.similar_events(rest, left);
         if taken.events > 0 {
             self.stage.framed = true;
             return Ok(taken);
@@ -119,18 +115,18 @@ impl Receiver for FrameReceiver<'_, '_> {
                 self.stage.framed = true;
                 Ok(WholeEvents { events: 1, bytes })
             }
-            Err(fault) => Err(place(fault, rest, offset, ordinal)),
+            Err(fault) => Err(locate(fault, rest, offset, ordinal)),
         }
     }
 }
 
 /// Adds the place of the first event of the input to a fault.
 #[cold]
-fn place(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
+fn locate(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
     let (event, payload) = one_line_of_data(rest).unwrap_or_default();
     let before = rest.len() - payload.len();
     let mut lines = payload.split(|byte| matches!(byte, b'\n' | b'\r'));
-    PlacedPayload {
+    LocatedPayload {
         event,
         data: lines.next().unwrap_or_default(),
         // The offset of a frame is the offset of its data.
@@ -138,5 +134,5 @@ fn place(fault: Fault, rest: &[u8], offset: u64, ordinal: u64) -> Fault {
         ordinal,
         stray: false,
     }
-    .place(fault)
+    .locate(fault)
 }

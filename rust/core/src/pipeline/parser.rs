@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// Number of body bytes kept until the first payload, for error messages.
 const HEAD: usize = 512;
 
-type Step = Result<(), Fault>;
+type ParseResult = Result<(), Fault>;
 
 /// Parser of one stream.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Parser {
         let config = config.into();
         let mut assembler = Assembler::new(&config);
         if let Some(dialect) = dialect {
-            assembler.speak(dialect.name());
+            assembler.set_dialect(dialect.name());
         }
         let drops = config.policy.switches.duplicate_payload == DuplicatePayload::Drop;
         Parser {
@@ -90,7 +90,7 @@ impl Parser {
                 late: false,
                 last: drops.then_some(None),
                 caching,
-                swift: false,
+                fast_path: false,
                 waiting: LazyBox::default(),
                 watch: dialect.map(|dialect| Box::new(DialectWatch::new(dialect))),
                 undecided: None,
@@ -108,7 +108,7 @@ impl Parser {
     }
 
     /// Parses the next bytes.
-    pub fn feed(&mut self, input: &[u8], sink: &mut dyn Sink) -> Step {
+    pub fn feed(&mut self, input: &[u8], sink: &mut dyn Sink) -> ParseResult {
         if self.over {
             return Ok(());
         }
@@ -121,17 +121,17 @@ impl Parser {
     }
 
     /// Ends the text-call filter and releases the text that it holds.
-    fn release(&mut self, sink: &mut dyn Sink) -> Step {
+    fn release(&mut self, sink: &mut dyn Sink) -> ParseResult {
         let Some(stage) = &mut self.text_calls else {
             return Ok(());
         };
         let mut out = Output::new(&self.config, &mut self.ledger, sink);
         stage.end(&mut out);
-        let told = out.tell_left_out();
-        out.taken(told)
+        let reported = out.report_left_out();
+        out.taken(reported)
     }
 
-    fn take(&mut self, input: &[u8], sink: &mut dyn Sink) -> Step {
+    fn take(&mut self, input: &[u8], sink: &mut dyn Sink) -> ParseResult {
         let Parser {
             config,
             ledger,
@@ -153,21 +153,21 @@ impl Parser {
             let more = taken.get(..HEAD - stage.head.len()).unwrap_or(taken);
             stage.head.extend_from_slice(more);
         }
-        let mut gate = FrameReceiver {
+        let mut receiver = FrameReceiver {
             stage,
             out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
             unknown: *unknown,
         };
         match array {
-            None => framer.feed(taken, &mut gate)?,
-            Some(body) if body.body == Body::Array => gate.elements(body, taken)?,
+            None => framer.feed(taken, &mut receiver)?,
+            Some(body) if body.body == Body::Array => receiver.elements(body, taken)?,
             Some(body) => {
                 if let Some(known) = body.decide(taken) {
                     if body.body == Body::Array {
-                        gate.elements(body, &known)?;
+                        receiver.elements(body, &known)?;
                     } else {
                         *array = None;
-                        framer.feed(&known, &mut gate)?;
+                        framer.feed(&known, &mut receiver)?;
                     }
                 }
             }
@@ -185,7 +185,7 @@ impl Parser {
         input: &[u8],
         sink: &mut dyn Sink,
     ) -> Result<WholeEvents, Fault> {
-        if self.over || self.array.is_some() || !self.stage.swift {
+        if self.over || self.array.is_some() || !self.stage.fast_path {
             return Ok(WholeEvents::default());
         }
         let room = self
@@ -195,14 +195,14 @@ impl Parser {
             .map_or(usize::MAX, |limit| {
                 usize::try_from(limit.saturating_sub(self.total)).unwrap_or(usize::MAX)
             });
-        let mut gate = FrameReceiver {
+        let mut receiver = FrameReceiver {
             stage: &mut self.stage,
             out: Output::new(&self.config, &mut self.ledger, sink)
                 .filtered(filter(&mut self.text_calls)),
             unknown: u64::MAX,
         };
         let input = input.get(..room).unwrap_or(input);
-        let result = self.framer.take_whole(input, &mut gate);
+        let result = self.framer.take_whole(input, &mut receiver);
         self.over = result.is_err();
         let taken = result?;
         if taken.events == 0 {
@@ -229,7 +229,7 @@ impl Parser {
     }
 
     /// Returns the fault that these next bytes would cause, given that they complete no payload. Does not consume them.
-    pub(crate) fn probe(&self, next: &[&[u8]]) -> Step {
+    pub(crate) fn probe(&self, next: &[&[u8]]) -> ParseResult {
         let limit = self.config.limits.max_stream_bytes;
         let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.total));
         let room = usize::try_from(room).unwrap_or(usize::MAX);
@@ -252,7 +252,7 @@ impl Parser {
     }
 
     /// Checks that `more` further bytes stay within the stream limit. If they do not, later input is ignored.
-    pub(crate) fn count(&mut self, more: usize) -> Step {
+    pub(crate) fn count(&mut self, more: usize) -> ParseResult {
         let limit = self.config.limits.max_stream_bytes;
         match limit.filter(|limit| self.total + more as u64 > *limit) {
             Some(limit) => {
@@ -268,7 +268,7 @@ impl Parser {
     }
 
     /// Ends the input: reports open calls and blocks, and whether the stream is complete.
-    pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> Step {
+    pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
@@ -276,7 +276,7 @@ impl Parser {
         self.release(sink).and(result)
     }
 
-    fn finish(&mut self, input: InputEnd, sink: &mut dyn Sink) -> Step {
+    fn finish(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
         let Parser {
             config,
             ledger,
@@ -287,25 +287,27 @@ impl Parser {
             total,
             ..
         } = self;
-        let mut gate = FrameReceiver {
+        let mut receiver = FrameReceiver {
             stage,
             out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
             unknown: u64::MAX,
         };
         match array {
             Some(array) if array.body == Body::Array => {
-                return gate.stage.close_array(&mut gate.out, array, *total, input);
+                return receiver
+                    .stage
+                    .close_array(&mut receiver.out, array, *total, input);
             }
             // The body is too short to be anything but an event stream.
-            Some(array) => framer.feed(&array.give_up(), &mut gate)?,
+            Some(array) => framer.feed(&array.give_up(), &mut receiver)?,
             None => {}
         }
-        let FrameReceiver { stage, mut out, .. } = gate;
+        let FrameReceiver { stage, mut out, .. } = receiver;
         stage.close(&mut out, &framer.finish(), input)
     }
 
     /// Returns the fault for a limit that only the caller can measure. Later input is ignored.
-    pub fn exceed(&mut self, name: LimitName) -> Step {
+    pub fn exceed(&mut self, name: LimitName) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
@@ -329,11 +331,14 @@ impl Parser {
     }
 
     /// Returns true if consumed input has not produced all of its events yet: the dialect is undetected, text is held,
-    /// or a call is under way.
-    pub(crate) fn owes(&self) -> bool {
-        let untold = self.stage.dialect.is_none() && self.payloads() > 0;
+    /// or a call is in progress.
+    pub(crate) fn has_pending(&self) -> bool {
+        let is_undetected = self.stage.dialect.is_none() && self.payloads() > 0;
         let holds = self.text_calls.as_ref().is_some_and(|stage| stage.holds());
-        self.stage.undecided.is_some() || untold || holds || self.stage.assembler.owes()
+        self.stage.undecided.is_some()
+            || is_undetected
+            || holds
+            || self.stage.assembler.has_pending()
     }
 
     /// Returns the number of payloads dispatched.
@@ -348,7 +353,7 @@ impl Parser {
     }
 
     /// Returns the completeness of the answer so far, even before the end of the input.
-    pub(crate) fn standing(&self) -> Completeness {
+    pub(crate) fn completeness_so_far(&self) -> Completeness {
         self.stage.assembler.completeness()
     }
 
@@ -362,11 +367,10 @@ impl Parser {
         self.ledger.dropped()
     }
 
-    /// Returns the completeness of the answer: open until the end or a fault.
+    /// Returns the completeness of the answer: open until the terminal marker, the end of the input or a fault.
     pub fn completeness(&self) -> Completeness {
         match self.stage.assembler.completeness() {
-            _ if !self.over => Completeness::Open,
-            Completeness::Open => Completeness::Truncated,
+            Completeness::Open if self.over => Completeness::Truncated,
             known => known,
         }
     }
@@ -377,7 +381,7 @@ impl Parser {
         self.stage.assembler.assumed_ends(sink);
     }
 
-    /// Returns the argument text of a wire call that deltas have shown so far, or `None` if there is no such call.
+    /// Returns the arguments that were emitted so far for a call of the source, or `None` if there is no such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         self.stage.assembler.shown_arguments(part)
     }

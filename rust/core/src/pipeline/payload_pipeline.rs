@@ -9,13 +9,12 @@ use crate::dialect::decode_context::DATA;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Ending;
 use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::one_line_of_data;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::payload::DocumentContext;
-use crate::dialect::payload::PlacedPayload;
-use crate::dialect::reads_empty;
+use crate::dialect::payload::LocatedPayload;
 use crate::json::MAX_DEPTH;
 use crate::json::Problem;
 use crate::json::ScanError;
@@ -28,7 +27,7 @@ use crate::model::policy::Base;
 use crate::model::spec::Code;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::Salvaged;
-use crate::pipeline::salvage::climb;
+use crate::pipeline::salvage::classify;
 use crate::pipeline::salvage::position;
 use crate::pipeline::salvage::trim;
 use crate::pipeline::salvage::trim_start;
@@ -65,7 +64,7 @@ pub(crate) struct PayloadPipeline {
     /// True if template matching is enabled for this parser.
     pub(crate) caching: bool,
     /// True if template matching may be used for the next payload.
-    pub(crate) swift: bool,
+    pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
     /// Watches for another dialect if the caller specified one.
@@ -82,26 +81,30 @@ pub(crate) struct PayloadPipeline {
 
 impl PayloadPipeline {
     #[inline]
-    pub(crate) fn arrival(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {
-        let place = |fault| arrival.place(fault);
+    pub(crate) fn arrival(
+        &mut self,
+        out: &mut Output<'_>,
+        arrival: LocatedPayload<'_>,
+    ) -> ParseResult {
+        let locate = |fault| arrival.locate(fault);
         out.at(arrival.offset, arrival.ordinal);
         let limit = out.config.limits.max_events;
         if let Some(limit) = limit.filter(|limit| arrival.ordinal >= *limit) {
             arrival.show(out);
-            return Err(place(Fault::limit(LimitName::max_events, limit)));
+            return Err(locate(Fault::limit(LimitName::max_events, limit)));
         }
         self.framed |= !(arrival.stray || self.array);
-        if self.swift && !(arrival.stray || self.array || self.done) {
-            let PlacedPayload { event, data, .. } = arrival;
+        if self.fast_path && !(arrival.stray || self.array || self.done) {
+            let LocatedPayload { event, data, .. } = arrival;
             let known = self.known(out, Incoming::Payload { event, data });
-            if out.taken(known).map_err(place)? > 0 {
+            if out.taken(known).map_err(locate)? > 0 {
                 return Ok(());
             }
         }
         if self.dialect.is_none() && self.waits(out, arrival)? {
             return Ok(());
         }
-        self.read(out, arrival).map_err(place)
+        self.read(out, arrival).map_err(locate)
     }
 
     /// Matches a payload against the known templates. Returns its length, including its line prefixes if the input
@@ -141,25 +144,23 @@ impl PayloadPipeline {
         Ok(if length > 0 { before + length } else { 0 })
     }
 
-    pub(crate) fn read(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {
+    pub(crate) fn read(
+        &mut self,
+        out: &mut Output<'_>,
+        arrival: LocatedPayload<'_>,
+    ) -> ParseResult {
         arrival.show(out);
         let result = self.take(out, arrival);
-        let told = out.tell_left_out();
-        out.taken(told.and(result))
+        let given = out.report_left_out();
+        out.taken(given.and(result))
     }
 
-    fn take(&mut self, out: &mut Output<'_>, arrival: PlacedPayload<'_>) -> Step {
+    fn take(&mut self, out: &mut Output<'_>, arrival: LocatedPayload<'_>) -> ParseResult {
         let event = arrival.event_name();
         let event = event.as_deref();
-        if event.is_some_and(|event| self.is_keep_alive(event)) {
-            return Ok(());
-        }
         let (text, replaced) = decode_utf8(arrival.data);
         let text = trim(&text);
-        if text.is_empty() {
-            if reads_empty(self.dialect) {
-                out.leave_out("empty_event");
-            }
+        if self.is_ignored(out, text, event) {
             return Ok(());
         }
         let payload = Payload {
@@ -175,7 +176,7 @@ impl PayloadPipeline {
             && event.is_some()
             && self.dialect.is_some_and(Dialect::marker_is_nameless)
         {
-            out.touch("done_marker"); // clients would parse it as JSON
+            out.mark_misread("done_marker"); // clients would parse it as JSON
         }
         if self.done {
             return self.after_done(out, payload);
@@ -194,7 +195,7 @@ impl PayloadPipeline {
             *last = Some(arrival.data.to_vec());
         }
         let lenient = out.config.policy.base != Base::Strict;
-        let found = climb(arrival.data, text, self.reader(out), lenient);
+        let found = classify(arrival.data, text, self.reader(out), lenient);
         if replaced {
             out.diagnose(Code::INVALID_UTF8, None, "")?;
         }
@@ -216,32 +217,32 @@ impl PayloadPipeline {
                 self.marker(out)
             }
             Salvaged::Document(document) => {
-                let standing = DocumentContext {
+                let open_block = DocumentContext {
                     stray: arrival.stray,
                     first,
                     one_line: memchr(b'\n', arrival.data).is_none(),
                 };
-                let alone = first && standing.stray && standing.one_line && !self.framed;
+                let alone = first && open_block.stray && open_block.one_line && !self.framed;
                 if alone && document.is_body() && document.is_line() {
                     self.undecided = Some(Box::new(HeldPayload::shown(arrival)));
                 }
-                self.document(out, document, payload, standing)?;
+                self.document(out, document, payload, open_block)?;
                 self.watch_dialect(arrival, text);
-                self.swift &= self.undecided.is_none();
+                self.fast_path &= self.undecided.is_none();
                 Ok(())
             }
             found => {
                 if arrival.stray && !bare {
                     out.diagnose(Code::STRAY_PAYLOAD, None, "")?;
                 }
-                self.climbed(out, found, payload)
+                self.apply_salvaged(out, found, payload)
             }
         }
     }
 
     /// Checks whether the payload belongs to another dialect than the one specified. Stops with the first payload that
     /// brings content: a stream that was partly understood is in the specified dialect.
-    fn watch_dialect(&mut self, arrival: PlacedPayload<'_>, text: &str) {
+    fn watch_dialect(&mut self, arrival: LocatedPayload<'_>, text: &str) {
         let Some(watch) = &mut self.watch else {
             return;
         };
@@ -254,7 +255,12 @@ impl PayloadPipeline {
         self.watch = None;
     }
 
-    fn climbed(&mut self, out: &mut Output<'_>, found: Salvaged<'_>, payload: Payload<'_>) -> Step {
+    fn apply_salvaged(
+        &mut self,
+        out: &mut Output<'_>,
+        found: Salvaged<'_>,
+        payload: Payload<'_>,
+    ) -> ParseResult {
         match found {
             Salvaged::Comment => out.diagnose(Code::COMMENT_AS_DATA, None, ""),
             Salvaged::Null => out.diagnose(Code::NULL_PAYLOAD, None, ""),
@@ -309,7 +315,7 @@ impl PayloadPipeline {
     }
 
     /// Handles the text after the whole lines of a payload: a document that spans several lines, or a broken one.
-    fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> Step {
+    fn rest(&mut self, out: &mut Output<'_>, payload: Payload<'_>, start: usize) -> ParseResult {
         let sent = payload.text.get(start..).unwrap_or_default();
         let text = trim(sent);
         let start = start + (sent.len() - trim_start(sent).len());
@@ -319,7 +325,7 @@ impl PayloadPipeline {
         }
         let data = payload.arrival.data;
         let data = data.get(position(data, start)..).unwrap_or_default();
-        match climb(data, text, self.reader(out), true) {
+        match classify(data, text, self.reader(out), true) {
             Salvaged::Broken(error)
                 if payload.event == Some("error") && capped(out, error).is_none() =>
             {
@@ -332,12 +338,12 @@ impl PayloadPipeline {
             Salvaged::Document(document) => {
                 self.document(out, document, rest, DocumentContext::default())
             }
-            found => self.climbed(out, found, rest),
+            found => self.apply_salvaged(out, found, rest),
         }
     }
 
     /// Handles one line of a payload whose lines are documents of their own.
-    fn line(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> Step {
+    fn line(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if self.done {
             return self.after_done(out, payload);
         }
@@ -355,8 +361,8 @@ impl PayloadPipeline {
         &mut self,
         out: &mut Output<'_>,
         error: ScanError,
-        arrival: PlacedPayload<'_>,
-    ) -> Step {
+        arrival: LocatedPayload<'_>,
+    ) -> ParseResult {
         if let Some((name, limit)) = capped(out, error) {
             return Err(Fault::limit(name, limit));
         }
@@ -372,12 +378,12 @@ impl PayloadPipeline {
         let fault = Fault::not_an_event_stream(Vec::new(), None)
             .at(0, 0)
             .with_raw(&head);
-        let mut placed = fault;
-        placed.extra = Extra::NotAnEventStream {
+        let mut located = fault;
+        located.extra = Extra::NotAnEventStream {
             body_head: head,
             content_type: out.config.content_type.clone(),
         };
-        placed
+        located
     }
 }
 

@@ -58,7 +58,12 @@ pub(crate) fn trim_start(text: &str) -> &str {
 }
 
 /// Classifies a payload. `text` is its trimmed text; `lenient` allows salvage.
-pub(crate) fn climb<'t>(data: &[u8], text: &'t str, reader: Reader, lenient: bool) -> Salvaged<'t> {
+pub(crate) fn classify<'t>(
+    data: &[u8],
+    text: &'t str,
+    reader: Reader,
+    lenient: bool,
+) -> Salvaged<'t> {
     match text {
         "" => return Salvaged::Blank,
         "null" => return Salvaged::Null,
@@ -203,8 +208,8 @@ mod tests {
         max_values: None,
     };
 
-    fn rung(text: &str) -> String {
-        match climb(text.as_bytes(), text, CHAT, true) {
+    fn salvage_step(text: &str) -> String {
+        match classify(text.as_bytes(), text, CHAT, true) {
             Salvaged::Document(_) => "document".to_owned(),
             Salvaged::Lines(WholeLines {
                 lines,
@@ -217,41 +222,44 @@ mod tests {
     }
 
     #[test]
-    fn whole_payloads_need_no_rung() {
-        assert_eq!(rung(""), "blank");
-        assert_eq!(rung("null"), "null");
-        assert_eq!(rung("[DONE]"), "marker");
-        assert_eq!(rung(": ping"), "comment");
-        assert_eq!(rung("{\"a\":\n1}"), "document");
+    fn whole_payloads_need_no_salvage() {
+        assert_eq!(salvage_step(""), "blank");
+        assert_eq!(salvage_step("null"), "null");
+        assert_eq!(salvage_step("[DONE]"), "marker");
+        assert_eq!(salvage_step(": ping"), "comment");
+        assert_eq!(salvage_step("{\"a\":\n1}"), "document");
     }
 
     #[test]
-    fn rungs_in_order() {
-        assert_eq!(rung("{}\n{}\n\n[DONE]"), "2 of 3, rest None");
-        assert_eq!(rung("[DONE]\n: x\n[DONE]"), "0 of 2, rest None");
-        assert_eq!(rung("{}\n[DONE]\n{\"a"), "1 of 2, rest Some(10)");
+    fn salvage_steps_in_order() {
+        assert_eq!(salvage_step("{}\n{}\n\n[DONE]"), "2 of 3, rest None");
+        assert_eq!(salvage_step("[DONE]\n: x\n[DONE]"), "0 of 2, rest None");
+        assert_eq!(salvage_step("{}\n[DONE]\n{\"a"), "1 of 2, rest Some(10)");
         assert_eq!(
-            rung("{\"a\":\"x\ny\"}"),
+            salvage_step("{\"a\":\"x\ny\"}"),
             "joined(\"{\\\"a\\\":\\\"xy\\\"}\")"
         );
-        assert_eq!(rung("{\"a\":\"x\n{\"usage\":1}"), "tail {\"usage\":1}");
         assert_eq!(
-            rung("{\"a\":\"x data: {\"error\":\"data: y\"}"),
+            salvage_step("{\"a\":\"x\n{\"usage\":1}"),
+            "tail {\"usage\":1}"
+        );
+        assert_eq!(
+            salvage_step("{\"a\":\"x data: {\"error\":\"data: y\"}"),
             "tail {\"error\":\"data: y\"}"
         );
-        assert_eq!(rung("error: died"), "text");
-        assert!(rung("{}{}").starts_with("broken"));
-        assert!(rung("{\"a\":").starts_with("broken"));
+        assert_eq!(salvage_step("error: died"), "text");
+        assert!(salvage_step("{}{}").starts_with("broken"));
+        assert!(salvage_step("{\"a\":").starts_with("broken"));
     }
 
     #[test]
-    fn strict_has_no_rungs() {
+    fn strict_does_not_salvage() {
         assert!(matches!(
-            climb(b"", "{}\n{}", CHAT, false),
+            classify(b"", "{}\n{}", CHAT, false),
             Salvaged::Broken(_)
         ));
         assert!(matches!(
-            climb(b"", "error: died", CHAT, false),
+            classify(b"", "error: died", CHAT, false),
             Salvaged::Broken(_)
         ));
     }

@@ -39,17 +39,28 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// The settings that were parsed last. Consecutive streams usually share them.
-static LAST: Mutex<Option<(String, Arc<Settings>)>> = Mutex::new(None);
+/// Number of distinct settings that are kept parsed.
+const KEPT: usize = 16;
 
-fn settings(text: &str) -> Option<Arc<Settings>> {
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, settings)) = last.as_ref().filter(|(known, _)| known == text) {
-        return Some(Arc::clone(settings));
-    }
-    let settings = Arc::new(Settings::read(text)?);
-    *last = Some((text.to_owned(), Arc::clone(&settings)));
-    Some(settings)
+/// Parsed settings, most recently used first. Streams share them, even if streams of several policies alternate.
+static KNOWN: Mutex<Vec<(Arc<str>, Arc<Settings>)>> = Mutex::new(Vec::new());
+
+fn settings(text: &Arc<str>) -> Option<Arc<Settings>> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known
+        .iter()
+        .position(|(known, _)| Arc::ptr_eq(known, text) || *known == *text);
+    let at = match found {
+        Some(at) => at,
+        None => {
+            let parsed = (Arc::clone(text), Arc::new(Settings::read(text)?));
+            known.truncate(KEPT - 1);
+            known.push(parsed);
+            known.len() - 1
+        }
+    };
+    known.get_mut(..=at)?.rotate_right(1);
+    known.first().map(|(_, settings)| Arc::clone(settings))
 }
 
 /// Address of a part that has no counterpart on the wire.
@@ -173,14 +184,14 @@ struct Promoted {
     id: String,
     name: String,
     arguments: String,
-    /// The block that it stood in, with other calls perhaps.
+    /// The block that contained the call, possibly with other calls.
     raw: Arc<str>,
 }
 
 impl TextCalls {
     /// Returns `None` if text calls are off.
     pub(crate) fn new(config: &Config) -> Option<TextCalls> {
-        let settings = settings(config.text_calls.as_deref()?)?;
+        let settings = settings(config.text_calls.as_ref()?)?;
         let tools = config.text_call_tools.as_ref().map(|tools| {
             let tools = tools.iter();
             tools
@@ -214,7 +225,7 @@ impl TextCalls {
         }
     }
 
-    /// For what may change what is held: the next piece does not leave unread.
+    /// Returns a choice whose held text may change, so the next piece cannot pass unread.
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
         let choice = self.choices.slot(index, || Choice {
             index,
@@ -238,7 +249,7 @@ impl TextCalls {
             let (choice, context) = self.at(index);
             choice.scanner.advance(&context, true);
             choice.refuse_pending(Refusal::Cut);
-            choice.tell(out);
+            choice.report_refused(out);
             choice.release(out, usize::MAX);
         }
     }
@@ -283,7 +294,7 @@ impl TextCalls {
         let before = choice.scanner.text.len();
         choice.scanner.text.push_str(delta.text);
         let free = choice.scanner.advance(&context, false);
-        choice.tell(out);
+        choice.report_refused(out);
         if !promotes {
             out.emit(event);
             return;
@@ -348,12 +359,20 @@ impl TextCalls {
         });
     }
 
-    fn done(&mut self, out: &mut Output<'_>, index: i32, part: u32, done: Done, event: &Event<'_>) {
+    /// Handles the end of a part. `done` copies it: only a part of which something is held needs that.
+    fn done(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        part: u32,
+        done: impl FnOnce() -> Done,
+        event: &Event<'_>,
+    ) {
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(index);
         if choice.current == Some(part) {
             choice.scanner.advance(&context, true);
-            choice.tell(out);
+            choice.report_refused(out);
         }
         if !promotes {
             out.emit(event);
@@ -368,6 +387,7 @@ impl TextCalls {
                     .opened
                     .as_ref()
                     .and_then(|opened| opened.item_id.clone());
+                let done = done();
                 one.done = Some(Done {
                     item_id: done.item_id.or(opened),
                     ..done
@@ -402,7 +422,7 @@ impl TextCalls {
             self.at(index).0.refuse_pending(Refusal::Limit);
         }
         let (choice, _) = self.at(index);
-        choice.tell(out);
+        choice.report_refused(out);
         if !promotes {
             for block in mem::take(&mut choice.scanner.pending) {
                 diagnose(out, Code::TEXT_CALL_SEEN, &block.span, Some(block.part), "");
@@ -474,7 +494,8 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // A part without a block of its own follows a block of another part.
+        // Text after a block loses its end-of-turn tokens. A part that has no block itself follows a block of another
+        // part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
             (true, None) if was_shown => text,
@@ -517,7 +538,7 @@ impl TextCalls {
                 encrypted_content: None,
                 metadata: None,
             };
-            out.sign(NO_ADDRESS);
+            out.record_fact(NO_ADDRESS);
             part.opened = Some(Start {
                 kind: done.kind,
                 item_id: None,
@@ -580,7 +601,7 @@ impl TextCalls {
                 arguments,
                 raw: Arc::clone(&raw),
             };
-            out.sign(NO_ADDRESS);
+            out.record_fact(NO_ADDRESS);
             out.emit(&Event::ToolCallStarted {
                 part: number,
                 call_id: Some(&call.id),
@@ -640,7 +661,7 @@ impl Choice {
         if before.is_some_and(|before| before > part) {
             self.refuse_pending(Refusal::TextFollows);
             self.scanner.turn_off();
-            self.tell(out);
+            self.report_refused(out);
             self.let_go(out);
         }
         self.scanner.start_part(part, context.settings);
@@ -664,8 +685,8 @@ impl Choice {
         let Some(empty) = mem::replace(&mut self.empty, newest) else {
             return;
         };
-        let place = self.parts.iter().rposition(|part| part.part == empty);
-        if let Some(mut part) = place.and_then(|place| self.parts.remove(place)) {
+        let position = self.parts.iter().rposition(|part| part.part == empty);
+        if let Some(mut part) = position.and_then(|position| self.parts.remove(position)) {
             part.start(out, self.index, empty);
         }
     }
@@ -725,7 +746,7 @@ impl Choice {
     }
 
     /// Reports the blocks that were refused since the last call.
-    fn tell(&mut self, out: &mut Output<'_>) {
+    fn report_refused(&mut self, out: &mut Output<'_>) {
         for (span, part, why) in mem::take(&mut self.scanner.refused) {
             diagnose(out, Code::TEXT_CALL_REFUSED, &span, Some(part), why.name());
         }
@@ -846,7 +867,7 @@ impl Part {
 }
 
 impl Done {
-    /// The same with another text.
+    /// Returns a copy with another text.
     fn with_text(&self, text: String) -> Done {
         Done {
             text,
@@ -946,7 +967,7 @@ impl TextCalls {
                 choice,
                 metadata,
             } => {
-                let done = Done {
+                let done = || Done {
                     text: text.to_owned(),
                     kind: "raw",
                     item_id: None,
@@ -967,7 +988,7 @@ impl TextCalls {
                 choice,
                 metadata,
             } if self.reads(DeltaKind::Reasoning) => {
-                let done = Done {
+                let done = || Done {
                     text: text.to_owned(),
                     kind,
                     item_id: owned(item_id),
@@ -1017,10 +1038,17 @@ impl EventFilter for TextCalls {
         let Event::TextDelta(delta) = event else {
             return false;
         };
-        let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
-        let takes = choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings));
-        if takes {
-            self.singles = self.singles.saturating_sub(1);
+        let takes = match self.choices.get_mut(self.last) {
+            Some(it) if it.index == delta.choice => {
+                it.takes(delta.part, delta.text, &self.settings)
+            }
+            _ => {
+                let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
+                choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings))
+            }
+        };
+        if takes && self.singles > 0 {
+            self.singles -= 1;
         }
         takes
     }
@@ -1075,14 +1103,14 @@ fn read_last<'c>(
     index: i32,
 ) -> Option<&'c mut Choice> {
     if choices.get(*last).is_none_or(|it| it.index != index) {
-        *last = place_of(choices, index)?;
+        *last = position_of(choices, index)?;
     }
     choices.get_mut(*last)
 }
 
 #[cold]
-fn place_of(choices: &List<Choice>, index: i32) -> Option<usize> {
-    choices.place(index)
+fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
+    choices.position(index)
 }
 
 /// Number of deltas processed one by one after a row could not pass.
@@ -1096,7 +1124,7 @@ pub(crate) struct ShownSink<'s> {
 }
 
 impl ShownSink<'_> {
-    fn tell_added(&mut self) {
+    fn report_added(&mut self) {
         if mem::replace(&mut self.is_told, true) {
             return;
         }
@@ -1158,7 +1186,7 @@ impl Sink for ShownSink<'_> {
                 }
             }
             Event::Usage(_) | Event::UpstreamError { .. } => {
-                self.tell_added();
+                self.report_added();
                 self.sink.event(event);
             }
             Event::Finished {
@@ -1167,7 +1195,7 @@ impl Sink for ShownSink<'_> {
                 metadata,
                 ..
             } => {
-                self.tell_added();
+                self.report_added();
                 let promoted = choice.is_some_and(|choice| choice.has_promoted);
                 self.sink.event(&Event::Finished {
                     reason: if promoted { "tool_calls" } else { reason },
@@ -1177,6 +1205,26 @@ impl Sink for ShownSink<'_> {
                 });
             }
             _ => self.sink.event(event),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(mode: &str) -> Arc<str> {
+        format!(r#"{{"mode": "{mode}", "after": "end", "families": []}}"#).into()
+    }
+
+    #[test]
+    fn distinct_settings_are_parsed_once_although_they_alternate() {
+        let texts = [text("report"), text("promote")];
+        let parsed = || texts.each_ref().map(|text| settings(text).unwrap());
+        let [report, promote] = parsed();
+        assert_eq!([report.mode, promote.mode], [Mode::Report, Mode::Promote]);
+        for [one, other] in [parsed(), parsed()] {
+            assert!(Arc::ptr_eq(&one, &report) && Arc::ptr_eq(&other, &promote));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 use crate::dialect::detect;
-use crate::dialect::payload::PlacedPayload;
+use crate::dialect::payload::LocatedPayload;
 use crate::dialect::seen;
 use crate::json::members;
 use crate::json::members::Document;
@@ -28,7 +28,7 @@ pub(crate) struct HeldPayload {
 }
 
 impl HeldPayload {
-    pub(crate) fn of(arrival: PlacedPayload<'_>) -> HeldPayload {
+    pub(crate) fn of(arrival: LocatedPayload<'_>) -> HeldPayload {
         HeldPayload {
             event: arrival.event.to_vec(),
             data: arrival.data.to_vec(),
@@ -39,13 +39,13 @@ impl HeldPayload {
     }
 
     /// Keeps the place of a payload that was already processed, and as much of its data as a fault shows.
-    pub(crate) fn shown(arrival: PlacedPayload<'_>) -> HeldPayload {
+    pub(crate) fn shown(arrival: LocatedPayload<'_>) -> HeldPayload {
         let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
-        HeldPayload::of(PlacedPayload { data, ..arrival })
+        HeldPayload::of(LocatedPayload { data, ..arrival })
     }
 
-    pub(crate) fn arrival(&self) -> PlacedPayload<'_> {
-        PlacedPayload {
+    pub(crate) fn arrival(&self) -> LocatedPayload<'_> {
+        LocatedPayload {
             event: &self.event,
             data: &self.data,
             offset: self.offset,
@@ -72,7 +72,11 @@ impl UndetectedPayloads {
     }
 
     /// Returns the dialect that a payload identifies, given the held payloads before it.
-    pub(crate) fn tells(&self, document: &Document<'_>, event: Option<&str>) -> Option<Dialect> {
+    pub(crate) fn identifies(
+        &self,
+        document: &Document<'_>,
+        event: Option<&str>,
+    ) -> Option<Dialect> {
         let texts: Vec<_> = self
             .held
             .iter()
@@ -89,7 +93,7 @@ impl UndetectedPayloads {
     }
 
     /// Holds an inconclusive payload. Returns false if too many are held.
-    pub(crate) fn hold(&mut self, arrival: PlacedPayload<'_>, document: &Document<'_>) -> bool {
+    pub(crate) fn hold(&mut self, arrival: LocatedPayload<'_>, document: &Document<'_>) -> bool {
         let size = self.size + arrival.data.len();
         if self.held.len() == MAX_HELD || size > MAX_HELD_BYTES {
             return false;
@@ -137,14 +141,14 @@ impl DialectWatch {
     }
 
     /// Examines one payload; the first conclusive one decides. Event names are not used.
-    pub(crate) fn look(&mut self, arrival: PlacedPayload<'_>, text: &str) {
+    pub(crate) fn look(&mut self, arrival: LocatedPayload<'_>, text: &str) {
         let Some(waiting) = &mut self.waiting else {
             return;
         };
         let Ok(document) = members::document(text, None) else {
             return;
         };
-        let dialect = waiting.tells(&document, None);
+        let dialect = waiting.identifies(&document, None);
         if dialect.is_none() && waiting.hold(arrival, &document) {
             return;
         }
@@ -153,7 +157,7 @@ impl DialectWatch {
             let mut fault = waiting.unknown_dialect();
             fault.rule = Code::OTHER_DIALECT.name();
             dialect.name().clone_into(&mut fault.detail);
-            self.found = Some((dialect, arrival.place(fault)));
+            self.found = Some((dialect, arrival.locate(fault)));
         }
         self.waiting = None;
     }

@@ -1,6 +1,6 @@
-//! How a repaired stream ends: as sent, with the ending that its source left out, or with what went wrong.
+//! Ends a repaired stream: unchanged, with the ending that its source omitted, or with an error.
 //!
-//! Knows verdicts and faults; what an ending looks like is the encoder's business.
+//! The encoder of the dialect writes the ending itself.
 
 use crate::encode::common::finish::EndingError;
 use crate::model::delta::Completeness;
@@ -10,20 +10,20 @@ use crate::model::fault::Fault;
 use crate::pipeline::after_error::AfterError;
 use crate::repair::Repairer;
 use crate::repair::read_buffer::Read;
-use crate::repair::verdict::Step;
+use crate::repair::verdict::ParseResult;
 
-/// No event of theirs says that an answer is over.
+/// Dialects in which no event marks the end of an answer.
 const UNMARKED: [&str; 1] = ["gemini"];
 
 impl Repairer {
-    /// What the end of the input leaves.
-    pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> Step {
+    /// Writes out what remains at the end of the input.
+    pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.finish();
-        if self.hand.rendering || self.hand.block.touched {
+        if self.sink.rendering || self.sink.block.misread {
             self.explain(read)?;
             return self.render(read);
         }
-        if self.hand.block.emptied {
+        if self.sink.block.emptied {
             self.repaired = true;
             self.block.clear();
         }
@@ -31,73 +31,73 @@ impl Repairer {
         Ok(())
     }
 
-    /// The answer is over, whole or as far as it came.
+    /// Ends the answer, whether it is complete or truncated.
     pub(crate) fn finish(&mut self) {
-        if self.ended || self.hand.encoder.is_none() {
+        if self.ended || self.sink.encoder.is_none() {
             return;
         }
         self.ended = true;
-        let completeness = self.parser.standing();
-        let trouble = self.hand.reported.take();
-        let is_assumed = trouble.is_none() && completeness == Completeness::Assumed;
-        if is_assumed && !UNMARKED.contains(&self.hand.job.source) {
-            self.hand.block.touch("end_missing");
+        let completeness = self.parser.completeness_so_far();
+        let ending_error = self.sink.reported.take();
+        let is_assumed = ending_error.is_none() && completeness == Completeness::Assumed;
+        if is_assumed && !UNMARKED.contains(&self.sink.context.source) {
+            self.sink.block.mark_misread("end_missing");
         }
-        let hand = &self.hand;
+        let sink = &self.sink;
         let changed =
-            trouble.is_some() || hand.block.touched || hand.block.emptied || hand.rendering;
+            ending_error.is_some() || sink.block.misread || sink.block.emptied || sink.rendering;
         if changed || self.waits() {
-            self.write_end(trouble);
+            self.write_end(ending_error);
         } else {
-            self.hand.rest();
+            self.sink.rest();
         }
     }
 
-    fn write_end(&mut self, trouble: Option<EndingError>) {
-        let cut = self.parser.standing() == Completeness::Truncated;
+    fn write_end(&mut self, ending_error: Option<EndingError>) {
+        let cut = self.parser.completeness_so_far() == Completeness::Truncated;
         let cut = cut.then(|| EndingError::named(Class::Truncated.name()));
-        self.hand.write_pieces();
-        self.parser.assumed_ends(&mut self.hand);
-        self.hand.end(trouble.or(cut));
+        self.sink.write_pieces();
+        self.parser.assumed_ends(&mut self.sink);
+        self.sink.end(ending_error.or(cut));
     }
 
-    /// What went wrong ends the answer; as sent, where the upstream itself said so.
+    /// Ends the answer after a fault. An error that the upstream itself sent can pass through unchanged.
     pub(crate) fn failed(&mut self, read: &mut Read<'_, '_>, fault: Fault) {
         self.over = true;
         let is_upstream = fault.class == Class::Upstream;
-        let mut trouble = EndingError::of(&fault);
-        if self.hand.place != (fault.byte_offset, fault.event_ordinal) {
-            self.hand.at(fault.byte_offset, fault.event_ordinal); // no payload that was read brought it
+        let mut ending_error = EndingError::of(&fault);
+        if self.sink.position != (fault.byte_offset, fault.event_ordinal) {
+            self.sink.at(fault.byte_offset, fault.event_ordinal); // the fault does not belong to a payload that was read
         }
         self.error = Some(fault);
-        if is_upstream && self.hand.encoder.is_none() {
-            return self.pass(read); // an error before anything else: no dialect to say it in but its own
+        if is_upstream && self.sink.encoder.is_none() {
+            return self.pass(read); // an error before anything else: its dialect is unknown, so it cannot be rewritten
         }
-        if self.hand.encoder.is_none() || self.ended {
+        if self.sink.encoder.is_none() || self.ended {
             return;
         }
         self.ended = true;
-        self.hand.doomed();
-        if is_upstream && !self.hand.keep_own_error() {
-            trouble.keep_sent(&self.hand.payload);
+        self.sink.faulted();
+        if is_upstream && !self.sink.keep_own_error() {
+            ending_error.keep_sent(&self.sink.payload);
         }
-        let as_sent = !(self.hand.block.touched || self.hand.rendering);
+        let as_sent = !(self.sink.block.misread || self.sink.rendering);
         if as_sent && is_upstream {
-            _ = self.mend(read); // Nothing is raised any more.
+            _ = self.mend(read); // nothing is raised after the fault
             self.pass(read);
             self.over = false;
-            let source = self.hand.job.source;
-            self.behind_error = Some(Box::new(AfterError::new(source)));
+            let source = self.sink.context.source;
+            self.after_error = Some(Box::new(AfterError::new(source)));
             return self.begin_block(read);
         }
         if as_sent && self.parser.has_ended() {
-            return self.pass(read); // the wire itself has said that it breaks off (AI SDK: `abort`)
+            return self.pass(read); // the upstream has reported the abort itself (AI SDK: `abort`)
         }
-        if !self.hand.job.broken {
-            let reported = self.hand.reported.take().filter(|_| is_upstream);
-            self.write_end(Some(reported.unwrap_or(trouble)));
+        if !self.sink.context.broken {
+            let reported = self.sink.reported.take().filter(|_| is_upstream);
+            self.write_end(Some(reported.unwrap_or(ending_error)));
         }
-        // Nothing is raised any more.
+        // Nothing is raised after the fault.
         _ = self.explain(read);
         _ = self.render(read);
     }

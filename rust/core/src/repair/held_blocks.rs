@@ -1,15 +1,15 @@
-//! Blocks that wait, and what would be written instead of them.
+//! Buffers held blocks and the bytes that would replace them.
 //!
-//! They pass or are written anew all together. What came with the read at hand is not copied before that read is over. Knows
-//! no verdict.
+//! All held blocks pass through together, or all are rewritten. Blocks that arrived in the current read are copied
+//! only when that read ends.
 
 use crate::repair::read_buffer::Read;
 
-/// Blocks in a row.
+/// Consecutive held blocks.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBlocks {
     any: bool,
-    /// Those of earlier reads; the read at hand has the others.
+    /// Blocks from earlier reads. Those of the current read are in its buffer.
     blocks: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -20,18 +20,18 @@ impl HeldBlocks {
         !self.any
     }
 
-    /// Those of earlier reads.
+    /// Returns the blocks from earlier reads.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.blocks
     }
 
-    /// How many bytes are kept for them.
+    /// Returns the number of bytes buffered for held blocks.
     #[inline]
     pub(crate) fn size(&self, read: &Read<'_, '_>) -> usize {
         self.blocks.len() + read.held() + self.scratch.len()
     }
 
-    /// The block at hand waits, or the rest of the last: `begun`, and what is of the read.
+    /// Holds the current block, or the rest of the last one: `begun`, then its bytes in the current read.
     pub(crate) fn block(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;
         if !begun.is_empty() {
@@ -41,18 +41,18 @@ impl HeldBlocks {
         read.hold(&mut self.blocks);
     }
 
-    /// What would be written instead of the block.
+    /// Adds the bytes that would replace the block.
     pub(crate) fn instead(&mut self, bytes: &mut Vec<u8>) {
         self.scratch.append(bytes);
     }
 
-    /// The read is over.
+    /// Copies the blocks of the current read, because that read ends.
     #[inline]
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>) {
         read.keep(&mut self.blocks);
     }
 
-    /// They go out as they were sent.
+    /// Emits the blocks unchanged.
     pub(crate) fn pass(&mut self, read: &mut Read<'_, '_>) {
         self.any = false;
         self.scratch.clear();
@@ -60,7 +60,7 @@ impl HeldBlocks {
         read.pass_held();
     }
 
-    /// They go out as they are written anew.
+    /// Emits the replacement bytes.
     pub(crate) fn render(&mut self, read: &mut Read<'_, '_>) {
         self.any = false;
         self.blocks.clear();

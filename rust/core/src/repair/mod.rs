@@ -1,13 +1,15 @@
-//! One stream, bytes of one dialect to bytes of the same: what needs no repair passes as it is, the rest is rewritten.
+//! Repairs one stream: bytes of one dialect in, bytes of the same dialect out. Blocks that clients read correctly
+//! pass through unchanged; the others are rewritten.
 //!
-//! The parser judges every block (`block`), and the dialect's own encoder writes along into a scratch. As long as the
-//! judgement is "as sent", the bytes go out and the scratch is thrown away; from the first block that is not, the scratch
-//! goes out instead, to the end. A block that lacks nothing but the right name of its event, or the answer's opening before
-//! it, passes with that put in, and those behind it are judged as ever. Knows blocks, verdicts and the order of the output;
-//! no frame, no event's meaning.
+//! The parser checks every block (`block`), and the encoder of the same dialect writes the same events into a buffer.
+//! While blocks pass unchanged, their bytes go out and the buffer is discarded. From the first block that cannot
+//! pass, the buffer goes out instead, until the end of the stream. A block that only lacks the right event name, or
+//! an opening before it, passes with that added, and later blocks are checked as usual. This file decides about
+//! blocks and the order of the output; it does not parse frames or interpret events.
 //!
-//! A block is held, with those behind it, while the parser owes something: a call that was announced may yet turn out to
-//! be none. What the encoder needs of the wire to go on behind passed bytes is in `encode::common::passed_through`.
+//! A block is held, together with the blocks after it, while the parser cannot confirm it yet: an announced call may
+//! still be retracted. What the encoder needs from the wire to continue after bytes that passed through is in
+//! `encode::common::passed_through`.
 
 pub(crate) mod ending;
 pub(crate) mod held_blocks;
@@ -20,7 +22,6 @@ pub(crate) mod verdict;
 pub(crate) mod wire_facts;
 
 use crate::dialect::Dialect;
-use crate::dialect::reads_empty;
 use crate::encode::common::encode_context::Options;
 use crate::model::config::Config;
 use crate::model::delta::Completeness;
@@ -37,9 +38,9 @@ use crate::pipeline::parser::Parser;
 use crate::repair::held_blocks::HeldBlocks;
 use crate::repair::read_buffer::Read;
 use crate::repair::repair_sink::RepairSink;
-use crate::repair::verdict::Step;
+use crate::repair::verdict::ParseResult;
 use crate::sse::WholeEvents;
-use crate::sse::block_splitter::Place;
+use crate::sse::block_splitter::PiecePosition;
 use crate::sse::block_splitter::Splitter;
 use crate::sse::block_splitter::has_fields;
 use crate::sse::block_splitter::put_name;
@@ -47,30 +48,30 @@ use crate::sse::block_splitter::put_opening;
 use std::mem;
 use std::sync::Arc;
 
-/// Repairs one stream.
+/// Repairer of one stream.
 #[derive(Debug)]
 pub struct Repairer {
     parser: Parser,
-    hand: RepairSink,
+    sink: RepairSink,
     splitter: Splitter,
-    /// The bytes of the block at hand that came with earlier reads.
+    /// Bytes of the current block that arrived with earlier reads.
     block: Vec<u8>,
-    /// How many bytes of it were read.
+    /// Number of bytes of the current block that were parsed.
     seen: usize,
-    /// How much of the input is kept at most.
+    /// Maximum number of input bytes to buffer.
     most: usize,
-    /// The block at hand is the first that was not known as it stood.
+    /// True until the first block that went through the splitter has ended.
     is_first: bool,
     held: HeldBlocks,
-    /// The last whole block went out as it was, or waits.
+    /// True if the last complete block was passed through or is held.
     last_out: bool,
-    /// The upstream's own error has passed.
-    behind_error: Option<Box<AfterError>>,
-    /// How many payloads there were when the block began.
+    /// State after the upstream's own error passed through.
+    after_error: Option<Box<AfterError>>,
+    /// Number of payloads before the current block.
     ordinal: u64,
-    /// The answer's end went out or passed.
+    /// True if the end of the answer was written or passed through.
     ended: bool,
-    /// Nothing is read any more.
+    /// True if further input is ignored.
     over: bool,
     repaired: bool,
     error: Option<Fault>,
@@ -78,29 +79,29 @@ pub struct Repairer {
 }
 
 impl Repairer {
-    /// `dialect`: `None` finds it out.
+    /// Creates a repairer. If `dialect` is `None`, the dialect is detected.
     pub fn new(
         dialect: Option<Dialect>,
         config: impl Into<Arc<Config>>,
         options: Options,
     ) -> Repairer {
         let config = config.into();
-        let mut hand = RepairSink::new(options, &config);
+        let mut sink = RepairSink::new(options, &config);
         if let Some(dialect) = dialect {
-            hand.speaks(dialect.name());
+            sink.dialect_detected(dialect.name());
         }
         Repairer {
             max_diagnostics: as_len(config.limits.max_diagnostics),
             most: as_len(config.limits.max_event_bytes),
             parser: Parser::new(dialect, config),
-            hand,
+            sink,
             splitter: Splitter::default(),
             block: Vec::new(),
             seen: 0,
             is_first: true,
             held: HeldBlocks::default(),
             last_out: true,
-            behind_error: None,
+            after_error: None,
             ordinal: 0,
             ended: false,
             over: false,
@@ -109,13 +110,13 @@ impl Repairer {
         }
     }
 
-    /// Takes the next bytes. Those that may go out, repaired: what is appended to `out`, and behind it what is given back, a
-    /// part of the input that passes as it is. After an ending of ours there are none.
+    /// Repairs the next bytes. The output is what is appended to `out`, followed by the returned slice, a part of the
+    /// input that passes unchanged. After an ending that the repairer wrote, there is no more output.
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
         while !self.over && !read.rest().is_empty() {
             if self.is_between(&read) {
-                self.swift(&mut read);
+                self.pass_plain_blocks(&mut read);
             }
             if self.over || read.rest().is_empty() {
                 break;
@@ -129,12 +130,12 @@ impl Repairer {
         read.finish()
     }
 
-    /// The input has ended: appends the last bytes.
+    /// Ends the input and appends the last bytes to `out`.
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
-        if !self.over && self.behind_error.is_none() {
+        if !self.over && self.after_error.is_none() {
             let result = self.catch_up(&mut read);
-            let result = result.and_then(|()| self.parser.close(input, &mut self.hand));
+            let result = result.and_then(|()| self.parser.close(input, &mut self.sink));
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
             }
@@ -142,10 +143,10 @@ impl Repairer {
         self.over = true;
     }
 
-    /// A cap was passed that only the caller can measure: appends the ending.
+    /// Reports that a limit was exceeded that only the caller can measure, and appends the ending.
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
-        if !self.over && self.behind_error.is_none() {
+        if !self.over && self.after_error.is_none() {
             let result = self.catch_up(&mut read);
             if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
                 self.failed(&mut read, fault);
@@ -156,24 +157,24 @@ impl Repairer {
 
     // Blocks
 
-    /// Nothing is under way but the answer, and as sent so far.
+    /// Returns true if no block is in progress and everything so far passed unchanged.
     #[inline]
     fn is_between(&self, read: &Read<'_, '_>) -> bool {
         read.is_between() && self.block.is_empty() && self.is_alone()
     }
 
-    /// What was sent before the block at hand went out, as sent.
+    /// Returns true if everything before the current block went out unchanged.
     #[inline]
     fn is_alone(&self) -> bool {
-        self.held.is_empty() && !(self.hand.rendering || self.ended || self.behind_error.is_some())
+        self.held.is_empty() && !(self.sink.rendering || self.ended || self.after_error.is_some())
     }
 
-    /// Takes the blocks that are known as they stand.
+    /// Consumes the complete blocks that the fast path recognizes.
     #[inline]
-    fn swift(&mut self, read: &mut Read<'_, '_>) {
+    fn pass_plain_blocks(&mut self, read: &mut Read<'_, '_>) {
         let mut any = false;
         loop {
-            let result = self.parser.whole(read.rest(), &mut self.hand);
+            let result = self.parser.whole(read.rest(), &mut self.sink);
             let result = match result {
                 Ok(WholeEvents { events: 0, .. }) => break,
                 Ok(taken) => {
@@ -197,48 +198,48 @@ impl Repairer {
         }
     }
 
-    /// Takes so many blocks, which mostly are nothing but pieces of texts.
+    /// Passes or checks this many recognized blocks, most of which contain only pieces of text.
     #[inline]
-    fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> Step {
-        if self.hand.block.quiet && !(self.parser.owes() || self.hand.holds()) {
-            self.hand.pass_pieces();
+    fn known(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
+        if self.sink.block.quiet && !(self.parser.has_pending() || self.sink.holds()) {
+            self.sink.pass_pieces();
             self.go_out(read);
         } else {
             self.ordinal = self.parser.payloads() - events as u64;
-            self.judge(read)?;
+            self.decide(read)?;
             self.leave_out(read);
         }
-        self.hand.begin_block();
+        self.sink.begin_block();
         Ok(())
     }
 
     fn piece(&mut self, read: &mut Read<'_, '_>) {
         let mut rest = read.rest();
-        let Some((piece, place)) = self.splitter.next(&mut rest) else {
+        let Some((piece, position)) = self.splitter.next(&mut rest) else {
             return;
         };
-        if place == Place::Behind {
+        if position == PiecePosition::LineEnd {
             read.take(piece.len());
-            return self.behind(read, piece);
+            return self.read_line_end(read, piece);
         }
-        let ends = place == Place::End;
-        if self.behind_error.is_some() {
+        let ends = position == PiecePosition::End;
+        if self.after_error.is_some() {
             read.take(piece.len());
-            return self.piece_behind_error(read, ends);
+            return self.piece_after_error(read, ends);
         }
         let result = self.keep(read, piece);
-        let result = result.and_then(|()| self.read_on(read, place));
+        let result = result.and_then(|()| self.read_on(read, position));
         if let Err(fault) = result {
             self.failed(read, fault);
         }
     }
 
-    /// Reads the block at hand, if something may come of it.
-    fn read_on(&mut self, read: &mut Read<'_, '_>, place: Place) -> Step {
-        let ends = place == Place::End;
+    /// Parses the current block as far as that can already produce something.
+    fn read_on(&mut self, read: &mut Read<'_, '_>, position: PiecePosition) -> ParseResult {
+        let ends = position == PiecePosition::End;
         if ends && self.seen == 0 && !self.block.is_empty() && self.is_alone() {
             self.gather(read);
-            let taken = self.parser.whole(&self.block, &mut self.hand)?;
+            let taken = self.parser.whole(&self.block, &mut self.sink)?;
             if taken.events > 0 {
                 self.known(read, taken.events)?;
                 self.ordinal = self.parser.payloads();
@@ -247,43 +248,43 @@ impl Repairer {
         }
         if ends {
             self.catch_up(read)?;
-            if self.parser.standing() == Completeness::Complete {
+            if self.parser.completeness_so_far() == Completeness::Complete {
                 self.finish();
             }
-            self.judge(read)?;
+            self.decide(read)?;
             self.begin_block(read);
             return Ok(());
         }
-        self.read_early(read, place == Place::Ready)?;
-        if self.hand.block.touched {
-            if self.hand.rendering {
-                self.flush(read)?; // its end may be that of the stream
+        self.read_early(read, position == PiecePosition::Ready)?;
+        if self.sink.block.misread {
+            if self.sink.rendering {
+                self.flush(read)?; // this may be the end of the stream
             } else {
                 self.render(read)?;
             }
-            self.leave_out(read); // it cannot pass any more
+            self.leave_out(read); // the block can no longer pass
         }
         Ok(())
     }
 
-    /// Another block behind the upstream's own error: it is looked at when it is whole.
-    fn piece_behind_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
+    /// Handles a piece after the upstream's own error. A block is checked once it is complete.
+    fn piece_after_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
         let size = self.size(read);
         if ends {
             self.gather(read);
         }
         let (block, most) = (&self.block, self.most);
-        let Some(behind) = &mut self.behind_error else {
+        let Some(read_line_end) = &mut self.after_error else {
             return;
         };
         if size > most {
-            behind.spoil();
+            read_line_end.spoil();
         }
         if !ends {
-            if behind.is_spoilt() {
+            if read_line_end.is_spoilt() {
                 self.leave_out(read);
             }
-        } else if behind.passes(block) {
+        } else if read_line_end.passes(block) {
             self.go_out(read);
         } else {
             self.last_out = false;
@@ -291,10 +292,10 @@ impl Repairer {
         }
     }
 
-    /// The rest of the line end of the last block.
-    fn behind(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) {
-        if self.behind_error.is_none()
-            && let Err(fault) = self.parser.feed(piece, &mut self.hand)
+    /// Handles the LF of a CRLF that ended the previous block, if it arrives in a later read.
+    fn read_line_end(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) {
+        if self.after_error.is_none()
+            && let Err(fault) = self.parser.feed(piece, &mut self.sink)
         {
             return self.failed(read, fault);
         }
@@ -311,45 +312,46 @@ impl Repairer {
         self.leave_out(read);
         self.is_first = false;
         self.ordinal = self.parser.payloads();
-        self.hand.begin_block();
+        self.sink.begin_block();
     }
 
-    /// The block is whole: as sent, to be left out, or the first to be written anew.
-    fn judge(&mut self, read: &mut Read<'_, '_>) -> Step {
+    /// Decides about a complete block: pass it, drop it, or start rewriting the stream with it.
+    fn decide(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        self.sink.open_choices();
         if self.parser.body() == Body::Array {
-            self.hand.block.mend(); // also what stands between two elements
+            self.sink.block.mend(); // the bytes between two elements are misread as well
         } else if self.is_read_empty(read) {
             self.last_out = false;
             self.repaired = true;
             let begin = self.parser.total() - self.block.len() as u64;
-            self.hand.at(begin, self.parser.payloads());
-            return self.hand.tell_once("empty_event", &self.block);
+            self.sink.at(begin, self.parser.payloads());
+            return self.sink.report_once("empty_event", &self.block);
         }
-        let hand = &self.hand;
+        let sink = &self.sink;
         self.last_out = false;
-        let says = hand.block.brought || hand.block.counts;
-        if hand.block.touched || (hand.block.emptied && says && !self.ended) {
+        let has_facts = sink.block.brought || sink.block.counts;
+        if sink.block.misread || (sink.block.emptied && has_facts && !self.ended) {
             self.explain(read)?;
             return self.render(read);
         }
-        if hand.block.emptied {
+        if sink.block.emptied {
             self.repaired = true;
-            if hand.block.reason().is_some() {
+            if let Some(why) = sink.block.reason() {
                 self.gather(read);
-                self.hand.tell_once("empty_event", &self.block)?;
+                self.sink.report_once(why, &self.block)?;
             }
-        } else if hand.rendering {
-            if !self.passes_behind_repair() {
+        } else if sink.rendering {
+            if !self.passes_after_repair() {
                 return self.flush(read);
             }
             self.put_roles(read)?;
-            self.hand.forget();
+            self.sink.forget();
             self.go_out(read);
         } else if self.parser.payloads() == self.ordinal && self.held.is_empty() {
-            self.go_out(read); // a comment, or blank lines: nothing waits for them
+            self.go_out(read); // comments and blank lines do not depend on events
         } else {
             self.mend(read)?;
-            if self.parser.owes() || self.hand.holds() {
+            if self.parser.has_pending() || self.sink.holds() {
                 self.last_out = true;
                 self.hold(read);
             } else {
@@ -359,80 +361,81 @@ impl Repairer {
         Ok(())
     }
 
-    /// The block has fields and no data, which openai-python reads as JSON. No client of any dialect needs it.
+    /// Returns true if the block has fields but no data. openai-python and the AI SDK parse the data as JSON, and
+    /// no client needs such a block.
     fn is_read_empty(&mut self, read: &mut Read<'_, '_>) -> bool {
-        if self.parser.payloads() != self.ordinal || !reads_empty(self.parser.dialect()) {
+        if self.parser.payloads() != self.ordinal {
             return false;
         }
         self.gather(read);
         has_fields(&self.block)
     }
 
-    /// Gives the block that is to pass the name and the opening that readers want.
-    fn mend(&mut self, read: &mut Read<'_, '_>) -> Step {
-        if let Some(why) = self.hand.block.unopened {
+    /// Adds the event name and the opening that clients need to a block that is about to pass.
+    fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if let Some(why) = self.sink.block.unopened {
             self.repaired = true;
-            self.hand.write_opening(None);
+            self.sink.write_opening(None);
             self.gather(read);
-            self.hand.tell_opening(why, &self.block)?;
-            let opening = mem::take(&mut self.hand.opening);
+            self.sink.report_opening(why, &self.block)?;
+            let opening = mem::take(&mut self.sink.opening);
             put_opening(&mut self.block, &opening, self.is_first);
         }
         self.put_roles(read)?;
-        if let Some(name) = self.hand.block.name {
+        if let Some(name) = self.sink.block.name {
             self.repaired = true;
             self.gather(read);
-            self.hand.tell_once("event_name", &self.block)?;
+            self.sink.report_once("event_name", &self.block)?;
             put_name(&mut self.block, name);
         }
         Ok(())
     }
 
-    /// Puts chunks with the roles that the block lacks before it.
-    fn put_roles(&mut self, read: &mut Read<'_, '_>) -> Step {
-        if !self.hand.is_roleless() {
+    /// Inserts chunks with the missing roles before the block.
+    fn put_roles(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if !self.sink.is_roleless() {
             return Ok(());
         }
         self.repaired = true;
         self.gather(read);
-        self.hand.tell_once("role_missing", &self.block)?;
-        let roles = self.hand.roles();
+        self.sink.report_once("role_missing", &self.block)?;
+        let roles = self.sink.roles();
         put_opening(&mut self.block, &roles, self.is_first);
         Ok(())
     }
 
-    /// What was sent last does not go out at once.
+    /// Returns true if the most recent input cannot go out yet.
     fn waits(&self) -> bool {
-        !self.held.is_empty() || self.parser.owes() || self.hand.holds()
+        !self.held.is_empty() || self.parser.has_pending() || self.sink.holds()
     }
 
     fn hold(&mut self, read: &mut Read<'_, '_>) {
-        self.hand.write_pieces();
+        self.sink.write_pieces();
         self.held.block(&mut self.block, read);
         self.seen = 0;
-        self.held.instead(&mut self.hand.job.writer.bytes);
+        self.held.instead(&mut self.sink.context.writer.bytes);
     }
 
-    /// Whether the block, sent right behind one that was not, can go out as it is.
-    fn passes_behind_repair(&self) -> bool {
-        let hand = &self.hand;
+    /// Returns true if the block, which follows a rewritten one, can go out unchanged.
+    fn passes_after_repair(&self) -> bool {
+        let sink = &self.sink;
         if self.parser.payloads() == self.ordinal {
             return true;
         }
-        if self.ended || hand.block.counts || self.parser.owes() {
+        if self.ended || sink.block.counts || self.parser.has_pending() {
             return false;
         }
-        if !hand.block.brought {
-            return is_beside(hand.job.source, &hand.payload);
+        if !sink.block.brought {
+            return is_beside(sink.context.source, &sink.payload);
         }
-        hand.block.plain
+        sink.block.plain
     }
 
-    /// The block goes out as it was sent, and those that waited before it.
+    /// Passes the held blocks and the current block through unchanged.
     fn pass(&mut self, read: &mut Read<'_, '_>) {
         self.held.pass(read);
         let numbered = self.ordinal != self.parser.payloads();
-        self.hand.pass(numbered);
+        self.sink.pass(numbered);
         self.go_out(read);
     }
 
@@ -449,86 +452,87 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Says why the block does not pass, if it is the first that does not.
-    fn explain(&mut self, read: &mut Read<'_, '_>) -> Step {
-        if self.hand.explained {
+    /// Reports why the block does not pass, if it is the first such block.
+    fn explain(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if self.sink.explained {
             return Ok(());
         }
         self.gather(read);
-        self.hand.explain(&self.block)
+        self.sink.explain(&self.block)
     }
 
-    /// The block at hand in one piece, for what may have to show it.
+    /// Joins the current block into one buffer, for example to show it in an error.
     fn gather(&mut self, read: &mut Read<'_, '_>) {
         self.block.extend_from_slice(read.block());
         read.begin_block();
     }
 
-    /// From here on what the encoder writes goes out.
-    fn render(&mut self, read: &mut Read<'_, '_>) -> Step {
+    /// Starts rewriting: from here on, the encoder's output goes out.
+    fn render(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.repaired = true;
-        self.hand.write_pieces();
-        if self.ended && !self.hand.rendering && self.hand.job.writer.bytes.is_empty() {
-            return Ok(()); // behind the end that passed: there is nothing to go on with
+        self.sink.write_pieces();
+        if self.ended && !self.sink.rendering && self.sink.context.writer.bytes.is_empty() {
+            return Ok(()); // after an end that passed through, there is nothing to continue
         }
-        self.hand.render();
+        self.sink.render();
         self.held.render(read);
         self.flush(read)
     }
 
-    fn flush(&mut self, read: &mut Read<'_, '_>) -> Step {
-        self.hand.write_pieces();
-        read.write(&mut self.hand.job.writer.bytes);
-        if self.hand.job.losses.is_next() {
+    fn flush(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        self.sink.write_pieces();
+        read.write(&mut self.sink.context.writer.bytes);
+        if self.sink.context.losses.is_next() {
             self.gather(read);
         }
-        self.hand.tell(&self.block)
+        self.sink.report_losses(&self.block)
     }
 
-    // What it came to
+    // Results
 
-    /// Nothing that is fed has any effect.
+    /// Returns true if further input has no effect.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Something was written anew, added or left out.
+    /// Returns true if anything was rewritten, added or dropped.
     pub fn repaired(&self) -> bool {
         self.repaired
     }
 
-    /// What went wrong upstream, if anything did; its ending is written, or passed.
+    /// Returns the upstream error or the fault that ended the stream, if any. Its ending was written or passed
+    /// through.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
 
-    /// What the stream speaks, as soon as that is known.
+    /// Returns the dialect of the stream once it is known.
     pub fn dialect(&self) -> Option<Dialect> {
         self.parser.dialect()
     }
 
-    /// How far the answer can be trusted to be all of it.
+    /// Returns how complete the answer is.
     pub fn completeness(&self) -> Completeness {
         self.parser.completeness()
     }
 
-    /// The close events that rebuild the answer, with what is open as far as it came.
+    /// Sends the close events that rebuild the answer; open parts contain what has arrived so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
 
-    /// The diagnostics that are kept: the parser's, and the losses where they happened.
+    /// Returns the stored diagnostics: the parser's, and the conversion losses at their places.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
-        self.hand.lost.among(parsed, self.max_diagnostics)
+        self.sink.lost.merged_with(parsed, self.max_diagnostics)
     }
 
-    /// How many diagnostics were not kept.
+    /// Returns the number of diagnostics that were not stored.
     pub fn diagnostics_dropped(&self) -> u64 {
-        self.hand.lost.count() - self.diagnostics().len() as u64
+        self.sink.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// A call broke half way: nothing is taken any more.
+    /// Ignores further input, because a call failed halfway.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

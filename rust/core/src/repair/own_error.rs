@@ -1,9 +1,10 @@
-//! Whether the clients of a dialect raise an error as it was sent.
+//! Checks whether the clients of a dialect raise an error in the form in which it was sent.
 //!
-//! openai-python and openai-node raise at any `error` member with a value, @ai-sdk/anthropic and both AI SDK protocols by
-//! the type, google-genai only where `error` stands first. An error of another shape is a chunk without content to them.
+//! openai-python and openai-node raise if there is an `error` member with a value, @ai-sdk/anthropic and both AI SDK
+//! protocols by the type, and google-genai only if `error` is the first member. They treat an error of any other form
+//! as a chunk without content.
 
-use crate::dialect::upstream_error::says_nothing;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Document;
@@ -13,13 +14,13 @@ use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::sse::decode_utf8;
 
-/// Whether the payload needs no rewriting. `event`: the name of its event.
+/// Returns true if clients raise the payload as it is. `event`: the name of its event.
 pub(crate) fn is_own(dialect: &str, event: &[u8], payload: &[u8]) -> bool {
     let (text, _) = decode_utf8(payload);
     let Ok(Document::Object(object)) = document(&text, None) else {
         return false;
     };
-    let error = present(object.get("error")).filter(|raw| !says_nothing(*raw));
+    let error = present(object.get("error")).filter(|raw| !is_empty_value(*raw));
     let nested = error.is_some_and(|raw| raw.kind == Kind::Object);
     let is_typed = |kind: &str| is_string(object.get("type"), kind);
     match dialect {
@@ -38,7 +39,7 @@ pub(crate) fn is_own(dialect: &str, event: &[u8], payload: &[u8]) -> bool {
     }
 }
 
-/// An error of Responses without an `error` member: a flat event under its own name, or a response that failed.
+/// Returns true for a Responses error without an `error` member: a flat event named `error`, or a failed response.
 fn is_own_event(object: &Object<'_>, event: &[u8]) -> bool {
     if is_string(object.get("type"), "response.failed") {
         return object.object("response").is_some();

@@ -1,7 +1,6 @@
-//! The block at hand, as long as nothing can come of it: it is kept, and read when it has ended, so that there is one copy
-//! of it. And how much of the input may be kept.
+//! Buffers the current block while it cannot produce an event, and enforces the limit on buffered input.
 //!
-//! Knows no verdict.
+//! The block is parsed when it ends, so that only one copy of it exists.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -9,16 +8,17 @@ use crate::pipeline::array_body::Body;
 use crate::pipeline::parser::Parser;
 use crate::repair::Repairer;
 use crate::repair::read_buffer::Read;
-use crate::repair::verdict::Step;
+use crate::repair::verdict::ParseResult;
 
 impl Repairer {
-    /// How long the block at hand is so far.
+    /// Returns the length of the current block so far.
     pub(crate) fn size(&self, read: &Read<'_, '_>) -> usize {
         self.block.len() + read.block().len()
     }
 
-    /// Takes more of the block at hand, as far as a cap lets it be kept: what waits before it makes room, if that is why.
-    pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> Step {
+    /// Adds bytes to the current block up to the limit. If held blocks use up the limit, they are emitted to make
+    /// room.
+    pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> ParseResult {
         let mut rest = piece;
         while let Some((fits, beyond)) = self.cut(read, rest) {
             read.take(fits.len());
@@ -30,10 +30,10 @@ impl Repairer {
         Ok(())
     }
 
-    /// The bytes that may be kept, and those beyond them; `None` where all may.
+    /// Returns the bytes that fit within the limit and those beyond, or `None` if all of them fit.
     fn cut<'p>(&self, read: &Read<'_, '_>, piece: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
-        if self.hand.block.touched {
-            return None; // it is read as it comes, and not kept
+        if self.sink.block.misread {
+            return None; // the block is parsed as it arrives and not buffered
         }
         let kept = self.size(read) + self.held.size(read);
         piece
@@ -41,11 +41,11 @@ impl Repairer {
             .filter(|(_, beyond)| !beyond.is_empty())
     }
 
-    fn make_room(&mut self, read: &mut Read<'_, '_>) -> Step {
-        if self.hand.block.touched {
+    fn make_room(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if self.sink.block.misread {
             return Ok(());
         }
-        let is_known = self.hand.encoder.is_some();
+        let is_known = self.sink.encoder.is_some();
         if is_known && self.size(read) < self.most && !self.held.is_empty() {
             return self.give_up_held(read);
         }
@@ -60,26 +60,26 @@ impl Repairer {
         Err(fault.at(begin, self.parser.payloads()))
     }
 
-    /// What waits takes too much: it goes out as it is written anew, without what may yet come of it.
-    fn give_up_held(&mut self, read: &mut Read<'_, '_>) -> Step {
+    /// Stops holding blocks that exceed the limit: emits them rewritten, without waiting for later events.
+    fn give_up_held(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.held.keep(read);
-        self.hand.explain_held(self.held.bytes())?;
+        self.sink.explain_held(self.held.bytes())?;
         self.render(read)
     }
 
-    /// Reads the payloads that end before the block at hand does. The parser would keep a copy of all other bytes.
-    /// `is_ready`: one ends with the bytes that were taken.
-    pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> Step {
-        if self.hand.block.touched {
-            return self.catch_up(read); // nothing of it is kept here
+    /// Parses the payloads that end before the current block does. Other bytes stay unparsed, because the parser
+    /// would copy them. `is_ready`: a payload ends with the bytes taken so far.
+    pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> ParseResult {
+        if self.sink.block.misread {
+            return self.catch_up(read); // nothing of the block is buffered here
         }
         match self.parser.body() {
             Body::Array => {
                 self.read_unread(read, Parser::elements_in)?;
-                if self.hand.block.touched {
+                if self.sink.block.misread {
                     return self.catch_up(read);
                 }
-                // They are not read before their element ends, and count all the same.
+                // Unparsed bytes of an unfinished element count toward the limits too.
                 let unread = self.size(read) - self.seen;
                 self.parser.count(unread)
             }
@@ -92,17 +92,17 @@ impl Repairer {
         }
     }
 
-    /// Reads the block at hand as far as it came.
-    pub(crate) fn catch_up(&mut self, read: &mut Read<'_, '_>) -> Step {
+    /// Parses all bytes of the current block that have arrived.
+    pub(crate) fn catch_up(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.read_unread(read, |_, unread| unread.len())
     }
 
-    /// Reads the next bytes of the block at hand; `taken` returns how many of the unread ones.
+    /// Parses the next unparsed bytes of the current block; `taken` returns how many of them.
     fn read_unread(
         &mut self,
         read: &mut Read<'_, '_>,
         taken: impl FnOnce(&mut Parser, &[u8]) -> usize,
-    ) -> Step {
+    ) -> ParseResult {
         if self.seen < self.block.len() {
             self.gather(read);
         }
@@ -118,6 +118,6 @@ impl Repairer {
         let taken = taken(&mut self.parser, unread);
         let unread = unread.get(..taken).unwrap_or(unread);
         self.seen += unread.len();
-        self.parser.feed(unread, &mut self.hand)
+        self.parser.feed(unread, &mut self.sink)
     }
 }

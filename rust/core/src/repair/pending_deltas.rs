@@ -1,6 +1,6 @@
-//! Pieces of texts that came, until it is known whether their blocks pass.
+//! Buffers pieces of text until it is decided whether their blocks pass unchanged.
 //!
-//! Most of every stream are pieces that do: then the encoder keeps their text, and writes nothing. Knows no block.
+//! Most of a stream consists of pieces that pass. For those, the encoder stores the text and writes nothing.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
@@ -15,19 +15,19 @@ struct PendingDelta {
     kind: DeltaKind,
     part: u32,
     choice: i32,
-    /// Where its text ends among all.
+    /// End of its text in the joined texts.
     end: usize,
 }
 
-/// So much text is kept at most before it is handed on.
+/// Maximum bytes of text to buffer before the encoder receives it.
 const MOST: usize = 1 << 12;
 
-/// In order, their texts one behind the other.
+/// Pending deltas in order, with their texts joined.
 #[derive(Debug, Default)]
 pub(crate) struct PendingDeltas {
     all: Vec<PendingDelta>,
     texts: String,
-    /// So many of them have passed.
+    /// Number of deltas that have passed.
     passed: usize,
 }
 
@@ -37,8 +37,8 @@ impl PendingDeltas {
         self.all.is_empty()
     }
 
-    /// Keeps an event that is a piece of a text and nothing else; false if it is more than that, or less. `ended`: parts that
-    /// readers take for whole, so that a piece may contradict.
+    /// Buffers an event that is only a non-empty piece of text; returns false for any other event. `ended`: parts
+    /// that clients consider complete, which another piece may contradict.
     #[inline]
     pub(crate) fn keep(&mut self, event: &Event<'_>, ended: &Set<u32>) -> bool {
         let (kind, delta) = match event {
@@ -61,47 +61,51 @@ impl PendingDeltas {
         true
     }
 
-    /// Keeps several that no reader takes for more than that.
+    /// Buffers several deltas that clients read as pieces of text only.
     pub(crate) fn keep_all(&mut self, deltas: &Deltas<'_>) {
         let (start, kind, choice) = (self.texts.len(), deltas.kind, deltas.choice);
         self.texts.push_str(deltas.texts);
         let ends = deltas.ends.iter().enumerate();
-        self.all.extend(ends.map(|(place, end)| PendingDelta {
+        self.all.extend(ends.map(|(position, end)| PendingDelta {
             kind,
-            part: deltas.parts.of(place),
+            part: deltas.parts.of(position),
             choice,
             end: start + end,
         }));
     }
 
-    /// They have passed.
+    /// Marks all buffered deltas as passed.
     #[inline]
-    pub(crate) fn pass(&mut self, encoder: &mut dyn Encoder, job: &mut EncodeContext) {
+    pub(crate) fn pass(&mut self, encoder: &mut dyn Encoder, context: &mut EncodeContext) {
         self.passed = self.all.len();
         if self.texts.len() >= MOST {
-            self.hand_on(encoder, job);
+            self.give_to_encoder(encoder, context);
         }
     }
 
-    /// Those that have passed are kept by the encoder, the others written.
-    pub(crate) fn hand_on(&mut self, encoder: &mut dyn Encoder, job: &mut EncodeContext) {
+    /// Gives the deltas to the encoder, which stores those that have passed and writes the others.
+    pub(crate) fn give_to_encoder(
+        &mut self,
+        encoder: &mut dyn Encoder,
+        context: &mut EncodeContext,
+    ) {
         let (passed, others) = self.all.split_at_checked(self.passed).unwrap_or_default();
         let mut start = 0;
-        let alike = |one: &PendingDelta, next: &PendingDelta| {
+        let similar_events = |one: &PendingDelta, next: &PendingDelta| {
             (one.part, one.kind) == (next.part, next.kind)
         };
-        for run in passed.chunk_by(alike) {
+        for run in passed.chunk_by(similar_events) {
             if let Some(last) = run.last() {
                 let delta = last.delta(&self.texts, start);
                 if !encoder.keep(&delta) {
-                    unwritten(encoder, job, &last.kind.event(delta));
+                    unwritten(encoder, context, &last.kind.event(delta));
                 }
                 start = last.end;
             }
         }
         for piece in others {
             let delta = piece.delta(&self.texts, start);
-            encoder.event(job, &piece.kind.event(delta));
+            encoder.event(context, &piece.kind.event(delta));
             start = piece.end;
         }
         self.clear();
@@ -114,14 +118,14 @@ impl PendingDeltas {
     }
 }
 
-/// The encoder takes what has passed.
+/// Gives the encoder an event that has passed through, and discards what it writes.
 #[cold]
-fn unwritten(encoder: &mut dyn Encoder, job: &mut EncodeContext, event: &Event<'_>) {
-    let (written, sequence) = (job.writer.bytes.len(), job.passed.sequence);
-    encoder.event(job, event);
-    job.writer.bytes.truncate(written);
-    job.passed.sequence = sequence;
-    job.losses.forget();
+fn unwritten(encoder: &mut dyn Encoder, context: &mut EncodeContext, event: &Event<'_>) {
+    let (written, sequence) = (context.writer.bytes.len(), context.passed.sequence);
+    encoder.event(context, event);
+    context.writer.bytes.truncate(written);
+    context.passed.sequence = sequence;
+    context.losses.forget();
 }
 
 impl PendingDelta {

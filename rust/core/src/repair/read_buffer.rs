@@ -1,22 +1,23 @@
-//! One read: how far it was taken, where the block at hand begins in it, and what goes out of it.
+//! Tracks one read: how much of it was consumed, where the current block begins, and which bytes go out.
 //!
-//! What passes is not copied as long as nothing was written behind it: it is a run of the input. Knows no block's meaning.
+//! Bytes that pass through are returned as a range of the input and not copied, unless other bytes are written after
+//! them.
 
 use std::mem;
 use std::ops::Range;
 
-/// The bytes of one read, and those that go out before the next.
+/// Input bytes of one read, and the output written before the next read.
 #[derive(Debug)]
 pub(crate) struct Read<'i, 'o> {
     input: &'i [u8],
-    /// So much was taken.
+    /// Number of bytes consumed.
     at: usize,
-    /// Where the block at hand begins, or goes on.
+    /// Start of the current block in this read, or of its continuation.
     block: usize,
     out: &'o mut Vec<u8>,
-    /// Goes out behind those.
+    /// Range of the input that goes out after the bytes in `out`.
     run: Range<usize>,
-    /// Blocks that wait.
+    /// Range of the held blocks.
     held: Range<usize>,
 }
 
@@ -32,7 +33,7 @@ impl<'i, 'o> Read<'i, 'o> {
         }
     }
 
-    /// What was not taken.
+    /// Returns the bytes not consumed yet.
     #[inline]
     pub(crate) fn rest(&self) -> &'i [u8] {
         self.input.get(self.at..).unwrap_or_default()
@@ -43,31 +44,32 @@ impl<'i, 'o> Read<'i, 'o> {
         self.at += bytes;
     }
 
-    /// Nothing of the block at hand is of this read.
+    /// Returns true if this read contains no bytes of the current block.
     #[inline]
     pub(crate) fn is_between(&self) -> bool {
         self.block == self.at
     }
 
-    /// What of the block at hand is of this read.
+    /// Returns the bytes of the current block in this read.
     pub(crate) fn block(&self) -> &'i [u8] {
         self.input.get(self.block..self.at).unwrap_or_default()
     }
 
-    /// The block at hand is done with.
+    /// Starts the next block at the current position.
     #[inline]
     pub(crate) fn begin_block(&mut self) {
         self.block = self.at;
     }
 
-    /// What of the block at hand is of this read goes out as it is.
+    /// Emits the bytes of the current block in this read unchanged.
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.send(self.block..self.at);
         self.block = self.at;
     }
 
-    /// What of the block at hand is of this read waits. What waits before it, and elsewhere, is added to `kept`.
+    /// Holds the bytes of the current block in this read. If the range held so far is not adjacent, it moves to
+    /// `kept`.
     pub(crate) fn hold(&mut self, kept: &mut Vec<u8>) {
         if self.held.end != self.block {
             self.keep(kept);
@@ -77,20 +79,20 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block = self.at;
     }
 
-    /// How many bytes of this read wait.
+    /// Returns how many bytes of this read are held.
     #[inline]
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// What waits is added to `kept`.
+    /// Moves the held bytes to `kept`.
     #[inline]
     pub(crate) fn keep(&mut self, kept: &mut Vec<u8>) {
         let held = mem::take(&mut self.held);
         kept.extend_from_slice(self.input.get(held).unwrap_or_default());
     }
 
-    /// What waits goes out as it is.
+    /// Emits the held bytes unchanged.
     pub(crate) fn pass_held(&mut self) {
         let held = mem::take(&mut self.held);
         if !held.is_empty() {
@@ -98,7 +100,7 @@ impl<'i, 'o> Read<'i, 'o> {
         }
     }
 
-    /// What waits does not go out.
+    /// Discards the held bytes.
     pub(crate) fn drop_held(&mut self) {
         self.held = 0..0;
     }
@@ -112,10 +114,16 @@ impl<'i, 'o> Read<'i, 'o> {
         self.run.end = bytes.end;
     }
 
-    /// Other bytes go out, which are then taken from there.
+    /// Emits other bytes, moving them out of `bytes`. The first ones are not copied: the ending of many open parts has
+    /// megabytes.
     pub(crate) fn write(&mut self, bytes: &mut Vec<u8>) {
-        if !bytes.is_empty() {
-            self.settle();
+        if bytes.is_empty() {
+            return;
+        }
+        self.settle();
+        if self.out.is_empty() {
+            mem::swap(self.out, bytes);
+        } else {
             self.out.append(bytes);
         }
     }
@@ -126,7 +134,7 @@ impl<'i, 'o> Read<'i, 'o> {
             .extend_from_slice(self.input.get(run).unwrap_or_default());
     }
 
-    /// What goes out behind the bytes that were written.
+    /// Returns the range of the input that goes out after the written bytes.
     pub(crate) fn finish(self) -> &'i [u8] {
         self.input.get(self.run).unwrap_or_default()
     }

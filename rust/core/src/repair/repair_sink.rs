@@ -1,8 +1,8 @@
-//! The sink of a stream that is repaired: the encoder that writes along, and what the wire says beside the events.
+//! Sink of a stream under repair: runs the encoder and collects the wire facts that events do not contain.
 //!
-//! Hands facts on to the verdict on the block at hand; what they mean for it is the repairer's business.
+//! Facts about the current block go to its verdict, and the repairer decides what follows from them.
 
-use crate::dialect::payload::PlacedPayload;
+use crate::dialect::payload::LocatedPayload;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
@@ -23,87 +23,95 @@ use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use crate::repair::own_error;
 use crate::repair::pending_deltas::PendingDeltas;
-use crate::repair::verdict::Step;
+use crate::repair::verdict::ParseResult;
 use crate::repair::verdict::Verdict;
 use crate::repair::wire_facts::WireFacts;
 use crate::sse::Framer;
 use crate::sse::Item;
 use std::mem;
 
-/// Their encoders write a call when it is whole: none of it may pass before, or a later rewriting would tell it again.
+/// Dialects whose encoders write a call only when it is complete. No part of a call may pass before that, because a
+/// later rewrite would write the call again.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
-/// Codes that are said of what is written.
+/// Diagnostic codes that repair itself reports.
 const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
 
-/// A dialect's encoder, and the facts of the block at hand.
+/// Encoder of a dialect, and the facts about the current block.
 #[derive(Debug)]
 pub(crate) struct RepairSink {
-    pub(crate) job: EncodeContext,
+    pub(crate) context: EncodeContext,
     /// `None` until the dialect is known.
     pub(crate) encoder: Option<Box<dyn Encoder>>,
-    /// PendingDeltas of the block at hand that the encoder does not have yet.
+    /// Deltas of the current block that the encoder has not received yet.
     pieces: PendingDeltas,
-    /// Of the block at hand.
+    /// Facts about the current block.
     pub(crate) block: Verdict,
-    /// What an encoder wrote as the opening of an answer that has none.
+    /// Opening that the encoder wrote for an answer without one.
     pub(crate) opening: Vec<u8>,
-    /// What was told once of a stream.
-    told: Vec<&'static str>,
-    /// Choices of which the block at hand has the first chunk, without a role.
+    /// Reasons that were already reported once for the stream.
+    reported_reasons: Vec<&'static str>,
+    /// Choices whose first delta is in the current block, and those of them whose delta has no role.
+    begun: Vec<i32>,
     roleless: Vec<i32>,
-    /// It is known why the stream is written anew, or where it is.
+    /// Ordinal of the last payload that clients would reject.
+    rejected: Option<u64>,
+    /// The reason for rewriting the stream was reported, or another diagnostic shows it.
     pub(crate) explained: bool,
-    /// What the encoder writes goes out.
+    /// True if the encoder's output goes out.
     pub(crate) rendering: bool,
-    /// An error that the upstream sent, where a policy reads on behind it.
+    /// Error that the upstream sent, if the policy continues after it.
     pub(crate) reported: Option<EndingError>,
-    pub(crate) place: (u64, u64),
-    /// The payload at hand, and the name of its event.
+    pub(crate) position: (u64, u64),
+    /// Current payload, followed by the name of its event.
     pub(crate) payload: Vec<u8>,
     event_name: Vec<u8>,
-    /// An event of it came.
+    /// True if an event of the current payload was received.
     is_shown: bool,
     pub(crate) lost: LossLog,
-    /// Codes of ours that are faults, as the policy has it.
+    /// Codes of streamweld itself on which the policy raises.
     raises: Vec<Code>,
-    /// What went out cannot be mended: until the parser was told, and from then on.
+    /// Fault that stops the stream because the output cannot be repaired. The parser takes it from here; `stopped`
+    /// stays true afterwards.
     refusal: Option<Fault>,
     stopped: bool,
-    /// Calls that are under way.
+    /// Calls that are still open.
     calls: Set<u32>,
-    /// The size of the events that ended items, and how much of them is kept at most.
+    /// Total size of the payloads that ended items, and the maximum up to which they are stored.
     items_size: usize,
     most: usize,
-    /// What the wire said beside its events.
-    said: WireFacts,
+    /// Wire facts that events do not contain.
+    wire_facts: WireFacts,
 }
 
 impl Sink for RepairSink {
     fn event(&mut self, event: &Event<'_>) {
         if matches!(event, Event::Diagnostic { .. }) {
-            self.lost.said += 1;
+            self.lost.parser_count += 1;
             return;
         }
         if self.stopped || self.encoder.is_none() {
             return;
         }
+        if self.rejected == Some(self.position.1) && matches!(event, Event::Unknown { .. }) {
+            return; // it is left out with its payload
+        }
         self.block.brought = true;
         if self.rendering {
-            self.block.plain = self.block.plain && passes_behind(self.job.source, event);
+            self.block.plain = self.block.plain && passes_after(self.context.source, event);
         }
-        if self.pieces.keep(event, &self.job.passed.ended) {
+        if self.pieces.keep(event, &self.context.passed.ended) {
             return;
         }
         self.block.quiet = false;
         self.write_pieces();
-        let passed = &mut self.job.passed;
+        let passed = &mut self.context.passed;
         if !mem::replace(&mut self.is_shown, true) {
             passed.payload.clone_from(&self.payload);
         }
         passed.index = passed
             .at
-            .filter(|_| !(self.rendering || self.block.touched));
+            .filter(|_| !(self.rendering || self.block.misread));
         match event {
             Event::ToolCallStarted { part, .. } => _ = self.calls.insert(*part),
             Event::ToolCall { part, .. } => _ = self.calls.remove(part),
@@ -114,30 +122,30 @@ impl Sink for RepairSink {
                 message,
                 ..
             } => {
-                let mut trouble = EndingError::upstream(*code, *kind, message);
+                let mut ending_error = EndingError::upstream(*code, *kind, message);
                 if !self.keep_own_error() {
-                    trouble.keep_sent(&self.payload);
+                    ending_error.keep_sent(&self.payload);
                 }
-                self.reported = Some(trouble);
+                self.reported = Some(ending_error);
                 return;
             }
             _ => {}
         }
         passed.moved = false;
-        let other = self.job.as_written(event);
+        let other = self.context.as_written(event);
         let event = other.as_ref().unwrap_or(event);
         let opens = self.block.unopened.is_some() && self.write_opening(Some(event));
         if let Some(encoder) = self.encoder.as_mut().filter(|_| !opens) {
-            encoder.event(&mut self.job, event);
+            encoder.event(&mut self.context, event);
         }
-        if self.job.passed.moved {
-            self.block.touch("index_taken");
+        if self.context.passed.moved {
+            self.block.mark_misread("index_taken");
         }
         self.stop_if_broken();
     }
 
     fn deltas(&mut self, deltas: &Deltas<'_>) {
-        let ended = &self.job.passed.ended;
+        let ended = &self.context.passed.ended;
         let others = self.stopped || self.rendering || self.encoder.is_none();
         if others || deltas.parts.any(|part| ended.contains(&part)) {
             return deltas.each(|event| self.event(event));
@@ -151,24 +159,24 @@ impl Sink for RepairSink {
     }
 
     fn at(&mut self, offset: u64, ordinal: u64) {
-        self.place = (offset, ordinal);
+        self.position = (offset, ordinal);
         self.event_name.clear();
         self.payload.clear();
         self.is_shown = false;
     }
 
-    fn doomed(&mut self) {
+    fn faulted(&mut self) {
         self.raises.clear();
     }
 
     fn cut(&mut self) {
-        self.job.cut = true;
+        self.context.cut = true;
     }
 
-    fn sign(&mut self, sign: WireFact<'_>) {
-        self.block.quiet &= matches!(sign, WireFact::Sequence(_));
-        let passed = &mut self.job.passed;
-        match sign {
+    fn record_fact(&mut self, fact: WireFact<'_>) {
+        self.block.quiet &= matches!(fact, WireFact::Sequence(_));
+        let passed = &mut self.context.passed;
+        match fact {
             WireFact::Payload { event, data } => {
                 self.event_name.extend_from_slice(event);
                 self.payload.extend_from_slice(data);
@@ -183,65 +191,82 @@ impl Sink for RepairSink {
                 passed.item_id = item_id.map(str::to_owned);
             }
             WireFact::Announced(index) => {
-                if !self.said.announce(index) {
-                    self.block.touch("index_taken"); // readers keep one item at an index
+                if !self.wire_facts.announce(index) {
+                    self.block.mark_misread("index_taken"); // clients store one item per index
                 }
             }
-            WireFact::ItemAdded { index, kind, id } => {
+            WireFact::ItemAdded {
+                index,
+                kind,
+                id,
+                before,
+            } => {
                 let [kind, id] = [kind, id].map(|word| word.map(str::to_owned));
-                passed.added.insert(index, AddedItem { kind, id });
+                let item = AddedItem { kind, id };
+                let at_index = passed.added.slot(index);
+                match at_index.get_mut(before) {
+                    Some(known) => *known = item,
+                    None => at_index.push(item),
+                }
             }
             WireFact::ItemEnded { index, item } => {
                 self.items_size = self.items_size.saturating_add(self.payload.len());
                 if !self.rendering && self.items_size <= self.most {
-                    self.said.item(index, item);
+                    self.wire_facts.item(index, item);
                 }
             }
+            WireFact::LeftOut(_) => {
+                self.rejected = Some(self.position.1);
+                _ = self.block.record_fact(fact);
+            }
+            WireFact::Begun(choice) => self.begun.push(choice),
             WireFact::Roleless(choice) => self.roleless.push(choice),
             WireFact::Element => {
                 self.block.mend();
-                self.tell_element();
+                self.report_element();
             }
-            WireFact::Reason(choice) => self.block.counts |= self.said.reason(choice),
+            WireFact::Reason(choice) => self.block.counts |= self.wire_facts.reason(choice),
             WireFact::Counted => {
                 self.block.counts = true;
-                self.said.count();
+                self.wire_facts.count();
             }
             _ => {
-                if !self.block.sign(sign) {
-                    self.said.sign(sign);
+                if !self.block.record_fact(fact) {
+                    self.wire_facts.record_fact(fact);
                 }
             }
         }
     }
 
-    fn judges(&self) -> bool {
+    fn wants_wire_facts(&self) -> bool {
         true
     }
 
-    fn speaks(&mut self, dialect: &'static str) {
-        self.job.source = dialect;
+    fn dialect_detected(&mut self, dialect: &'static str) {
+        self.context.source = dialect;
         self.encoder = encoder(dialect);
     }
 }
 
 impl RepairSink {
     pub(crate) fn new(options: Options, config: &Config) -> RepairSink {
-        let mut job = EncodeContext::new(options, &config.known_call_ids);
-        job.passed.own = true;
-        job.losses.own = true;
+        let mut context = EncodeContext::new(options, &config.known_call_ids);
+        context.passed.own = true;
+        context.losses.own = true;
         RepairSink {
-            job,
+            context,
             encoder: None,
             pieces: PendingDeltas::default(),
             block: Verdict::default(),
             opening: Vec::new(),
-            told: Vec::new(),
+            reported_reasons: Vec::new(),
+            begun: Vec::new(),
             roleless: Vec::new(),
+            rejected: None,
             explained: false,
             rendering: false,
             reported: None,
-            place: (0, 0),
+            position: (0, 0),
             payload: Vec::new(),
             event_name: Vec::new(),
             is_shown: false,
@@ -252,36 +277,39 @@ impl RepairSink {
             calls: Set::default(),
             items_size: 0,
             most: as_len(config.limits.max_event_bytes),
-            said: WireFacts::default(),
+            wire_facts: WireFacts::default(),
         }
     }
 
     pub(crate) fn begin_block(&mut self) {
         self.block = Verdict::default();
+        self.begun.clear();
         self.roleless.clear();
     }
 
-    /// What the encoder writes goes out from here on.
+    /// Emits the encoder's output from here on.
     pub(crate) fn render(&mut self) {
         self.rendering = true;
-        self.said.forget_items();
+        self.wire_facts.forget_items();
     }
 
-    /// Writes what has to stand before the block, once. `event`: its first. True if that opens the answer itself.
+    /// Writes the missing opening before the block, once. `event`: the first event of the block. Returns true if that
+    /// event itself opens the answer.
     pub(crate) fn write_opening(&mut self, event: Option<&Event<'_>>) -> bool {
         let Some(encoder) = &mut self.encoder else {
             return false;
         };
-        if self.block.touched || !self.opening.is_empty() {
+        if self.block.misread || !self.opening.is_empty() {
             return false;
         }
-        let (job, first) = (&mut self.job, self.said.number());
-        job.passed.unopened = true;
-        // One less than the first number of the source, which can be -1: each number is one more than the one before it.
-        job.passed.sequence = first.map(|first| first - 1);
+        let (context, first) = (&mut self.context, self.wire_facts.number());
+        context.passed.unopened = true;
+        // One less than the first number of the source, which can be -1, because each number is one more than the
+        // previous one.
+        context.passed.sequence = first.map(|first| first - 1);
         let started = event.filter(|event| matches!(event, Event::ResponseStarted { .. }));
         encoder.event(
-            job,
+            context,
             started.unwrap_or(&Event::ResponseStarted {
                 id: None,
                 model: None,
@@ -289,30 +317,45 @@ impl RepairSink {
                 metadata: None,
             }),
         );
-        job.passed.sequence = Some(first.unwrap_or(0));
-        self.opening.clone_from(&job.writer.bytes);
+        context.passed.sequence = Some(first.unwrap_or(0));
+        self.opening.clone_from(&context.writer.bytes);
         started.is_some()
     }
 
-    /// The block at hand begins a choice without a role.
+    /// Writes the role of the choices that begin in the current block, in case the block does not pass.
+    pub(crate) fn open_choices(&mut self) {
+        if self.begun.is_empty() {
+            return;
+        }
+        self.write_pieces(); // what came before the choice began
+        let Some(encoder) = &mut self.encoder else {
+            return;
+        };
+        self.context.passed.payload.clone_from(&self.payload);
+        for choice in self.begun.drain(..) {
+            encoder.open(&mut self.context, choice);
+        }
+    }
+
+    /// Returns true if the current block begins a choice without a role.
     pub(crate) fn is_roleless(&self) -> bool {
         !self.roleless.is_empty()
     }
 
-    /// The chunks with the roles that the block at hand lacks.
+    /// Returns chunks with the roles that the current block lacks.
     pub(crate) fn roles(&mut self) -> Vec<u8> {
         let Some(encoder) = &mut self.encoder else {
             return Vec::new();
         };
-        self.job.passed.payload.clone_from(&self.payload);
-        let start = self.job.writer.bytes.len();
+        self.context.passed.payload.clone_from(&self.payload);
+        let start = self.context.writer.bytes.len();
         for choice in self.roleless.drain(..) {
-            encoder.role(&mut self.job, choice);
+            encoder.role(&mut self.context, choice);
         }
-        self.job.writer.bytes.split_off(start)
+        self.context.writer.bytes.split_off(start)
     }
 
-    /// The payload of a block that was known as it stood, and so not kept: a fault tells it.
+    /// Restores the payload of a block that the fast path recognized and did not buffer, for use in an error.
     fn keep_payload(&mut self, block: &[u8]) {
         if self.payload.is_empty() {
             let mut keep = |item: Item<'_>| {
@@ -322,160 +365,164 @@ impl RepairSink {
                 }
                 Ok(())
             };
-            // It was read before, within the limits.
+            // The block was parsed before, within the limits.
             _ = Framer::new(&Limits::default(), true).feed(block, &mut keep);
         }
     }
 
-    /// Says of the first block that does not pass why, unless a code did; what is a fault is said as one.
-    pub(crate) fn explain(&mut self, block: &[u8]) -> Step {
+    /// Reports why the first rewritten block does not pass, unless another diagnostic does. If the policy raises the
+    /// code, returns a fault.
+    pub(crate) fn explain(&mut self, block: &[u8]) -> ParseResult {
         let first = !mem::replace(&mut self.explained, true);
         let Some(why) = self.block.reason().filter(|_| first) else {
             return Ok(());
         };
-        self.say(Code::REWRITTEN, why, block)
+        self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Says that blocks do not pass because too much would wait, unless it is known why the stream is written anew.
-    pub(crate) fn explain_held(&mut self, blocks: &[u8]) -> Step {
+    /// Reports that blocks are rewritten because too much would be held, unless a reason was already reported.
+    pub(crate) fn explain_held(&mut self, blocks: &[u8]) -> ParseResult {
         if mem::replace(&mut self.explained, true) {
             return Ok(());
         }
-        self.say(Code::REWRITTEN, "held_too_long", blocks)
+        self.report(Code::REWRITTEN, "held_too_long", blocks)
     }
 
-    /// Says that the opening is put in, for that reason.
-    pub(crate) fn tell_opening(&mut self, why: &'static str, block: &[u8]) -> Step {
-        self.say(Code::REWRITTEN, why, block)
+    /// Reports that an opening is inserted, and why.
+    pub(crate) fn report_opening(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
+        self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Says what is put in or left out for that reason, the first time.
-    pub(crate) fn tell_once(&mut self, why: &'static str, block: &[u8]) -> Step {
-        if self.told.contains(&why) {
+    /// Reports once per stream what is inserted or dropped for this reason.
+    pub(crate) fn report_once(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
+        if self.reported_reasons.contains(&why) {
             return Ok(());
         }
-        self.told.push(why);
-        self.say(Code::REWRITTEN, why, block)
+        self.reported_reasons.push(why);
+        self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Says the losses of what was written. Where they are faults, the first is all that is said.
-    pub(crate) fn tell(&mut self, block: &[u8]) -> Step {
-        while let Some(id) = self.job.losses.next() {
-            let said = self.say(Code::NOT_CARRIED, id, block);
-            if said.is_err() {
-                while self.job.losses.next().is_some() {}
-                return said;
+    /// Reports the losses of the written events. If the policy raises them, only the first is reported.
+    pub(crate) fn report_losses(&mut self, block: &[u8]) -> ParseResult {
+        while let Some(id) = self.context.losses.next() {
+            let reported = self.report(Code::NOT_CARRIED, id, block);
+            if reported.is_err() {
+                while self.context.losses.next().is_some() {}
+                return reported;
             }
         }
         Ok(())
     }
 
-    /// Says the losses of an element of an array, before the next one is at hand.
-    fn tell_element(&mut self) {
+    /// Reports the losses of an array element before the next element arrives.
+    fn report_element(&mut self) {
         self.write_pieces();
         if self.stopped {
             return;
         }
-        if let Err(fault) = self.tell(&[]) {
+        if let Err(fault) = self.report_losses(&[]) {
             self.stopped = true;
             self.refusal = Some(fault);
         }
     }
 
-    fn say(&mut self, code: Code, detail: &'static str, block: &[u8]) -> Step {
+    fn report(&mut self, code: Code, detail: &'static str, block: &[u8]) -> ParseResult {
         if !self.raises.contains(&code) {
-            self.lost.add(code, detail, self.place);
+            self.lost.add(code, detail, self.position);
             return Ok(());
         }
         self.keep_payload(block);
-        let (offset, ordinal) = self.place;
-        let arrival = PlacedPayload {
+        let (offset, ordinal) = self.position;
+        let arrival = LocatedPayload {
             event: &self.event_name,
             data: &self.payload,
             offset,
             ordinal,
             stray: false,
         };
-        Err(arrival.place(Fault::of_code(code, detail)))
+        Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Calls are shown whole, and one is under way.
+    /// Returns true if calls are emitted only when complete and one is open.
     pub(crate) fn holds(&self) -> bool {
-        let shows_whole = self.job.options.hold_arguments || WHOLE_CALLS.contains(&self.job.source);
+        let shows_whole =
+            self.context.options.hold_arguments || WHOLE_CALLS.contains(&self.context.source);
         shows_whole && !self.calls.is_empty()
     }
 
     fn stop_if_broken(&mut self) {
-        if self.job.broken && !self.stopped {
-            self.block.touched = true;
+        if self.context.broken && !self.stopped {
+            self.block.misread = true;
             self.stopped = true;
             self.refusal = Some(Fault::new(Class::Lifecycle, "lifecycle"));
         }
     }
 
-    /// What the encoder does not have yet is written, but for what has passed.
+    /// Gives the buffered deltas to the encoder, which writes those that have not passed.
     pub(crate) fn write_pieces(&mut self) {
         let Some(encoder) = &mut self.encoder else {
             return;
         };
         if !self.pieces.is_empty() {
-            self.pieces.hand_on(&mut **encoder, &mut self.job);
+            self.pieces
+                .give_to_encoder(&mut **encoder, &mut self.context);
             self.stop_if_broken();
         }
     }
 
-    /// Nothing of the block is written anew.
+    /// Discards what the encoder wrote for the block.
     #[inline]
     pub(crate) fn forget(&mut self) {
         if let Some(encoder) = &mut self.encoder {
-            self.pieces.pass(&mut **encoder, &mut self.job);
+            self.pieces.pass(&mut **encoder, &mut self.context);
         }
-        self.job.writer.bytes.clear();
-        self.job.losses.forget();
+        self.context.writer.bytes.clear();
+        self.context.losses.forget();
     }
 
-    /// No more is written: the answer's end passes.
+    /// Stops writing, because the end of the answer passes through.
     pub(crate) fn rest(&mut self) {
         self.stopped = true;
     }
 
-    /// Of blocks that brought pieces of texts and nothing else: they have passed.
+    /// Marks blocks that contain only pieces of text as passed.
     #[inline]
     pub(crate) fn pass_pieces(&mut self) {
         if let Some(encoder) = &mut self.encoder {
-            self.pieces.pass(&mut **encoder, &mut self.job);
+            self.pieces.pass(&mut **encoder, &mut self.context);
         }
-        self.job.passed.sequence = self.said.next();
+        self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// What was said so far has passed. `numbered`: payloads among it.
+    /// Marks everything so far as passed. `numbered`: payloads were among the bytes.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
-        self.said.pass(&mut self.job.passed, numbered);
+        self.wire_facts.pass(&mut self.context.passed, numbered);
     }
 
-    /// The payload is the upstream's error: it is rewritten unless clients raise it as it was sent. True if they do.
+    /// Returns true if clients raise the upstream's error as it was sent. If not, marks it for rewriting.
     pub(crate) fn keep_own_error(&mut self) -> bool {
-        let is_own = own_error::is_own(self.job.source, &self.event_name, &self.payload);
+        let is_own = own_error::is_own(self.context.source, &self.event_name, &self.payload);
         if !is_own {
-            self.block.touch("foreign_error");
+            self.block.mark_misread("foreign_error");
         }
         is_own
     }
 
-    pub(crate) fn end(&mut self, trouble: Option<EndingError>) {
-        // Running counts may be said in every chunk: the last ones are those that hold.
+    pub(crate) fn end(&mut self, ending_error: Option<EndingError>) {
+        // Every chunk may contain running token counts; only the last ones are final.
         self.write_pieces();
-        self.job.passed.payload.clone_from(&self.payload);
-        self.job.passed.counted = self.said.counts_have_passed();
+        self.context.passed.payload.clone_from(&self.payload);
+        self.context.passed.counted = self.wire_facts.counts_have_passed();
         if let Some(encoder) = &mut self.encoder {
-            encoder.end(&mut self.job, trouble);
+            encoder.end(&mut self.context, ending_error);
         }
     }
 }
 
-/// Dialects that number nothing: an event that was sent right passes behind a repair, too, if it is of these.
-fn passes_behind(dialect: &str, event: &Event<'_>) -> bool {
+/// Returns true if the event, received intact, may pass after a repair, which requires a dialect without sequence
+/// numbers.
+fn passes_after(dialect: &str, event: &Event<'_>) -> bool {
     match event {
         Event::TextStarted(_)
         | Event::TextDelta(_)

@@ -1,39 +1,39 @@
-//! What is known of the block at hand, which decides whether it goes out as it was sent.
+//! Collects facts about the current block that decide whether it goes out unchanged.
 //!
-//! Collects; what it comes to is the repairer's business.
+//! The decision itself is made in the repairer.
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 
-/// The facts of one block.
+/// Facts about one block.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    /// Readers of the dialect would not take it as it was taken.
-    pub(crate) touched: bool,
-    /// The first reason, without a code, for which it does not pass as it is.
+    /// True if clients of the dialect would misread the block.
+    pub(crate) misread: bool,
+    /// First reason for not passing the block unchanged, if no diagnostic reports one.
     why: Option<&'static str>,
-    /// A code says that readers would not expect it.
+    /// True if a diagnostic reports that clients do not expect the block.
     mended: bool,
-    /// The name that the event of a payload needs.
+    /// Event name that a payload of the block needs.
     pub(crate) name: Option<&'static str>,
-    /// The opening of an answer has to stand before it, for that reason.
+    /// Reason why an opening event must be inserted before the block.
     pub(crate) unopened: Option<&'static str>,
-    /// It has what they do not expect, and that brought nothing.
+    /// True if the block has a payload that clients do not expect and that produced no event.
     pub(crate) emptied: bool,
-    /// An event.
+    /// True if the block produced an event.
     pub(crate) brought: bool,
-    /// There is nothing to say of it but pieces of texts, and the number of its event.
+    /// True if the block produced only pieces of text and a sequence number.
     pub(crate) quiet: bool,
-    /// None but texts, in a dialect that numbers nothing.
+    /// True if every event of the block may pass after a repair. Updated only while the stream is rewritten.
     pub(crate) plain: bool,
-    /// Why the answer ends, or what it cost.
+    /// True if the block contains a new finish reason or token counts.
     pub(crate) counts: bool,
 }
 
 impl Default for Verdict {
     fn default() -> Verdict {
         Verdict {
-            touched: false,
+            misread: false,
             why: None,
             mended: false,
             name: None,
@@ -48,27 +48,27 @@ impl Default for Verdict {
 }
 
 impl Verdict {
-    /// Readers of the dialect would not take the block as it was taken.
+    /// Marks the block as misread by clients, for this reason.
     #[cold]
-    pub(crate) fn touch(&mut self, why: &'static str) {
-        self.touched = true;
+    pub(crate) fn mark_misread(&mut self, why: &'static str) {
+        self.misread = true;
         self.why.get_or_insert(why);
     }
 
-    /// A code says that readers do not expect it.
+    /// Marks the block as misread by clients, as a diagnostic already reports.
     pub(crate) fn mend(&mut self) {
-        (self.mended, self.touched) = (true, true);
+        (self.mended, self.misread) = (true, true);
     }
 
-    /// Why the block is written anew, where no code says it.
+    /// Returns why the block is rewritten, if no diagnostic reports it.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.why.filter(|_| !self.mended)
     }
 
-    /// What the sign says of the payload as readers have it; false if it says something else.
-    pub(crate) fn sign(&mut self, sign: WireFact<'_>) -> bool {
-        match sign {
-            WireFact::Touched(why) => self.touch(why),
+    /// Records what the wire fact reports about how clients read the payload. Returns false for other wire facts.
+    pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) -> bool {
+        match fact {
+            WireFact::Misread(why) => self.mark_misread(why),
             WireFact::Named(name) => self.name = Some(name),
             WireFact::Unopened(why) => {
                 self.unopened = Some(why);
@@ -87,4 +87,4 @@ impl Verdict {
     }
 }
 
-pub(crate) type Step = Result<(), Fault>;
+pub(crate) type ParseResult = Result<(), Fault>;

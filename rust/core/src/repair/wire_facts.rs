@@ -4,30 +4,30 @@ use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
 use crate::model::small_map::Set;
 
-/// One stream's.
+/// Facts of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct WireFacts {
-    /// By blocks that did not pass yet.
-    news: Vec<News>,
-    /// Items that the wire ended in them.
+    /// Facts of the blocks that have not passed yet.
+    queued: Vec<QueuedFact>,
+    /// Items that ended in these blocks.
     items: Vec<(i64, String)>,
-    /// The id of the response that the answer opened with.
+    /// Id of the response from the event that opened the answer.
     created: Option<Option<String>>,
     /// Indexes of items that were opened without a part.
     announced: Set<i64>,
     /// Choices that sent a finish reason.
     reasons: Set<i32>,
-    /// How many token counts were sent, and how many of them have passed through.
+    /// Number of token counts received, and how many of them have passed through.
     counted: u64,
     counts_passed: u64,
-    /// The index of an open block that is not a part.
-    standing: Option<i64>,
-    /// The last number of an event.
+    /// Index of an open block that is not a part.
+    open_block: Option<i64>,
+    /// Sequence number of the latest event.
     sequence: Option<i128>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum News {
+enum QueuedFact {
     Choice(i32),
     Announced(i64),
     Closed(u32),
@@ -36,17 +36,17 @@ enum News {
 }
 
 impl WireFacts {
-    /// An item was opened without a part; false if its index is another's.
+    /// Records that an item was opened without a part. Returns false if its index is already used.
     pub(crate) fn announce(&mut self, index: i64) -> bool {
-        self.news.push(News::Announced(index));
+        self.queued.push(QueuedFact::Announced(index));
         self.announced.insert(index)
     }
 
-    /// A choice said why it ends; false if it had.
+    /// Records the finish reason of a choice. Returns false if it already had one.
     pub(crate) fn reason(&mut self, choice: i32) -> bool {
         let is_new = self.reasons.insert(choice);
         if is_new {
-            self.news.push(News::Reason(choice));
+            self.queued.push(QueuedFact::Reason(choice));
         }
         is_new
     }
@@ -55,68 +55,68 @@ impl WireFacts {
         self.counted += 1;
     }
 
-    /// What else a sign says.
-    pub(crate) fn sign(&mut self, sign: WireFact<'_>) {
-        match sign {
-            WireFact::Choice(index) => self.news.push(News::Choice(index)),
-            WireFact::Closed(part) => self.news.push(News::Closed(part)),
-            WireFact::Ended(part) => self.news.push(News::Ended(part)),
-            WireFact::Standing(index) => self.standing = index,
+    /// Records the other wire facts.
+    pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) {
+        match fact {
+            WireFact::Choice(index) => self.queued.push(QueuedFact::Choice(index)),
+            WireFact::Closed(part) => self.queued.push(QueuedFact::Closed(part)),
+            WireFact::Ended(part) => self.queued.push(QueuedFact::Ended(part)),
+            WireFact::OpenBlock(index) => self.open_block = index,
             WireFact::Created(id) => self.created = Some(id.map(str::to_owned)),
             WireFact::Sequence(number) => self.sequence = Some(number),
             _ => {}
         }
     }
 
-    /// The wire ended an item of the output.
+    /// Records that an item of the output ended.
     pub(crate) fn item(&mut self, index: i64, item: &str) {
         self.items.push((index, item.to_owned()));
     }
 
-    /// No block passes any more as it was sent.
+    /// Discards the ended items, because no later block passes unchanged.
     pub(crate) fn forget_items(&mut self) {
         self.items.clear();
     }
 
-    /// The number of the event at hand.
+    /// Returns the sequence number of the current event.
     pub(crate) fn number(&self) -> Option<i128> {
         self.sequence
     }
 
-    /// The latest token counts have passed.
+    /// Returns true if the latest token counts passed through.
     pub(crate) fn counts_have_passed(&self) -> bool {
         self.counts_passed > 0 && self.counts_passed == self.counted
     }
 
-    /// The number that the next event has.
+    /// Returns the sequence number of the next event.
     #[inline]
     pub(crate) fn next(&self) -> Option<i128> {
         self.sequence.map(|number| number + 1)
     }
 
-    /// What was said so far has passed. `numbered`: payloads among it.
+    /// Records that the facts so far have passed through. `numbered`: payloads were among the bytes.
     pub(crate) fn pass(&mut self, passed: &mut PassedThrough, numbered: bool) {
-        for one in self.news.drain(..) {
+        for one in self.queued.drain(..) {
             _ = match one {
-                News::Choice(index) => passed.choices.insert(index),
-                News::Announced(index) => {
-                    passed.behind = passed.behind.max(index.saturating_add(1));
+                QueuedFact::Choice(index) => passed.choices.insert(index),
+                QueuedFact::Announced(index) => {
+                    passed.next_index = passed.next_index.max(index.saturating_add(1));
                     passed.announced.insert(index)
                 }
-                News::Closed(part) => passed.closed.insert(part),
-                News::Ended(part) => {
+                QueuedFact::Closed(part) => passed.closed.insert(part),
+                QueuedFact::Ended(part) => {
                     passed.just_ended.push(part);
                     passed.ended.insert(part)
                 }
-                News::Reason(choice) => passed.finished.insert(choice),
+                QueuedFact::Reason(choice) => passed.finished.insert(choice),
             };
         }
         for (index, item) in self.items.drain(..) {
-            passed.behind = passed.behind.max(index.saturating_add(1));
+            passed.next_index = passed.next_index.max(index.saturating_add(1));
             passed.items.insert(index, item);
         }
         passed.created.clone_from(&self.created);
-        passed.standing = self.standing;
+        passed.open_block = self.open_block;
         self.counts_passed = self.counted;
         if numbered {
             passed.sequence = self.next();

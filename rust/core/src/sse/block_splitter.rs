@@ -12,14 +12,14 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// Position of a piece in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PiecePosition {
     Inside,
     /// Inside a block, at the end of a payload that can be emitted before the block ends.
     Ready,
     /// At the end of a block.
     End,
     /// The LF that belongs to the end of the previous block.
-    Behind,
+    LineEnd,
 }
 
 /// Kind of the current line, as far as it matters for blocks.
@@ -69,19 +69,19 @@ impl Splitter {
 
     /// Returns the next piece of the bytes, which does not extend beyond the end of a block, or `None` if there are no
     /// bytes.
-    pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], Place)> {
+    pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], PiecePosition)> {
         let bytes = *data;
         if bytes.is_empty() {
             return None;
         }
         let after_cr = std::mem::take(&mut self.after_cr);
         if after_cr && bytes.first() == Some(&b'\n') {
-            let place = if self.ended {
-                Place::Behind
+            let position = if self.ended {
+                PiecePosition::LineEnd
             } else {
-                Place::Inside
+                PiecePosition::Inside
             };
-            return Some((cut(data, 1), place));
+            return Some((cut(data, 1), position));
         }
         if self.ended {
             (self.begun, self.early) = (false, Early::Payload);
@@ -102,21 +102,21 @@ impl Splitter {
             } else {
                 self.after_cr = is_cr && at == bytes.len();
             }
-            let place = if is_blank {
-                Place::End
+            let position = if is_blank {
+                PiecePosition::End
             } else {
                 self.end_line()
             };
-            if place != Place::Inside {
+            if position != PiecePosition::Inside {
                 // Payloads are checked one by one, even if one read contains several.
-                self.ended = place == Place::End;
-                return Some((cut(data, at), place));
+                self.ended = position == PiecePosition::End;
+                return Some((cut(data, at), position));
             }
         }
         self.note_last(bytes.get(at..).unwrap_or_default());
         self.in_line |= at < bytes.len();
         self.ended = false;
-        Some((cut(data, bytes.len()), Place::Inside))
+        Some((cut(data, bytes.len()), PiecePosition::Inside))
     }
 
     /// Determines the kind of the line that starts or continues with these bytes.
@@ -139,23 +139,23 @@ impl Splitter {
     }
 
     /// Ends the current line, which is not blank.
-    fn end_line(&mut self) -> Place {
+    fn end_line(&mut self) -> PiecePosition {
         let line = std::mem::take(&mut self.line);
         if line == Line::Comment {
             // A comment before any other line is a block of its own.
             return if self.begun {
-                Place::Inside
+                PiecePosition::Inside
             } else {
-                Place::End
+                PiecePosition::End
             };
         }
         self.begun = true;
         let is_whole = line == Line::Payload && matches!(self.last, b'}' | b']');
         if is_whole && self.early == Early::Payload {
-            return Place::Ready;
+            return PiecePosition::Ready;
         }
         self.early = Early::Nothing;
-        Place::Inside
+        PiecePosition::Inside
     }
 }
 
@@ -182,13 +182,13 @@ pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     let (_, end) = lines.split_at(lines.len() - end(lines));
     let mut rest = lines;
     while let Some(found) = memchr2(b'\n', b'\r', rest) {
-        let (line, behind) = rest.split_at(found);
+        let (line, following) = rest.split_at(found);
         let is_name = line.strip_prefix(b"event");
         if is_name.is_none_or(|value| !matches!(value.first(), None | Some(b':'))) {
             block.extend_from_slice(line);
-            block.extend_from_slice(behind.get(..begin(behind)).unwrap_or_default());
+            block.extend_from_slice(following.get(..begin(following)).unwrap_or_default());
         }
-        rest = behind.get(begin(behind)..).unwrap_or_default();
+        rest = following.get(begin(following)..).unwrap_or_default();
     }
     for piece in [b"event: ", name.as_bytes(), end, blank] {
         block.extend_from_slice(piece);
@@ -234,11 +234,11 @@ mod tests {
         let mut all = vec![String::new()];
         for piece in pieces {
             let mut data = piece.as_bytes();
-            while let Some((text, place)) = splitter.next(&mut data) {
+            while let Some((text, position)) = splitter.next(&mut data) {
                 let text = std::str::from_utf8(text).unwrap();
-                let end = all.len() - 1 - usize::from(place == Place::Behind);
+                let end = all.len() - 1 - usize::from(position == PiecePosition::LineEnd);
                 all[end].push_str(text);
-                if place == Place::End {
+                if position == PiecePosition::End {
                     all.push(String::new());
                 }
             }
@@ -286,8 +286,8 @@ mod tests {
             let mut ready = 0;
             for piece in pieces {
                 let mut data = piece.as_bytes();
-                while let Some((_, place)) = splitter.next(&mut data) {
-                    ready += usize::from(place == Place::Ready);
+                while let Some((_, position)) = splitter.next(&mut data) {
+                    ready += usize::from(position == PiecePosition::Ready);
                 }
             }
             ready

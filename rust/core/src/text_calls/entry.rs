@@ -1,19 +1,19 @@
-//! One entry of the table of families, member by member.
+//! Reads the members of an entry in the table of families.
 
 use serde_json::Map;
 use serde_json::Value;
 
-/// What ends a block.
+/// The end of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
-    /// The body itself.
+    /// The end of the body.
     Body,
     Literal(String),
-    /// A literal that may be missing.
+    /// An optional literal.
     Maybe(String),
 }
 
-/// The members of a family, or of an object in one.
+/// The members of a family, or of an object inside a family.
 #[derive(Debug)]
 pub(crate) struct Entry<'a>(pub &'a Map<String, Value>);
 
@@ -36,7 +36,7 @@ impl Entry<'_> {
         words.map(str::to_owned).collect()
     }
 
-    /// An entry inside of this one.
+    /// Returns the object with this key.
     pub fn inner(&self, key: &str) -> Option<Entry<'_>> {
         self.0.get(key)?.as_object().map(Entry)
     }

@@ -1,4 +1,4 @@
-//! The families that a policy turns on, as `config["text_calls"]` describes them.
+//! Families that a policy enables, as described by `config["text_calls"]`.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
@@ -6,31 +6,33 @@ use crate::text_calls::grammar::Grammar;
 use serde_json::Map;
 use serde_json::Value;
 
-/// How much a marker proves.
+/// How reliably a marker indicates a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// Special tokens of the tokenizer.
+    /// The marker is a special token of the tokenizer.
     Token,
-    /// Plain text: starts a line.
+    /// The marker is plain text and must start a line.
     Tag,
-    /// The whole answer.
+    /// There is no marker: the call must be the whole answer.
     Markerless,
 }
 
-/// One way in which models write calls.
+/// One form in which models write calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Family {
     pub name: String,
     pub tier: Tier,
     pub open: Vec<String>,
-    /// How many bytes at the end of the marker belong to the body.
+    /// Number of bytes at the end of the marker that belong to the body.
     pub unread: usize,
     pub close: Close,
+    /// Several blocks may follow each other although the family has no marker.
+    pub several: bool,
     pub grammar: Grammar,
 }
 
 impl Family {
-    /// None where the entry lacks something.
+    /// Returns `None` if the entry lacks a member.
     pub fn read(members: &Map<String, Value>) -> Option<Family> {
         let entry = Entry(members);
         let open = entry.words("open");
@@ -44,7 +46,7 @@ impl Family {
                 "markerless" => Tier::Markerless,
                 _ => return None,
             },
-            // Characters of the marker, as bytes.
+            // The table counts characters of the marker.
             unread: open
                 .first()?
                 .chars()
@@ -58,6 +60,7 @@ impl Family {
                 (None, Some(literal)) => Close::Maybe(literal),
                 (None, None) => Close::Body,
             },
+            several: entry.flag("several"),
             grammar: Grammar::read(&entry)?,
         })
     }

@@ -1,21 +1,23 @@
-//! Where a call may stand: the lines, fences, inline code, quoting elements and reasoning tags before a place of the text.
+//! Decides where in a Markdown text a call is allowed: not in fences, inline code, quotations, lists, diffs or tables.
 //!
-//! Blocks are passed over, so that a fence in an argument hides nothing. A fence that is indented by four columns or more
-//! is a fence in a list and code elsewhere. Both readings are kept, and a call may stand only where neither has an open
-//! fence. In doubt the answer is no: a call that stays text can be read.
+//! Blocks are skipped, so that a fence in an argument hides nothing. A fence that is indented by four columns or more
+//! is a fence in a list and indented code elsewhere. Both interpretations are tracked, and a call is allowed only if
+//! neither has an open fence. If the position is ambiguous, no call is allowed there, because a user can still read a
+//! call that stays text.
 
+use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::reading::is_blank;
 
-/// Characters of a line by which its kind is known.
+/// Number of characters of a line that decide what kind of line it is.
 const HEAD: usize = 256;
-/// A line that is indented so far is code.
+/// Least indent of a line of code.
 const CODE_INDENT: usize = 4;
-/// The least indent of the lines that belong to a list item.
+/// Least indent of the lines that belong to a list item.
 const ITEM_INDENT: usize = 2;
-/// The least length of a fence.
+/// Least length of a fence.
 const FENCE: usize = 3;
 
-/// A word that changes what text means, in lower case.
+/// A literal that changes the meaning of text, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag {
     text: String,
@@ -25,30 +27,30 @@ struct Tag {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TagKind {
     Opener(Closer),
-    /// `<name`, which must end there.
+    /// `<name`, if the name ends there.
     Element(Closer),
     ReasoningCloser,
 }
 
-/// What ends reasoning, a quoting element, or a comment.
+/// The end of reasoning, a quoting element or a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Closer {
     text: String,
     is_reasoning: bool,
 }
 
-/// The words of the table that change what text means.
+/// Literals that change the meaning of text: reasoning tags, quoting elements and comments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     /// Longest first.
     tags: Vec<Tag>,
-    /// With which bytes they begin, and the bytes of Markdown.
-    firsts: Vec<u8>,
+    /// First bytes of the tags, and the bytes of Markdown.
+    firsts: ByteSet,
     longest: usize,
 }
 
 impl Words {
-    /// `reasoning`: what opens reasoning in a text, and what closes it. `quoting`: elements that quote.
+    /// `reasoning` holds the openers and closers of reasoning in text, `quoting` the names of quoting elements.
     pub fn new(reasoning: &[[String; 2]], quoting: &[String]) -> Words {
         let closer = |text: &str, is_reasoning| Closer {
             text: text.to_ascii_lowercase(),
@@ -78,16 +80,14 @@ impl Words {
         });
         let mut firsts: Vec<u8> = b"`~|".to_vec();
         firsts.extend(tags.iter().filter_map(|tag| tag.text.bytes().next()));
-        firsts.sort_unstable();
-        firsts.dedup();
         Words {
             longest: tags.first().map_or(0, |tag| tag.text.len() + 1),
             tags,
-            firsts,
+            firsts: ByteSet::new(firsts),
         }
     }
 
-    /// The tag with which the text begins.
+    /// Returns the tag with which the text begins.
     fn tag(&self, text: &str) -> Option<&Tag> {
         self.tags.iter().find(|tag| {
             let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
@@ -100,12 +100,12 @@ impl Words {
         })
     }
 
-    /// Where the end of the text begins that may be the beginning of a tag, a run or `|>`; else its length.
+    /// Returns where the end of the text begins that may be part of a tag, a run or `|>`, or the text's length.
     fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
         let longest = closer.map_or(self.longest, |closer| closer.text.len());
         let from = (text.len() + 1).saturating_sub(longest).max(at);
-        let may_go_on = |place: &usize| {
-            let rest = text.get(*place..).unwrap_or_default();
+        let may_go_on = |position: &usize| {
+            let rest = text.get(*position..).unwrap_or_default();
             let begins = |word: &str| {
                 let head = word.get(..rest.len()).filter(|_| rest.len() < word.len());
                 head.is_some_and(|head| head.eq_ignore_ascii_case(rest))
@@ -113,7 +113,12 @@ impl Words {
             let is_name = |tag: &Tag| {
                 matches!(tag.kind, TagKind::Element(_)) && rest.eq_ignore_ascii_case(&tag.text)
             };
-            !rest.is_empty()
+            let first = rest.bytes().next().map(|first| first.to_ascii_lowercase());
+            let is_first = |first: u8| match closer {
+                Some(closer) => closer.text.bytes().next() == Some(first),
+                None => self.firsts.has(first),
+            };
+            first.is_some_and(is_first)
                 && match closer {
                     Some(closer) => begins(&closer.text),
                     None => self
@@ -133,13 +138,13 @@ impl Words {
         (from..text.len()).find(may_go_on).unwrap_or_else(whole)
     }
 
-    /// The next mark that begins in the range, and where.
+    /// Returns the next mark that begins in the range, and its offset.
     fn next_mark<'w>(&'w self, piece: &str, at: usize, end: usize) -> Option<(usize, Mark<'w>)> {
         let bytes = piece.as_bytes().get(..end)?;
         let mut at = at;
         loop {
             let rest = bytes.get(at..)?;
-            at += rest.iter().position(|byte| self.firsts.contains(byte))?;
+            at += rest.iter().position(|byte| self.firsts.has(*byte))?;
             let run = |mark: u8| {
                 let rest = bytes.get(at..).unwrap_or_default();
                 rest.iter().take_while(|byte| **byte == mark).count()
@@ -150,7 +155,7 @@ impl Words {
                     length if length >= FENCE => return Some((at, Mark::Tildes(length))),
                     length => at += length,
                 },
-                // The bar of a special token separates no columns.
+                // The bar of a special token does not separate columns.
                 b'|' => {
                     let before = at.checked_sub(1).and_then(|at| bytes.get(at));
                     if before != Some(&b'<') && bytes.get(at + 1) != Some(&b'>') {
@@ -170,7 +175,7 @@ impl Words {
     }
 }
 
-/// What counts in a line.
+/// A mark in a line that changes the meaning of text.
 enum Mark<'w> {
     Ticks(usize),
     Tildes(usize),
@@ -188,28 +193,28 @@ impl Mark<'_> {
     }
 }
 
-/// What a place allows.
+/// What is allowed at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stand {
+pub(crate) enum MarkerPosition {
     Nowhere,
-    /// Only white space before it on its line, the end of the reasoning, or a block.
+    /// Preceded on its line only by white space, the end of reasoning, or a block.
     Start,
-    /// Special tokens may follow.
+    /// Only special tokens are allowed.
     AfterProse,
 }
 
-/// What stands before the place on its line.
+/// What precedes a position on its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
-    /// White space at most.
+    /// At most white space.
     #[default]
     Nothing,
-    /// A block or the end of the reasoning, and then white space at most.
+    /// A block or the end of reasoning, then at most white space.
     Block,
     Prose,
 }
 
-/// Fenced code.
+/// An open code fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fence {
     mark: u8,
@@ -217,29 +222,29 @@ struct Fence {
     indent: usize,
 }
 
-/// The state of the text up to a place.
+/// The Markdown state of the text read so far.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// All before it was read.
+    /// Offset up to which the text was read.
     at: usize,
-    /// Of any indentation; of less than four columns.
+    /// The open fence, counting fences with any indentation, and with less than four columns.
     fences: [Option<Fence>; 2],
-    /// What ends the reasoning or the quoting element that is open.
+    /// End of the open reasoning or quoting element.
     closer: Option<Closer>,
-    /// The length of the backtick run that opened inline code; 0 outside of it.
+    /// Length of the backtick run that opened inline code; 0 outside it.
     run: usize,
     in_list: bool,
     in_diff: bool,
     in_quotation: bool,
-    /// Nothing was said yet, reasoning tags aside.
+    /// No text so far except reasoning tags.
     pub is_empty: bool,
-    /// How many lines ended.
+    /// Number of lines that ended.
     pub line: usize,
-    // Of the line.
+    // The current line.
     head: String,
     head_length: usize,
     before: Before,
-    /// What is a fence if the line has no other backtick.
+    /// A fence, unless the line has another backtick.
     candidate: Option<Fence>,
     has_pipe: bool,
     last: Option<char>,
@@ -277,13 +282,18 @@ impl Layout {
         self.last = None;
     }
 
-    /// Reads on to the place, and tells what may stand there.
-    pub fn stand(&mut self, text: &str, place: usize, words: &Words) -> Stand {
-        self.advance(text, place, words);
-        let tail = text.get(self.at..place).unwrap_or_default();
+    /// Reads up to a position and returns what is allowed there.
+    pub fn marker_position(
+        &mut self,
+        text: &str,
+        position: usize,
+        words: &Words,
+    ) -> MarkerPosition {
+        self.advance(text, position, words);
+        let tail = text.get(self.at..position).unwrap_or_default();
         let is_fenced = self.fences.iter().any(Option::is_some) || self.candidate.is_some();
         if is_fenced || self.closer.is_some() || self.run > 0 {
-            return Stand::Nowhere;
+            return MarkerPosition::Nowhere;
         }
         let before = if tail.is_empty() {
             self.before
@@ -291,27 +301,27 @@ impl Layout {
             Before::Prose
         };
         if before == Before::Block {
-            return Stand::Start;
+            return MarkerPosition::Start;
         }
         if self.is_quoting_line() {
-            return Stand::Nowhere;
+            return MarkerPosition::Nowhere;
         }
         if before == Before::Nothing {
-            return Stand::Start;
+            return MarkerPosition::Start;
         }
         let last = tail.chars().next_back().or(self.last);
         if self.has_pipe || last.is_none_or(is_quoting) {
-            return Stand::Nowhere;
+            return MarkerPosition::Nowhere;
         }
-        Stand::AfterProse
+        MarkerPosition::AfterProse
     }
 
-    /// A block ended on this line before the place that was read up to, and only white space follows.
-    pub fn is_line_open(&self, text: &str, place: usize) -> bool {
-        self.before == Before::Block && text.get(self.at..place).is_none_or(str::is_empty)
+    /// Returns true if a block ended on this line and only white space follows up to the position.
+    pub fn is_line_open(&self, text: &str, position: usize) -> bool {
+        self.before == Before::Block && text.get(self.at..position).is_none_or(str::is_empty)
     }
 
-    /// A block from there to there may be a call.
+    /// Notes a block that may become a call, and skips it.
     pub fn end_block(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
         self.at = end;
@@ -319,7 +329,7 @@ impl Layout {
         self.is_empty = false;
     }
 
-    /// A block from there to there is text, or the text after one goes on.
+    /// Notes a block that stays text, or that text follows a block, and skips the range.
     pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
         self.at = end;
@@ -328,13 +338,13 @@ impl Layout {
         self.last = Some('>');
     }
 
-    /// Reads on to `start`, and leaves out what is between there and `end`.
+    /// Reads up to `start` and skips the text from there to `end`.
     pub fn skip(&mut self, text: &str, start: usize, end: usize, words: &Words) {
         self.advance(text, start, words);
         self.at = end;
     }
 
-    /// Another part begins, and with it a line.
+    /// Starts another part, which begins a new line.
     pub fn start_part(&mut self, text: &str, words: &Words) {
         self.advance(text, text.len(), words);
         self.settle(text, text.len());
@@ -344,13 +354,13 @@ impl Layout {
         self.at = 0;
     }
 
-    /// What might have been the beginning of a tag is text.
+    /// Treats the unread text up to `end`, which might have begun a tag, as text.
     fn settle(&mut self, text: &str, end: usize) {
-        self.say(text.get(self.at..end).unwrap_or_default());
+        self.note_text(text.get(self.at..end).unwrap_or_default());
         self.at = end;
     }
 
-    /// The line is a quotation, a list item, a table row, code, numbered, or of a diff.
+    /// Returns true if the line is a quotation, a list item, a table row, code, a numbered line or part of a diff.
     fn is_quoting_line(&self) -> bool {
         let (indent, rest) = split_indent(&self.head);
         let rest = rest.trim_start_matches(is_blank);
@@ -364,7 +374,7 @@ impl Layout {
             || is_numbered(rest)
     }
 
-    /// Reads on to `end`, or to the beginning of a tag that reaches there.
+    /// Reads up to `end`, or up to a possible tag that reaches it.
     pub fn advance(&mut self, text: &str, end: usize, words: &Words) {
         while let Some(rest) = text.get(self.at..end) {
             let Some(length) = memchr::memchr(b'\n', rest.as_bytes()) else {
@@ -377,7 +387,8 @@ impl Layout {
         }
     }
 
-    /// More of one line, that goes on if it is open. Returns how much was read: the rest may begin a tag.
+    /// Reads a piece of one line; `is_open` means that the line continues. Returns the number of bytes read; the rest
+    /// may begin a tag.
     fn piece(&mut self, piece: &str, is_open: bool, words: &Words) -> usize {
         if self.fences.iter().all(Option::is_some) {
             self.note_head(piece);
@@ -400,10 +411,10 @@ impl Layout {
                 continue;
             }
             let Some((found, mark)) = words.next_mark(piece, at, end) else {
-                self.say(text);
+                self.note_text(text);
                 return end;
             };
-            self.say(piece.get(at..found).unwrap_or_default());
+            self.note_text(piece.get(at..found).unwrap_or_default());
             at = found + mark.length();
             self.mark(&mark, piece.get(found..at).unwrap_or_default());
         }
@@ -429,7 +440,7 @@ impl Layout {
             },
             Mark::Tag(_) => {}
         }
-        self.say(text);
+        self.note_text(text);
     }
 
     fn fence(&self, mark: u8, length: usize) -> Fence {
@@ -441,7 +452,7 @@ impl Layout {
         }
     }
 
-    /// A run of backticks: a fence, if it begins its line and the line has no other; else inline code.
+    /// Reads a run of backticks: a fence if it begins its line and is the only run of the line, else inline code.
     fn ticks(&mut self, length: usize) {
         if self.before == Before::Nothing && length >= FENCE {
             self.candidate = Some(self.fence(b'`', length));
@@ -462,7 +473,7 @@ impl Layout {
         }
     }
 
-    /// The reasoning or the quoting element ends.
+    /// Closes the reasoning or the quoting element.
     fn close(&mut self) {
         let Some(closer) = self.closer.take() else {
             return;
@@ -470,13 +481,13 @@ impl Layout {
         if closer.is_reasoning {
             self.close_reasoning(&closer.text);
         } else {
-            self.say(&closer.text);
+            self.note_text(&closer.text);
         }
     }
 
     fn close_reasoning(&mut self, text: &str) {
         if self.is_quoting_line() {
-            self.say(text);
+            self.note_text(text);
         } else {
             self.begin_line();
             self.before = Before::Block;
@@ -485,7 +496,7 @@ impl Layout {
 }
 
 impl Layout {
-    fn say(&mut self, text: &str) {
+    fn note_text(&mut self, text: &str) {
         let Some(last) = text.chars().next_back() else {
             return;
         };
@@ -539,18 +550,18 @@ impl Layout {
         is_whole && is_only && indent < fence.indent + CODE_INDENT
     }
 
-    /// What a line that ended means for the next ones.
+    /// Updates the state of lists, quotations and diffs after a line.
     fn note_line(&mut self) {
         let content = self.head.trim_matches(is_blank);
         if content.is_empty() {
             if self.before == Before::Nothing {
-                // Inline code does not reach over a blank line.
+                // Inline code does not continue after a blank line.
                 self.run = 0;
                 self.in_quotation = false;
             }
             return;
         }
-        // The text after a quotation belongs to it, up to a blank line.
+        // In Markdown, lines after a quotation belong to it until a blank line.
         self.in_quotation |= content.starts_with('>');
         let (indent, _) = split_indent(&self.head);
         if is_list_item(content) {
@@ -567,7 +578,7 @@ impl Layout {
     }
 }
 
-/// Where the word, which is in lower case, stands in the text.
+/// Returns the offset of a lower-case word in the text, ignoring ASCII case.
 fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
     let first = word.bytes().next()?;
     memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes()).find(|at| {
@@ -576,7 +587,7 @@ fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
     })
 }
 
-/// Quotation marks, opening brackets and emphasis.
+/// Returns true for quotation marks, opening brackets and emphasis.
 fn is_quoting(character: char) -> bool {
     matches!(
         character,
@@ -601,7 +612,7 @@ fn is_quoting(character: char) -> bool {
     )
 }
 
-/// The columns before the text of a line, and that text.
+/// Returns the indent of a line in columns, and its text.
 fn split_indent(line: &str) -> (usize, &str) {
     let rest = line.trim_start_matches([' ', '\t']);
     let before = line.len() - rest.len();
@@ -626,7 +637,7 @@ fn is_list_item(rest: &str) -> bool {
     after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))
 }
 
-/// A line with its number before it.
+/// Returns true if the line begins with a line number.
 fn is_numbered(rest: &str) -> bool {
     let is_gap = |c: char| matches!(c, ' ' | '\r');
     without_digits(rest).is_some_and(|after| {

@@ -1,8 +1,9 @@
-//! Tool calls that a model wrote into its text: where one may stand, what it says, and whether it may become a call.
+//! Finds tool calls that a model wrote into its text, parses them, and decides whether they may become real calls.
 //!
-//! `python/streamweld/_pure/text_calls/__init__.py` defines what both backends do. `pipeline::text_calls` holds text and
-//! releases it; nothing in here does.
+//! `python/streamweld/_pure/text_calls/__init__.py` specifies the behavior of both backends. Text is held back and
+//! released in `pipeline::text_calls`, not here.
 
+pub(crate) mod byte_set;
 pub(crate) mod entry;
 pub(crate) mod family;
 pub(crate) mod grammar;

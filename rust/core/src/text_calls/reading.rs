@@ -1,7 +1,7 @@
-//! What has been read of one block by one family, so that text which arrives in pieces is read once.
+//! Progress of one family's grammar in one block, so that text which arrives in pieces is read once.
 //!
-//! A grammar takes small steps. A step that the text cuts changes nothing but how far a value was scanned, and is tried
-//! again when there is more.
+//! A grammar takes small steps. A step that needs more text changes only how far a value was scanned, and is repeated
+//! when more text arrives.
 
 use crate::json::Kind;
 use crate::json::MAX_DEPTH;
@@ -10,21 +10,21 @@ use crate::json::Status;
 use crate::json::automaton::check;
 use std::collections::HashSet;
 
-/// Why a step was not taken.
+/// Reason for which a step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The text ends here.
+    /// More text is needed.
     Cut,
-    /// The grammar does not allow what comes.
+    /// The text does not match the grammar.
     Broken,
 }
 
 pub(crate) type Parse<T> = Result<T, Stop>;
 
-/// One call of a block, before anybody checks whether it may become one.
+/// One call of a block, before its name and arguments are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// As written, without the family's own prefix.
+    /// Name as written, without the family's prefix.
     pub name: String,
     pub arguments: Arguments,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Found {
 /// The arguments of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Arguments {
-    /// A JSON object, in the spelling of the text where that is JSON.
+    /// A JSON object, as written if the text is JSON.
     Object(String),
     /// Parameters in the order of the text.
     Parameters(Vec<(String, Value)>),
@@ -47,17 +47,17 @@ impl Default for Arguments {
 /// The value of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Its type is that which the tool's schema says.
+    /// Text whose type depends on the tool's schema.
     Raw(String),
-    /// The grammar says that it is a string.
+    /// A string, according to the grammar.
     Text(String),
     /// JSON text.
     Json(String),
 }
 
-/// Where the next step is taken. Each grammar uses some of these places.
+/// The next step of a grammar. Each grammar uses some of these steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum GrammarState {
     #[default]
     Start,
     Name,
@@ -69,13 +69,14 @@ pub(crate) enum Place {
     Opener,
     Key,
     Attribute,
+    Counter,
     AfterCall,
 }
 
-/// How far a value was scanned whose end is not there yet.
+/// How far an unfinished value was scanned.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scan {
-    /// Bytes from the beginning of the value.
+    /// Number of bytes from the start of the value.
     length: usize,
     depth: u32,
     quote: Option<u8>,
@@ -85,35 +86,35 @@ struct Scan {
 /// The state of one family's grammar in one block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
-    /// Everything before it was read.
+    /// Offset up to which the text was read.
     pub at: usize,
-    pub place: Place,
+    pub state: GrammarState,
     scan: Scan,
-    /// How many of several literals were read.
+    /// Number of literals that `expect_all` has read.
     step: usize,
-    /// Something other than white space and a name was read: any word of a sentence is a name.
+    /// More than white space and a name was read. Any word of a sentence could be a name.
     pub has_matched: bool,
     pub calls: Vec<Found>,
-    /// Of the call under way.
+    /// Name of the current call.
     pub name: String,
     pub key: String,
     pub is_string: bool,
     pub members: Vec<(String, Value)>,
-    /// The keys of these.
+    /// Keys of `members`.
     pub keys: HashSet<String>,
-    /// The value under way as JSON, and the lists and objects that are open in it.
+    /// The current value as JSON, and the open lists and objects in it.
     pub json: String,
     pub nested: Vec<Nested>,
-    /// A call has just ended.
+    /// A call just ended.
     pub is_between: bool,
-    /// One more may follow it.
+    /// Another call may follow.
     pub may_repeat: bool,
 }
 
-/// A list or an object whose end is not there yet.
+/// An unfinished list or object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nested {
-    /// None: it is a list.
+    /// Keys of an object; `None` for a list.
     pub keys: Option<HashSet<String>>,
     pub is_empty: bool,
 }
@@ -134,7 +135,7 @@ impl Reading {
         text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next character.
+    /// Returns the next character.
     pub fn peek(&self, text: &str) -> Parse<char> {
         self.rest(text).chars().next().ok_or(Stop::Cut)
     }
@@ -144,13 +145,13 @@ impl Reading {
         self.at += rest.len() - rest.trim_start_matches(is_blank).len();
     }
 
-    /// The next character that is not white space.
+    /// Skips white space and returns the next character.
     pub fn next(&mut self, text: &str) -> Parse<char> {
         self.skip_blank(text);
         self.peek(text)
     }
 
-    /// The calls that are whole, and the one under way as one more.
+    /// Ends the current call with its parameters.
     pub fn end_call(&mut self) {
         let arguments = Arguments::Parameters(std::mem::take(&mut self.members));
         self.end_call_with(arguments);
@@ -161,7 +162,7 @@ impl Reading {
         self.calls.push(Found { name, arguments });
     }
 
-    /// Whether the literal comes next, and moves behind it.
+    /// Reads the literal if it comes next; returns true if it did.
     pub fn take(&mut self, text: &str, literal: &str) -> Parse<bool> {
         let rest = self.rest(text);
         if rest.starts_with(literal) {
@@ -175,7 +176,7 @@ impl Reading {
         Ok(false)
     }
 
-    /// Moves behind the literal, which must come next.
+    /// Reads the literal, which must come next.
     pub fn expect(&mut self, text: &str, literal: &str) -> Parse<()> {
         if self.take(text, literal)? {
             Ok(())
@@ -184,13 +185,13 @@ impl Reading {
         }
     }
 
-    /// Moves behind the literal, with white space before it.
+    /// Reads the literal with optional white space before it.
     pub fn expect_next(&mut self, text: &str, literal: &str) -> Parse<()> {
         self.next(text)?;
         self.expect(text, literal)
     }
 
-    /// Moves behind the literals, with white space before each. Those that were read are not read again after a cut.
+    /// Reads the literals, each with optional white space before it. After a cut, literals already read are skipped.
     pub fn expect_all(&mut self, text: &str, literals: &[String]) -> Parse<()> {
         while let Some(literal) = literals.get(self.step) {
             self.expect_next(text, literal)?;
@@ -200,8 +201,7 @@ impl Reading {
         Ok(())
     }
 
-    /// A run of such characters, of which at least one must come, and no more than names have. A run at the end of the
-    /// text may go on.
+    /// Reads a run of at least one and at most `MAX_NAME` such characters. A run at the end of the text may continue.
     pub fn run<'t>(&mut self, text: &'t str, such: impl Fn(char) -> bool) -> Parse<&'t str> {
         let rest = self.rest(text);
         let tail = rest.get(self.scan.length..).unwrap_or_default();
@@ -223,12 +223,12 @@ impl Reading {
         Ok(run)
     }
 
-    /// A name: everything up to white space, a quotation mark, a bracket or a separator.
+    /// Reads a name: everything up to white space, a quotation mark, a bracket or a separator.
     pub fn name<'t>(&mut self, text: &'t str) -> Parse<&'t str> {
         self.run(text, in_name)
     }
 
-    /// The text up to the literal, and moves behind that.
+    /// Returns the text up to the literal and reads both.
     pub fn until<'t>(&mut self, text: &'t str, literal: &str) -> Parse<&'t str> {
         let rest = self.rest(text);
         let from = self.scan.length;
@@ -244,7 +244,7 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
-    /// The value that begins with a bracket, up to where its brackets balance outside of strings.
+    /// Reads a value that begins with a bracket, up to the position where its brackets balance outside strings.
     pub fn balanced<'t>(&mut self, text: &'t str, syntax: Syntax) -> Parse<&'t str> {
         let rest = self.rest(text);
         let mut scan = self.scan;
@@ -277,7 +277,7 @@ impl Reading {
         Err(Stop::Cut)
     }
 
-    /// A JSON object or array: what is between its brackets is checked.
+    /// Reads a JSON object or array and checks its syntax.
     pub fn json<'t>(&mut self, text: &'t str, opener: char) -> Parse<&'t str> {
         if self.next(text)? != opener {
             return Err(Stop::Broken);
@@ -289,7 +289,7 @@ impl Reading {
         }
     }
 
-    /// A JSON object for the arguments of the call under way, which has each key once.
+    /// Reads a JSON object without duplicate keys as the arguments of the current call.
     pub fn object(&mut self, text: &str) -> Parse<()> {
         let raw = self.json(text, '{')?;
         if !has_unique_keys(raw) {
@@ -300,17 +300,17 @@ impl Reading {
     }
 }
 
-/// In which language a bracketed value is written: JSON has no single quotes and no parentheses.
+/// Syntax of a bracketed value. JSON has no single quotes and no parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Json,
     Python,
 }
 
-/// The most characters of a name.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 256;
 
-/// What a name may hold: what no markup and no call syntax uses.
+/// Returns true if a name may contain the character. Characters of markup and call syntax are excluded.
 pub(crate) fn in_name(character: char) -> bool {
     !matches!(
         character,
@@ -333,12 +333,12 @@ pub(crate) fn in_name(character: char) -> bool {
     )
 }
 
-/// No object in the JSON text has one key twice.
+/// Returns true if no object in the JSON text has a duplicate key.
 pub(crate) fn has_unique_keys(json: &str) -> bool {
     unique(&mut Scanner::again(json)) == Some(true)
 }
 
-/// As deep as the text was checked to be, and no deeper.
+/// The depth of the text was checked before, which bounds the recursion.
 fn unique(scanner: &mut Scanner<'_>) -> Option<bool> {
     match scanner.kind().ok()? {
         Kind::Object => {

@@ -1,10 +1,11 @@
-//! The text of one choice to blocks: finds markers, reads blocks, judges them, and tells how far the text is free.
+//! Finds the blocks in the text of one choice: their markers, their ends, and the calls in them. Reports how much of
+//! the text can be released.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
-use crate::text_calls::layout::Stand;
+use crate::text_calls::layout::MarkerPosition;
 use crate::text_calls::reading::Found;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::Reading;
@@ -18,103 +19,109 @@ use crate::text_calls::values::Tool;
 use crate::text_calls::values::arguments;
 use std::collections::HashMap;
 
-/// What a scanner works with beside the text.
+/// Settings, tools and limits that a scanner uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub settings: &'a Settings,
-    /// None: names are not checked.
+    /// If `None`, names are not checked.
     pub tools: Option<&'a HashMap<String, Tool>>,
     pub max_calls: usize,
     pub max_bytes: usize,
 }
 
-/// A span of the text of a part, and the family that wrote it.
+/// A span in the text of a part, and its family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub family: String,
     pub start: usize,
     pub end: usize,
-    /// The same in characters.
+    /// Start and end in characters.
     pub characters: [usize; 2],
 }
 
-/// A whole block whose calls may be promoted.
+/// Capacity that a scanner reserves for text at once, in bytes, to avoid many small reallocations.
+const ROOM: usize = 4096;
+
+/// A complete block whose calls may be promoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub span: Span,
-    /// The number of the part.
+    /// Number of the part.
     pub part: u32,
-    /// Name and arguments.
+    /// Name and arguments of each call.
     pub calls: Vec<(String, String)>,
-    /// The block as it was written.
+    /// Text of the block as written.
     pub raw: String,
     after_prose: bool,
-    /// The line on which it began.
+    /// Line on which the block began.
     line: usize,
-    /// What may still close it.
+    /// Optional closer that may still follow.
     closer: Option<String>,
+    /// Index of the family, if several of its blocks may follow each other without a marker.
+    again: Option<usize>,
 }
 
-/// A block under way.
+/// An unfinished block.
 #[derive(Debug)]
 struct Open {
     start: usize,
     marker: usize,
     after_prose: bool,
     line: usize,
-    /// The first family of the marker, by which a block without an end is called.
+    /// First family of the marker. Diagnostics name it if the block has no end.
     family: usize,
-    /// A family that does not read it any more had read more than a name.
+    /// A family that no longer matches had matched more than a name.
     has_matched: bool,
-    /// By place of the family.
+    /// Index of each family that still matches, and its progress.
     readings: Vec<(usize, Reading)>,
 }
 
 #[derive(Debug, Default)]
 enum State {
-    /// Outside of blocks.
+    /// Outside blocks.
     #[default]
     Text,
     Block(Open),
-    /// Nothing but white space and ends of turn since the last block.
+    /// Only white space and end-of-turn literals since the last block.
     After,
-    /// Text to the end of the choice.
+    /// Everything up to the end of the choice is text.
     Off,
 }
 
-/// The text of one choice.
+/// Scans the text of one choice for blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Scanner {
-    /// Of the part at hand.
+    /// Text of the current part.
     pub text: String,
     part: u32,
     layout: Layout,
     state: State,
-    /// Before it no marker begins that was not looked at.
+    /// Offset before which every possible marker was examined.
     searched: usize,
     pub pending: Vec<Block>,
-    /// With the number of the part.
+    /// Refused blocks, each with the number of its part and the reason.
     pub refused: Vec<(Span, u32, Refusal)>,
-    /// Bytes of the part and the characters in them.
+    /// A number of bytes of the part, and the number of characters in them.
     counted: [usize; 2],
 }
 
 impl Scanner {
-    /// Another part begins.
+    /// Starts another part.
     pub fn start_part(&mut self, part: u32, settings: &Settings) {
         self.layout.start_part(&self.text, &settings.words);
         self.text.clear();
+        self.text.reserve(ROOM);
         self.counted = [0, 0];
         self.part = part;
         self.searched = 0;
     }
 
-    /// What comes is text to the end of the choice.
+    /// Treats everything up to the end of the choice as text.
     pub fn turn_off(&mut self) {
         self.state = State::Off;
     }
 
-    /// Looks at what is new in the text: how much of it is free. `over`: the part has ended.
+    /// Scans the new text and returns how much of the text can be released. `over` means that the part has ended.
     pub fn advance(&mut self, context: &Context<'_>, over: bool) -> usize {
         loop {
             let held = match std::mem::take(&mut self.state) {
@@ -135,7 +142,7 @@ impl Scanner {
         }
     }
 
-    /// Nothing is held, and more text changes nothing about that where no marker begins in it.
+    /// Returns true if nothing is held, and text without a marker will not change that.
     pub fn is_idle(&self, settings: &Settings) -> bool {
         match self.state {
             State::Off => true,
@@ -147,12 +154,12 @@ impl Scanner {
         }
     }
 
-    /// A marker may come next that must start a line.
+    /// Returns true if a marker that must start a line may come next.
     pub fn is_at_line_start(&self, settings: &Settings) -> bool {
         !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
     }
 
-    /// No marker can begin in this text, which comes next.
+    /// Returns true if no marker can begin in this text, which comes next.
     pub fn is_plain(
         &self,
         text: &str,
@@ -163,26 +170,27 @@ impl Scanner {
         let bytes = text.as_bytes();
         matches!(self.state, State::Off)
             || ((!is_at_line_start || !begins_marker(bytes, extent, settings))
-                && (!settings.marks.is_in(bytes) || has_no_marker(bytes, extent, settings)))
+                && has_no_marker(bytes, extent, settings))
     }
 
-    /// Only white space stands before the place on its line, or what counts as the beginning of one.
-    fn begins_line(&self, place: usize, settings: &Settings) -> bool {
-        // Backwards over white space only: the text may be long, and without any line end.
-        let before = self.text.as_bytes().get(..place).unwrap_or_default();
+    /// Returns true if only white space separates the position from the start of its line, or from a literal that
+    /// counts as a line end.
+    fn begins_line(&self, position: usize, settings: &Settings) -> bool {
+        // Searches backwards over white space only: the text may be long and have no line end.
+        let before = self.text.as_bytes().get(..position).unwrap_or_default();
         let mut before = before.iter().rev();
         let last = before.find(|byte| !is_indent(**byte));
         last.is_none_or(|byte| settings.line_ends.contains(byte))
     }
 
-    /// Takes pieces of which `is_plain` is true.
+    /// Appends pieces for which `is_plain` returned true.
     #[inline]
     pub fn take_plain(&mut self, texts: &str) {
         self.text.push_str(texts);
         self.searched = self.text.len();
     }
 
-    /// What has no marker may still begin: nothing was said yet, as far as the layout has read.
+    /// Returns true if a family without a marker may still begin, because the layout has read no text yet.
     fn is_fresh(&self, settings: &Settings) -> bool {
         settings.has_bare && self.layout.is_empty
     }
@@ -191,21 +199,21 @@ impl Scanner {
 
     fn search(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
-        while let Some(place) = self.next_place(settings) {
-            match self.marker_at(place, settings, over) {
+        while let Some(position) = self.next_offset(settings) {
+            match self.marker_at(position, settings, None, over) {
                 At::Marker(open) => {
                     self.state = State::Block(open);
                     return None;
                 }
                 At::Prefix => {
-                    self.searched = place;
-                    return Some(place);
+                    self.searched = position;
+                    return Some(position);
                 }
                 At::Rest => break,
-                At::Text(length) => self.searched = place + length,
+                At::Text(length) => self.searched = position + length,
             }
         }
-        // A run of backticks is read once, when it has ended.
+        // The layout reads a run of backticks only when it is complete.
         if self.is_fresh(settings) && !self.text.ends_with(['`', '~']) {
             self.layout
                 .advance(&self.text, self.text.len(), &settings.words);
@@ -214,23 +222,27 @@ impl Scanner {
         Some(self.text.len())
     }
 
-    /// The next place at which a marker may begin.
-    fn next_place(&self, settings: &Settings) -> Option<usize> {
+    /// Returns the next offset at which a marker may begin.
+    fn next_offset(&self, settings: &Settings) -> Option<usize> {
         let rest = self.text.as_bytes().get(self.searched..)?;
-        let is_fresh = self.is_fresh(settings);
-        let found = rest
-            .iter()
-            .position(|byte| settings.is_first(*byte, is_fresh));
+        let found = settings.next_start(rest, self.is_fresh(settings));
         found.map(|at| self.searched + at)
     }
 
-    /// What begins at that place. A longer marker may begin like a shorter one: of two, the longer one is looked for.
-    fn marker_at(&mut self, place: usize, settings: &Settings, over: bool) -> At {
-        let rest = self.text.get(place..).unwrap_or_default();
+    /// Returns what begins at an offset. If one marker is the beginning of another, the longer one takes precedence.
+    /// `again` is a family without a marker whose blocks may follow the previous block.
+    fn marker_at(
+        &mut self,
+        position: usize,
+        settings: &Settings,
+        again: Option<usize>,
+        over: bool,
+    ) -> At {
+        let rest = self.text.get(position..).unwrap_or_default();
         let text = At::Text(rest.chars().next().map_or(1, char::len_utf8));
         let is_fresh = self.is_fresh(settings);
         let mut markers = settings.markers.iter();
-        let is_looked_for = |marker: &&Marker| is_fresh || !marker.is_bare;
+        let is_looked_for = |marker: &&Marker| is_fresh || marker.follows(again);
         let waits =
             |marker: &Marker| marker.text.len() > rest.len() && marker.text.starts_with(rest);
         let whole = markers
@@ -241,20 +253,24 @@ impl Scanner {
         if whole.is_none() && !is_prefix {
             return text;
         }
-        // Letters begin words: the layout is not read for each of them.
+        // The layout is not read for every letter that begins a word.
         let first = rest.bytes().next().unwrap_or_default();
         let is_word = self.pending.is_empty() && settings.line_firsts.contains(&first);
-        if is_word && !self.begins_line(place, settings) {
+        if is_word && !self.begins_line(position, settings) {
             return text;
         }
-        let stand = self.layout.stand(&self.text, place, &settings.words);
+        let marker_position = self
+            .layout
+            .marker_position(&self.text, position, &settings.words);
         let is_empty = self.layout.is_empty;
         let may = |at: &usize| {
             let tier = settings.families.get(*at).map(|family| family.tier);
             match tier {
-                Some(Tier::Token) => stand != Stand::Nowhere,
-                Some(Tier::Tag) => stand == Stand::Start,
-                Some(Tier::Markerless) => stand == Stand::Start && is_empty,
+                Some(Tier::Token) => marker_position != MarkerPosition::Nowhere,
+                Some(Tier::Tag) => marker_position == MarkerPosition::Start,
+                Some(Tier::Markerless) => {
+                    marker_position == MarkerPosition::Start && (is_empty || again == Some(*at))
+                }
                 None => false,
             }
         };
@@ -275,15 +291,15 @@ impl Scanner {
                 text
             };
         };
-        let end = place + marker.text.len();
+        let end = position + marker.text.len();
         let readings = families.into_iter().filter_map(|at| {
             let unread = settings.families.get(at)?.unread;
             Some((at, Reading::new(end.saturating_sub(unread))))
         });
         At::Marker(Open {
-            start: place,
+            start: position,
             marker: marker.text.len(),
-            after_prose: stand == Stand::AfterProse,
+            after_prose: marker_position == MarkerPosition::AfterProse,
             line: self.layout.line,
             family: first,
             has_matched: false,
@@ -291,58 +307,60 @@ impl Scanner {
         })
     }
 
-    /// Behind a block: white space, ends of turn and further blocks; anything else shows that it was a quotation.
+    /// Reads white space, end-of-turn literals and further blocks after a block. Any other text means that the block
+    /// was a quotation.
     fn follow(&mut self, context: &Context<'_>, over: bool) -> Option<usize> {
         let settings = context.settings;
         loop {
             let rest = self.text.get(self.searched..).unwrap_or_default();
             let text = rest.trim_start_matches(is_blank);
-            let place = self.searched + rest.len() - text.len();
-            self.searched = place;
+            let position = self.searched + rest.len() - text.len();
+            self.searched = position;
             let begins = |word: &str| word.len() > text.len() && word.starts_with(text);
             let closer = self.pending.last().and_then(|block| block.closer.clone());
-            let mut markers = settings.markers.iter().filter(|marker| !marker.is_bare);
+            let again = self.pending.last().and_then(|block| block.again);
+            let mut markers = settings.markers.iter().filter(|it| it.follows(again));
             let mut ends = settings.end_of_turn.iter();
             let is_open = markers.any(|marker| begins(&marker.text))
                 || ends.any(|end| begins(end))
                 || closer.as_deref().is_some_and(begins);
             if text.is_empty() || (is_open && !over) {
                 self.state = State::After;
-                return Some(place);
+                return Some(position);
             }
             let end = settings.end_of_turn.iter();
             let end = end.map(String::as_str).find(|end| text.starts_with(end));
             let closer = closer.filter(|closer| text.starts_with(closer.as_str()));
             if is_open {
-                self.text_follows(place, settings);
+                self.text_follows(position, settings);
                 self.searched = self.text.len();
                 return Some(self.text.len());
             }
-            if let At::Marker(open) = self.marker_at(place, settings, true) {
+            if let At::Marker(open) = self.marker_at(position, settings, again, true) {
                 self.state = State::Block(open);
                 return None;
             }
             if let Some(closer) = closer {
-                self.close_late(place + closer.len(), place, settings);
+                self.close_late(position + closer.len(), position, settings);
                 continue;
             }
             if let Some(block) = self.pending.last_mut() {
                 block.closer = None;
             }
             let Some(end) = end else {
-                self.text_follows(place, settings);
+                self.text_follows(position, settings);
                 return None;
             };
-            self.searched = place + end.len();
+            self.searched = position + end.len();
             self.layout
-                .skip(&self.text, place, self.searched, &settings.words);
+                .skip(&self.text, position, self.searched, &settings.words);
         }
     }
 
-    /// The closer of the last block, which may be missing, is there.
-    fn close_late(&mut self, end: usize, place: usize, settings: &Settings) {
+    /// Appends the optional closer to the last block.
+    fn close_late(&mut self, end: usize, position: usize, settings: &Settings) {
         self.searched = end;
-        self.layout.skip(&self.text, place, end, &settings.words);
+        self.layout.skip(&self.text, position, end, &settings.words);
         let characters = self.characters(end);
         if let Some(block) = self.pending.last_mut() {
             let start = block.span.start;
@@ -354,10 +372,10 @@ impl Scanner {
         }
     }
 
-    /// Text that is no call begins there: what it makes of the pending blocks.
-    fn text_follows(&mut self, place: usize, settings: &Settings) {
-        self.layout.advance(&self.text, place, &settings.words);
-        let is_on_line = self.layout.is_line_open(&self.text, place);
+    /// Handles text at an offset that follows the pending blocks and is not a call.
+    fn text_follows(&mut self, position: usize, settings: &Settings) {
+        self.layout.advance(&self.text, position, &settings.words);
+        let is_on_line = self.layout.is_line_open(&self.text, position);
         let line = self.layout.line;
         let had_pending = !self.pending.is_empty();
         for block in std::mem::take(&mut self.pending) {
@@ -372,11 +390,11 @@ impl Scanner {
             }
         }
         if settings.after == After::End && had_pending {
-            // The answer shows calls; one that follows may be shown as well.
+            // The answer quotes calls, so later calls may be quotations too.
             self.state = State::Off;
         }
         if is_on_line {
-            self.layout.end_refused(&self.text, place, place);
+            self.layout.end_refused(&self.text, position, position);
         }
     }
 
@@ -408,7 +426,7 @@ impl Scanner {
         });
         if let Some((end, family, reading)) = whole {
             self.searched = end;
-            self.judge(&open, family, end, reading, context);
+            self.check_block(&open, family, end, reading, context);
             return None;
         }
         let (first, start) = (open.family, open.start);
@@ -423,7 +441,7 @@ impl Scanner {
                 return Some(start);
             }
         } else if open.after_prose && !open.has_matched {
-            // Somebody wrote about the marker.
+            // The text only mentions the marker.
             self.searched = after;
             return None;
         } else {
@@ -444,7 +462,7 @@ impl Scanner {
         }
     }
 
-    /// How many characters stand before that place.
+    /// Returns the number of characters before an offset.
     fn characters(&mut self, end: usize) -> usize {
         let [mut bytes, mut characters] = self.counted;
         if end < bytes {
@@ -456,15 +474,15 @@ impl Scanner {
         characters
     }
 
-    /// The block has no end that is known: everything after it is text.
+    /// Refuses a block whose end is unknown. Everything after it is text.
     fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) {
         self.text_follows(span.start, settings);
         self.refused.push((span, self.part, why));
         self.state = State::Off;
     }
 
-    /// The block is whole: what becomes of it.
-    fn judge(
+    /// Handles a complete block: makes it pending or refuses it.
+    fn check_block(
         &mut self,
         open: &Open,
         family: usize,
@@ -496,8 +514,9 @@ impl Scanner {
             let span = self.span(settings, family, open.start, open.start + open.marker);
             return self.give_up(span, Refusal::Limit, settings);
         }
-        let closer = settings.families.get(family);
-        let closer = closer.and_then(|family| match &family.close {
+        let written = settings.families.get(family);
+        let again = written.filter(|it| it.several).map(|_| family);
+        let closer = written.and_then(|family| match &family.close {
             Close::Maybe(literal) => Some(literal.clone()),
             Close::Body | Close::Literal(_) => None,
         });
@@ -515,24 +534,26 @@ impl Scanner {
             after_prose: open.after_prose,
             line: open.line,
             closer,
+            again,
         });
     }
 }
 
-/// What a text is that may be plain.
+/// Extent of a text that may be plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Delta,
-    /// Several deltas. A first byte of a marker that ends one of them is held, whatever follows.
+    /// Several deltas. The first byte of a marker at the end of one of them is held, whatever follows.
     Row,
 }
 
-/// A marker may begin with the byte, as far as the text tells that follows.
+/// Returns true if a marker may begin with the byte, judging by the text that follows.
 fn may_begin(first: u8, rest: &[u8], extent: Extent, settings: &Settings) -> bool {
     extent == Extent::Row || settings.may_begin(first, rest)
 }
 
-/// If a line begins here, it begins with a marker that may stand nowhere else, or with a part of one.
+/// Returns true if the text, taken as the start of a line, begins with a marker that must start a line or with a part
+/// of one.
 fn begins_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
     let solid = text.iter().position(|byte| !is_indent(*byte));
     let Some((first, rest)) = solid.and_then(|at| text.get(at..)?.split_first()) else {
@@ -541,17 +562,17 @@ fn begins_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
     settings.line_firsts.contains(first) && may_begin(*first, rest, extent, settings)
 }
 
-/// White space inside of a line.
+/// Returns true for white space inside a line.
 fn is_indent(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// No marker begins in the text where one may stand, the beginning of the text aside.
+/// Returns true if no marker begins at an allowed position of the text, except at its start.
 fn has_no_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
-    let bytes = text.iter().enumerate();
-    let mut marks = bytes.filter(|(_, byte)| settings.marks.has(**byte));
-    marks.all(|(at, byte)| {
-        let after = text.get(at + 1..).unwrap_or_default();
+    settings.marks.all(text, |at| {
+        let Some((byte, after)) = text.get(at..).and_then(<[u8]>::split_first) else {
+            return true;
+        };
         let may_follow_prose =
             settings.firsts.contains(byte) && may_begin(*byte, after, extent, settings);
         let may_start_line =
@@ -560,13 +581,14 @@ fn has_no_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
     })
 }
 
-/// Name and arguments of each call, or why there is none: a block is promoted whole, or not at all.
+/// Returns name and arguments of each call, or the reason to refuse the block. All calls of a block are promoted, or
+/// none.
 fn calls_of(
     found: Vec<Found>,
     is_bare: bool,
     context: &Context<'_>,
 ) -> Result<Vec<(String, String)>, Refusal> {
-    let judged = found.into_iter().map(|found| {
+    let checked_block = found.into_iter().map(|found| {
         let tool = context.tools.and_then(|tools| tools.get(&found.name));
         if context.tools.is_some() && tool.is_none() {
             return Err(Refusal::UnknownName);
@@ -574,22 +596,22 @@ fn calls_of(
         let arguments = arguments(&found, tool, is_bare && tool.is_some())?;
         Ok((found.name, arguments))
     });
-    judged.collect()
+    checked_block.collect()
 }
 
-/// What begins at a place.
+/// What begins at an offset.
 enum At {
     Marker(Open),
-    /// What may become one.
+    /// A possible beginning of a marker.
     Prefix,
-    /// What might have become one, and the part has ended.
+    /// A possible beginning of a marker, but the part has ended.
     Rest,
-    /// That many bytes.
+    /// That many bytes of text.
     Text(usize),
 }
 
 impl Family {
-    /// The block as far as the text goes: where it ends. A closer that may be missing is no part of it.
+    /// Reads the block as far as the text goes and returns its end. An optional closer is not included.
     fn read_block(&self, reading: &mut Reading, text: &str) -> Parse<usize> {
         self.grammar.read_block(reading, text, &self.close)?;
         Ok(reading.at)

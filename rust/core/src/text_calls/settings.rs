@@ -1,12 +1,14 @@
-//! What a policy says about text-form tool calls, read from `config["text_calls"]`.
+//! Settings of a policy for text-form tool calls, parsed from `config["text_calls"]`.
 
+use crate::text_calls::byte_set::BytePairs;
+use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Words;
 use serde_json::Value;
 
-/// Whether blocks become calls.
+/// Whether blocks are only reported or become calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Report,
@@ -20,18 +22,26 @@ pub(crate) enum After {
     Anywhere,
 }
 
-/// A marker, and the families whose blocks it opens.
+/// A marker and the families whose blocks it opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Marker {
     pub text: String,
     pub families: Vec<usize>,
-    /// It opens only what has no marker: it is looked for while nothing was said.
+    /// All of its families are markerless, so it is searched for only until the first text.
     pub is_bare: bool,
-    /// Another marker stands inside of it, and opens nothing there.
+    /// The marker contains another marker, which opens no block inside it.
     pub is_nesting: bool,
 }
 
-/// Everything that a scanner reads.
+impl Marker {
+    /// Returns true if the marker is searched for after a block. `again` is the family of that block if the family
+    /// allows several blocks.
+    pub fn follows(&self, again: Option<usize>) -> bool {
+        !self.is_bare || again.is_some_and(|family| self.families.contains(&family))
+    }
+}
+
+/// All settings of a scanner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub mode: Mode,
@@ -39,72 +49,29 @@ pub(crate) struct Settings {
     pub families: Vec<Family>,
     /// Longest first.
     pub markers: Vec<Marker>,
-    /// Some markers are bare.
+    /// At least one marker is bare.
     pub has_bare: bool,
-    /// With which bytes markers begin that may follow prose.
+    /// First bytes of the markers that may follow prose.
     pub firsts: Vec<u8>,
-    /// With which bytes only such markers begin that start a line.
+    /// First bytes of the markers that must start a line, except those in `firsts`.
     pub line_firsts: Vec<u8>,
-    /// The last bytes of what stands before the beginning of a line, or counts as that.
+    /// Last bytes of the literals that end a line or count as its end.
     pub line_ends: Vec<u8>,
-    /// A text without any of these bytes has no marker, unless it begins a line.
+    /// A text without any of these bytes contains no marker, unless it begins a line.
     pub marks: ByteSet,
-    /// What may follow a block. Longest first.
+    /// First bytes of all markers that are not bare.
+    starts: ByteSet,
+    /// First two bytes of these markers.
+    heads: BytePairs,
+    /// Literals that may follow a block. Longest first.
     pub end_of_turn: Vec<String>,
     pub words: Words,
-    /// Reasoning is read too.
+    /// Reasoning is also scanned.
     pub reads_reasoning: bool,
 }
 
-/// Bytes that are looked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ByteSet {
-    bytes: Vec<u8>,
-    has: [bool; 256],
-}
-
-impl ByteSet {
-    /// From this length on a text is searched for a few bytes at a time.
-    const LONG: usize = 48;
-
-    fn new(mut bytes: Vec<u8>) -> ByteSet {
-        bytes.sort_unstable();
-        bytes.dedup();
-        let mut has = [false; 256];
-        for byte in &bytes {
-            if let Some(slot) = has.get_mut(usize::from(*byte)) {
-                *slot = true;
-            }
-        }
-        ByteSet { bytes, has }
-    }
-
-    /// The text has one of these bytes.
-    #[inline]
-    pub fn is_in(&self, text: &[u8]) -> bool {
-        if text.len() < ByteSet::LONG {
-            return text.iter().fold(false, |has, byte| has | self.has(*byte));
-        }
-        self.is_in_long(text)
-    }
-
-    #[inline]
-    pub fn has(&self, byte: u8) -> bool {
-        self.has.get(usize::from(byte)) == Some(&true)
-    }
-
-    #[inline(never)]
-    fn is_in_long(&self, text: &[u8]) -> bool {
-        self.bytes.chunks(3).any(|some| match some {
-            [one, two, three] => memchr::memchr3(*one, *two, *three, text).is_some(),
-            [one, two] => memchr::memchr2(*one, *two, text).is_some(),
-            some => some.iter().any(|one| memchr::memchr(*one, text).is_some()),
-        })
-    }
-}
-
 impl Settings {
-    /// None of a text that is none of `_families.settings_text`.
+    /// Returns `None` if `settings_text` of `_pure/text_calls/table.py` did not write the text.
     pub fn read(text: &str) -> Option<Settings> {
         let value: Value = serde_json::from_str(text).ok()?;
         let members = value.as_object()?;
@@ -113,17 +80,17 @@ impl Settings {
         let families = families.filter_map(Value::as_object).map(Family::read);
         let families: Vec<Family> = families.collect::<Option<_>>()?;
         let mut markers: Vec<Marker> = Vec::new();
-        for (place, family) in families.iter().enumerate() {
+        for (position, family) in families.iter().enumerate() {
             let is_bare = family.tier == Tier::Markerless;
             for open in &family.open {
                 match markers.iter_mut().find(|known| known.text == *open) {
                     Some(known) => {
-                        known.families.push(place);
+                        known.families.push(position);
                         known.is_bare &= is_bare;
                     }
                     None => markers.push(Marker {
                         text: open.clone(),
-                        families: vec![place],
+                        families: vec![position],
                         is_bare,
                         is_nesting: false,
                     }),
@@ -162,6 +129,13 @@ impl Settings {
         line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
         line_ends.sort_unstable();
         line_ends.dedup();
+        let mut heads = BytePairs::default();
+        for marker in markers.iter().filter(|marker| !marker.is_bare) {
+            let mut bytes = marker.text.bytes();
+            if let Some(first) = bytes.next() {
+                heads.insert(first, bytes.next());
+            }
+        }
         let mut marks = firsts.clone();
         if !line_firsts.is_empty() {
             marks.extend(&line_ends);
@@ -180,6 +154,8 @@ impl Settings {
             reads_reasoning: entry.flag("reasoning"),
             has_bare: markers.iter().any(|marker| marker.is_bare),
             marks: ByteSet::new(marks),
+            starts: ByteSet::new([firsts.as_slice(), &line_firsts].concat()),
+            heads,
             line_ends,
             line_firsts,
             end_of_turn,
@@ -189,15 +165,26 @@ impl Settings {
         })
     }
 
-    /// Whether a marker may begin with that byte.
-    pub fn is_first(&self, byte: u8, is_fresh: bool) -> bool {
-        self.firsts.contains(&byte)
-            || self.line_firsts.contains(&byte)
-            || (is_fresh && self.begins_bare(byte))
+    /// Returns the first offset at which a marker may begin. Bare markers count only while the text `is_fresh`.
+    pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
+        let mut bytes = text.iter().enumerate();
+        bytes.find_map(|(at, byte)| {
+            let rest = text.get(at + 1..).unwrap_or_default();
+            let is_start = (self.starts.has(*byte) && self.may_begin(*byte, rest))
+                || (is_fresh && self.begins_bare(*byte));
+            is_start.then_some(at)
+        })
     }
 
-    /// A marker that is not bare begins with the byte and goes on with the rest, as far as either reaches.
+    /// Returns true if a marker that is not bare begins with this byte and its remainder agrees with `rest` up to the
+    /// end of the shorter one.
     pub fn may_begin(&self, first: u8, rest: &[u8]) -> bool {
+        if rest
+            .first()
+            .is_some_and(|second| !self.heads.has(first, *second))
+        {
+            return false;
+        }
         let mut markers = self.markers.iter().filter(|marker| !marker.is_bare);
         markers.any(|marker| {
             let mut bytes = marker.text.bytes();

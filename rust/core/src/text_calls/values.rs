@@ -1,7 +1,7 @@
-//! Values that a model wrote as raw text, typed by the tool's JSON schema.
+//! Types the raw text values of a call by the tool's JSON schema.
 //!
-//! A parameter that can only be a string stays the text that it is. Any other value must fit one of the types that the
-//! schema allows; one that fits none is refused, never guessed.
+//! The value of a parameter that can only be a string stays unchanged. Any other value must fit one of the types that
+//! the schema allows. A value that fits none of them is refused.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -15,7 +15,7 @@ use crate::text_calls::reading::has_unique_keys;
 use serde_json::Map;
 use serde_json::Value;
 
-/// How many schemas are followed for one parameter: references may form a circle.
+/// Maximum number of schemas visited for one parameter, because references may form a cycle.
 const MAX_SCHEMAS: usize = 256;
 
 /// The types that a schema allows.
@@ -39,12 +39,12 @@ impl Types {
         Types(self.0 | other.0)
     }
 
-    /// A string and nothing else, or null besides.
+    /// Returns true if only strings, or strings and null, are allowed.
     fn is_text(self) -> bool {
         self.allows(Types::STRING) && self.or(Types::NULL) == Types::STRING.or(Types::NULL)
     }
 
-    /// The type of that name: tools spell types in many ways. What is none of these is text.
+    /// Returns the type with this name. Tool schemas use many names; an unknown name means a string.
     fn named(word: &str) -> Types {
         match word.to_ascii_lowercase().as_str() {
             "null" => Types::NULL,
@@ -57,7 +57,7 @@ impl Types {
         }
     }
 
-    /// The type of a JSON text.
+    /// Returns the type of a JSON text.
     fn of_text(raw: Raw<'_>) -> Types {
         match raw.kind {
             Kind::Null => Types::NULL,
@@ -83,7 +83,7 @@ impl Types {
     }
 }
 
-/// The parameters of one tool, as its schema describes them.
+/// The parameters of a tool, described by its schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters<'a> {
     root: &'a Value,
@@ -94,7 +94,7 @@ impl<'a> Parameters<'a> {
         Parameters { root }
     }
 
-    /// The types of a parameter. None where the schema does not describe it.
+    /// Returns the types of a parameter, or `None` if the schema does not describe it.
     pub fn types(&self, name: &str) -> Option<Types> {
         let mut found = Vec::new();
         let mut rest = MAX_SCHEMAS;
@@ -111,7 +111,7 @@ impl<'a> Parameters<'a> {
         (types != Types::default()).then_some(types)
     }
 
-    /// The schema, what it refers to, and its alternatives.
+    /// Visits the schema, the schemas it refers to, and its alternatives.
     fn visit(
         &self,
         schema: &'a Value,
@@ -129,8 +129,8 @@ impl<'a> Parameters<'a> {
             };
             look(members);
             let referred = members.get("$ref").and_then(Value::as_str);
-            let referred = referred.and_then(|place| place.strip_prefix('#'));
-            waiting.extend(referred.and_then(|place| self.root.pointer(place)));
+            let referred = referred.and_then(|position| position.strip_prefix('#'));
+            waiting.extend(referred.and_then(|position| self.root.pointer(position)));
             for key in ["anyOf", "oneOf", "allOf"] {
                 let list = members.get(key).and_then(Value::as_array);
                 waiting.extend(list.into_iter().flatten());
@@ -139,7 +139,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// The types that one schema names itself.
+/// Returns the types that a schema declares itself.
 fn declared(schema: &Map<String, Value>) -> Types {
     let mut types = Types::default();
     match schema.get("type") {
@@ -161,7 +161,7 @@ fn declared(schema: &Map<String, Value>) -> Types {
     types
 }
 
-/// The raw text of a value as JSON. None where it fits none of the types.
+/// Returns the raw text of a value as JSON, or `None` if it fits none of the types.
 pub(crate) fn typed(raw: &str, types: Option<Types>) -> Option<String> {
     let text = |raw: &str| {
         let mut out = String::with_capacity(raw.len() + 2);
@@ -185,7 +185,7 @@ pub(crate) fn typed(raw: &str, types: Option<Types>) -> Option<String> {
     found.find_map(|(_, value)| value)
 }
 
-/// An optional sign and digits, spelled as JSON does.
+/// Returns an integer (optional sign and digits) in JSON syntax.
 fn integer(raw: &str) -> Option<String> {
     let (sign, digits) = match raw.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -201,7 +201,7 @@ fn integer(raw: &str) -> Option<String> {
     })
 }
 
-/// A JSON number, but for a plus sign and leading zeros, which are left out.
+/// Returns a number in JSON syntax, without a plus sign and leading zeros.
 fn number(raw: &str) -> Option<String> {
     let (sign, digits) = match raw.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -233,7 +233,7 @@ fn boolean(raw: &str) -> Option<String> {
     word.map(str::to_owned)
 }
 
-/// Strict JSON of that kind, as it was written.
+/// Returns a value of strict JSON that begins with this bracket, as written.
 fn json(raw: &str, opener: char) -> Option<String> {
     if !raw.starts_with(opener) {
         return None;
@@ -248,12 +248,12 @@ fn json(raw: &str, opener: char) -> Option<String> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tool {
     schema: Option<Value>,
-    /// Its calls stay text.
+    /// Calls of this tool always stay text.
     is_never: bool,
 }
 
 impl Tool {
-    /// `schema`: the JSON text of the schema of its parameters.
+    /// `schema` is the JSON text of the schema of the parameters.
     pub fn new(schema: Option<&str>) -> Tool {
         let schema = schema.and_then(|text| serde_json::from_str(text).ok());
         let mark = schema
@@ -266,7 +266,7 @@ impl Tool {
     }
 }
 
-/// Why a whole block stays text.
+/// Reason for which a block stays text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Malformed,
@@ -296,7 +296,8 @@ impl Refusal {
     }
 }
 
-/// The arguments of a call as the text of a JSON object. `wholly`: what is required is there, and nothing unknown.
+/// Returns the arguments of a call as the text of a JSON object. With `wholly`, all required members must be present
+/// and unknown members are refused.
 pub(crate) fn arguments(
     found: &Found,
     tool: Option<&Tool>,
@@ -330,7 +331,7 @@ pub(crate) fn arguments(
     Ok(text)
 }
 
-/// A value as JSON. None where it has none of its types.
+/// Returns a value as JSON, or `None` if it fits none of its types.
 fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
     match value {
         Read::Raw(raw) => typed(raw, types),
@@ -349,7 +350,7 @@ fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
 }
 
 impl Parameters<'_> {
-    /// Whether the object has all that is required, nothing unknown, and values of the right types.
+    /// Returns true if the object has all required members, no unknown members, and values of the declared types.
     fn fits(&self, object: &str) -> bool {
         let members = members(Raw {
             text: object,

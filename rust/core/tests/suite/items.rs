@@ -4,7 +4,7 @@ use streamweld_core::Config;
 use streamweld_core::assemble::Assembler;
 use streamweld_core::json::Text;
 use streamweld_core::model::delta::Address;
-use streamweld_core::model::delta::CallSaid;
+use streamweld_core::model::delta::CallFields;
 use streamweld_core::model::delta::Channel;
 use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::delta::ItemKind;
@@ -93,8 +93,8 @@ fn index(index: i64) -> Address<'static> {
     }
 }
 
-fn call<'a>(item_id: &'a str, call_id: &'a str, index: i64) -> CallSaid<'a> {
-    CallSaid {
+fn call<'a>(item_id: &'a str, call_id: &'a str, index: i64) -> CallFields<'a> {
+    CallFields {
         address: Address {
             item_id: Some(item_id),
             call_id: Some(call_id),
@@ -102,12 +102,12 @@ fn call<'a>(item_id: &'a str, call_id: &'a str, index: i64) -> CallSaid<'a> {
             ..Address::default()
         },
         name: Some("f"),
-        ..CallSaid::default()
+        ..CallFields::default()
     }
 }
 
-fn with<'a>(said: &CallSaid<'a>, arguments: &'a str) -> CallSaid<'a> {
-    CallSaid {
+fn with<'a>(said: &CallFields<'a>, arguments: &'a str) -> CallFields<'a> {
+    CallFields {
         arguments: Some(Text::plain(arguments)),
         ..said.clone()
     }
@@ -201,10 +201,10 @@ fn the_close_holds_and_a_lost_beginning_is_put_back() {
     let lines = run(|items, out| {
         items.part_text(out, at(index(0)), Text::plain("Helo"), None)?;
         items.part_closed(out, at(index(0)), Some(Text::plain("Hello")), None)?;
-        let said = CallSaid {
+        let said = CallFields {
             address: index(1),
             name: Some("f"),
-            ..CallSaid::default()
+            ..CallFields::default()
         };
         items.call_opened(out, said)?;
         items.call_text(out, 0, index(1), Text::plain("a\":1}"), None, None)?;

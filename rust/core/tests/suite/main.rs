@@ -7,18 +7,18 @@
     clippy::unwrap_used
 )] // A test is allowed to fail.
 
+mod comparable;
 mod convert_vectors;
-mod envelopes;
-mod envelopes_items;
 mod items;
 mod json_agree;
 mod json_vectors;
 mod model;
 mod random;
 mod repair_vectors;
-mod retold;
 mod rows_items;
 mod scaling;
 mod sse_framer;
 mod sse_vectors;
+mod templates_chat;
+mod templates_items;
 mod vectors;

@@ -179,8 +179,8 @@ impl<'a> EventRows<'a> {
         let take = |field: &Arc<arrow_schema::Field>| {
             let named =
                 |(name, _): &(&str, ArrayRef)| name.trim_start_matches("r#") == field.name();
-            let place = built.iter().position(named)?;
-            Some(built.swap_remove(place).1)
+            let column_position = built.iter().position(named)?;
+            Some(built.swap_remove(column_position).1)
         };
         Ok(fields.iter().map(take).collect())
     }

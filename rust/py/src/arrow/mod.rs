@@ -1,22 +1,23 @@
 //! Arrow bindings: convert a column of bodies to a table of responses (`parse`) or of events (`events`).
 //!
 //! `capsule` implements the Arrow PyCapsule interface, `body` reads the column, `rows` and `event_rows` fill the
-//! builders, `job` splits a batch over threads, `python` holds the classes. The interpreter is released once per batch.
+//! builders, `batches` splits a batch over threads, `python` holds the classes. The interpreter is released once per batch.
 //! Python is called only for the error messages of failed rows, after the batch.
 
 // The only import of the core in this folder: the other modules import these names from here.
-pub(crate) use streamweld_core::model::delta::InputEnd;
+pub(crate) use streamweld_core::model::delta::{Completeness, InputEnd};
 pub(crate) use streamweld_core::model::event::{Delta, Event, Mark, Opened, Silent, Sink, Usage};
-pub(crate) use streamweld_core::model::fault::{Class, Extra, Fault};
+pub(crate) use streamweld_core::model::fault::{Class, Extra, Fault, Where};
 pub(crate) use streamweld_core::model::limits::LimitName;
 pub(crate) use streamweld_core::model::output::Diagnostic;
+pub(crate) use streamweld_core::model::spec::Code;
 pub(crate) use streamweld_core::{Config, Dialect, Parser};
 
+mod batches;
 mod body;
 #[allow(unsafe_code)]
 mod capsule;
 mod event_rows;
-mod job;
 mod nested;
 mod python;
 mod rows;

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use super::Dialect;
+use super::batches::{BatchOptions, Output, Plan, one};
 use super::capsule::{self, Input, Stream};
-use super::job::{Job, Output, Plan, one};
 use super::schema::{Column, VERSION, ddl, versioned};
 use crate::{config, errors};
 
@@ -240,7 +240,7 @@ pub(crate) fn read_arrow<'py>(
     lazy: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = data.py();
-    let job = Job {
+    let options = BatchOptions {
         output: output(py, columns)?,
         body,
         keep,
@@ -250,13 +250,13 @@ pub(crate) fn read_arrow<'py>(
     };
     match capsule::import(data)? {
         Input::Array(field, array) => {
-            let mut plan = job.plan(py, &field)?;
+            let mut plan = options.plan(py, &field)?;
             let batches = plan.read(py, &array)?;
             let batch = ArrowBatch(one(py, &plan.schema, &batches)?);
             Ok(Bound::new(py, batch)?.into_any())
         }
         Input::Stream(stream) => {
-            let plan = job.plan(py, &stream.field)?;
+            let plan = options.plan(py, &stream.field)?;
             let mut reader = Reader {
                 stream,
                 plan,

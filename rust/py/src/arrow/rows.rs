@@ -10,7 +10,10 @@ use arrow_schema::ArrowError;
 
 use super::nested::{Call, Calls, Diagnostics, Usages, long};
 use super::schema::Column;
-use super::{Config, Delta, Dialect, Event, Extra, Fault, InputEnd, Parser, Silent, Sink, Usage};
+use super::{
+    Code, Completeness, Config, Delta, Diagnostic, Dialect, Event, Extra, Fault, InputEnd, Parser,
+    Silent, Sink, Usage, Where,
+};
 use crate::errors::guarded;
 
 /// Maximum number of bytes that one row may add to a column. Offsets have 31 bits, and a batch holds other rows too.
@@ -379,7 +382,9 @@ impl<'a> Rows<'a> {
             self.fold.clear();
             fault = Some(super::too_large(LARGEST));
         }
-        let fault = fault.or_else(|| self.fold.sent.take().map(|sent| sent.fault(&parser)));
+        let fault = fault
+            .or_else(|| self.fold.sent.take().map(|sent| sent.fault(&parser)))
+            .or_else(|| truncation(&parser));
         for (builder, column) in self.builders.iter_mut().zip(self.columns) {
             builder.append(*column, &self.fold, &parser);
         }
@@ -396,12 +401,31 @@ impl Sent {
     /// Returns the fault that another policy would have raised, with its place.
     fn fault(self, parser: &Parser) -> Fault {
         let fault = Fault::upstream(self.code, self.kind, self.message, Vec::new());
-        let mut found = parser.diagnostics().iter();
-        match found.find(|found| found.code.name() == fault.rule) {
+        match diagnostic_of(parser, Code::UPSTREAM_ERROR) {
             Some(found) => fault.at(found.byte_offset, found.event_ordinal),
             None => fault,
         }
     }
+}
+
+/// Returns the fault that another policy would have raised for a truncated stream, with its place.
+fn truncation(parser: &Parser) -> Option<Fault> {
+    if parser.completeness() != Completeness::Truncated {
+        return None;
+    }
+    // The diagnostic is absent if the kept list was full.
+    let found = diagnostic_of(parser, Code::TRUNCATED);
+    let column_position = found.and_then(|found| Where::from_name(&found.detail));
+    let column_position = column_position.unwrap_or(Where::BetweenEvents);
+    let fault = Fault::truncated(Code::TRUNCATED, column_position, Vec::new());
+    Some(match found {
+        Some(found) => fault.at(found.byte_offset, found.event_ordinal),
+        None => fault,
+    })
+}
+
+fn diagnostic_of(parser: &Parser, code: Code) -> Option<&Diagnostic> {
+    parser.diagnostics().iter().find(|found| found.code == code)
 }
 
 /// Returns the error code and type that the gateway sent, if the fault is an upstream error.

@@ -66,7 +66,7 @@ class ArgumentText:
         "_canonical",
         "_count",
         "_cumulative",
-        "_cumulative_said",
+        "_cumulative_reported",
         "_doubled",
         "_doubles",
         "_first",
@@ -78,8 +78,8 @@ class ArgumentText:
         "data",
         "overflow",
         "plain",
-        "shadow",
-        "shadow_has_header",
+        "replayed",
+        "replay_has_header",
         "shown",
         "taken_back",
     )
@@ -89,8 +89,8 @@ class ArgumentText:
         self.automaton: Automaton = Automaton()
         self.plain = plain  # the text is not JSON and cannot become JSON: fragments are only appended
         self.overflow = bytearray()  # text after a complete value that belongs to no other call
-        self.shadow = 0  # length of the beginning of the text that was received again and is held back (A6)
-        self.shadow_has_header = False  # the repetition began with a fragment that carried the call's name
+        self.replayed = 0  # length of the beginning of the text that was received again and is held back (A6)
+        self.replay_has_header = False  # the repetition began with a fragment that carried the call's name
         self.shown = 0  # number of bytes of the text that were emitted
         self.taken_back = False  # the text no longer begins with what was emitted: a reset event must follow
         self._count = 0  # number of fragments received
@@ -99,7 +99,7 @@ class ArgumentText:
         self._cumulative = True  # A4': every fragment began with the one before
         self._grown = False  # A4': at least one fragment was longer than the one before
         self._follows_growth = False  # A4 applied: a later fragment that begins with the text replaces it
-        self._cumulative_said = False
+        self._cumulative_reported = False
         self._doubles = True  # A5': every fragment came twice
         self._doubled: _Single | None = None  # the text made of one fragment per pair, from the first pair on
         self._follows_doubling = False  # A5' applied: the second fragment of each pair is dropped
@@ -143,9 +143,9 @@ class ArgumentText:
         """Return True if an object may replace the text (A3). `{}` counts only if one fragment brought it whole."""
         if not self.is_placeholder():
             return False
-        return self.says_nothing() or self._last == 0
+        return self.has_no_arguments() or self._last == 0
 
-    def says_nothing(self) -> bool:
+    def has_no_arguments(self) -> bool:
         """Return True if the text represents no arguments: white space, null or ""."""
         return not self.overflow and bytes(self.data).strip(_WHITE) in _NOTHING
 
@@ -154,7 +154,7 @@ class ArgumentText:
 
     def accepts(self, piece: bytes) -> bool:
         """Return True if the text remains a prefix of JSON, or JSON, after appending the piece."""
-        return not (self.plain or self.overflow or self.shadow) and self.automaton.after(piece).verdict != "broken"
+        return not (self.plain or self.overflow or self.replayed) and self.automaton.after(piece).verdict != "broken"
 
     def repeats(self, piece: bytes) -> bool:
         """Return True if the piece repeats the finished text (A2): both are complete with equal canonical forms."""
@@ -188,8 +188,8 @@ class ArgumentText:
             return _GREW
         if self.overflow:
             return Push(Change.OVERFLOW, None, piece)
-        if self.shadow:
-            return self._shadowed(piece)
+        if self.replayed:
+            return self._continue_replay(piece)
         if self._follows_doubling and self._count % 2 == 1:
             if self.is_last(piece):
                 self._count += 1
@@ -207,7 +207,7 @@ class ArgumentText:
             return _GREW
         return self._repair(piece, after, header=header)
 
-    def begin_shadow(self, piece: bytes) -> None:
+    def begin_replay(self, piece: bytes) -> None:
         """Hold back a repeated header that came with the beginning of the finished text (R1e)."""
         self._hold(len(piece), has_header=True)
 
@@ -215,7 +215,7 @@ class ArgumentText:
         """Replace the text from outside: by the closing value of a call, or after calls were split or joined."""
         self._become(bytearray(data))
         self.overflow.clear()
-        self.shadow = 0
+        self.replayed = 0
         self._cumulative = self._doubles = False
 
     def undo(self, size: int) -> None:
@@ -235,8 +235,8 @@ class ArgumentText:
             if doubled:
                 # The text is also valid JSON as sent: keep it, but report the doubling.
                 return Push(Change.KEPT, "args_doubled")
-            if self.shadow:
-                self.shadow = 0
+            if self.replayed:
+                self.replayed = 0
                 return Push(Change.KEPT, "args_replay_dropped")
             return _KEPT
         if self.automaton.copy().finish() == "complete":
@@ -248,9 +248,9 @@ class ArgumentText:
             last = self.data[self._last :]
             if _is_object(last):
                 self._become(last)
-                return Push(Change.REPLACED, None if self._cumulative_said else "args_cumulative")
-        if self.shadow:
-            self.shadow = 0
+                return Push(Change.REPLACED, None if self._cumulative_reported else "args_cumulative")
+        if self.replayed:
+            self.replayed = 0
             return Push(Change.KEPT, "args_restart")
         return _KEPT
 
@@ -282,9 +282,9 @@ class ArgumentText:
         self._last = 0
         self._canonical = None
         self._follows_growth = True
-        if self._cumulative_said:
+        if self._cumulative_reported:
             return _GREW
-        self._cumulative_said = True
+        self._cumulative_reported = True
         return Push(Change.GREW, "args_cumulative")
 
     def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> Push:
@@ -315,10 +315,10 @@ class ArgumentText:
         if verdict != "broken" and len(piece) > len(self.data) and piece.startswith(self.data):
             return self._grow(piece)
         if starts and self._cumulative and self._grown:
-            said, self._cumulative_said = self._cumulative_said, True
+            reported, self._cumulative_reported = self._cumulative_reported, True
             self._become(bytearray(piece))
             self._follows_growth = True
-            return Push(Change.REPLACED, None if said else "args_cumulative")
+            return Push(Change.REPLACED, None if reported else "args_cumulative")
         if self.is_last(piece):
             return Push(Change.KEPT, "args_replay_dropped")
         if self.data.startswith(piece):
@@ -378,37 +378,37 @@ class ArgumentText:
         return _GREW
 
     def _hold(self, length: int, *, has_header: bool) -> None:
-        self.shadow = length
-        self.shadow_has_header = has_header
+        self.replayed = length
+        self.replay_has_header = has_header
         self._cumulative = self._doubles = False
         self._doubled = None
 
-    def _shadowed(self, piece: bytes) -> Push:
+    def _continue_replay(self, piece: bytes) -> Push:
         """Compare a fragment with the rest of the text while the text is being repeated (A6)."""
-        at = self.shadow
+        at = self.replayed
         rest = len(self.data) - at
         if len(piece) <= rest and self.data.startswith(piece, at):
-            self.shadow = at + len(piece)
-            if self.shadow < len(self.data):
+            self.replayed = at + len(piece)
+            if self.replayed < len(self.data):
                 return _HELD
-            self.shadow = 0
-            self.shadow_has_header = False
+            self.replayed = 0
+            self.replay_has_header = False
             return Push(Change.KEPT, "args_replay_dropped" if self.complete else "args_restart")
         if len(piece) > rest and piece.startswith(self.data[at:]):
             more = piece[rest:]
             if self.automaton.after(more).verdict != "broken":
-                self.shadow = 0
+                self.replayed = 0
                 self._last = len(self.data)
                 self.data += more
                 self.automaton.feed(more)
                 return Push(Change.GREW, "args_restart")
         again = self.data[:at] + piece
         if self.complete:
-            self.shadow = 0
+            self.replayed = 0
             return Push(Change.OVERFLOW, None, bytes(again))
         if Automaton().feed(bytes(again)) == "broken":
             # The repeated text is not valid by itself either: append all of it as received.
-            self.shadow = 0
+            self.replayed = 0
             return self._append_broken(bytes(again))
         self._become(again)
         return Push(Change.REPLACED, "args_restart")
@@ -426,7 +426,7 @@ class ArgumentText:
         self.data = data
         self.automaton = Automaton()
         self.automaton.feed(bytes(data))
-        self.shadow = 0
+        self.replayed = 0
         self._last = 0
         self._canonical = None
 

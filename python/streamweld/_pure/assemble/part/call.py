@@ -51,20 +51,20 @@ class Call:
         "aliases",
         "announced_again",
         "answered",
-        "conflict_said",
-        "contested",
+        "conflict_reported",
+        "pending_ambiguity",
         "custom",
         "dropped",
         "ended",
         "first",
-        "fork",
-        "guess_said",
+        "shared_id",
+        "guess_reported",
         "held_back",
         "id",
         "id_changed",
         "index",
         "indexes",
-        "index_said",
+        "index_reported",
         "item_id",
         "joiner",
         "keeps_id",
@@ -73,7 +73,7 @@ class Call:
         "merge",
         "metadata",
         "name",
-        "name_conflict_said",
+        "name_conflict_reported",
         "object_arguments",
         "part",
         "provider_executed",
@@ -81,7 +81,7 @@ class Call:
         "refused",
         "slot",
         "started",
-        "suspect",
+        "displaced_empty",
         "tentative",
         "text",
         "unopened",
@@ -108,18 +108,20 @@ class Call:
         self.object_arguments = False  # the text is that of an object payload
         self.merge: ObjectMerge | None = None  # result of merging several object payloads; takes the place of the text
         self.metadata: RawMembers | None = None
-        self.fork: SharedId | None = None  # texts per index while AM3 is undecided
+        self.shared_id: SharedId | None = None  # texts per index while AM3 is undecided
         self.tentative = False  # the call is dropped unless arguments arrive (R1c)
-        self.suspect = False  # displaced from its index while still empty (AM1)
+        self.displaced_empty = False  # displaced from its index while still empty (AM1)
         self.answered = False  # the stream contains the result of the call, so the client must not execute it
         self.announced_again: set[int | None] = set()  # indexes under which a header was repeated (R1g)
-        self.name_conflict_said = False
-        self.guess_said: set[str] = set()  # named ambiguities (AM…) already reported for this call
-        self.conflict_said = False  # a conflict with the terminal message was already reported
-        self.contested: str | None = None  # named ambiguity to report if the next piece without an id goes to this call
+        self.name_conflict_reported = False
+        self.guess_reported: set[str] = set()  # named ambiguities (AM…) already reported for this call
+        self.conflict_reported = False  # a conflict with the terminal message was already reported
+        self.pending_ambiguity: str | None = (
+            None  # named ambiguity to report if the next piece without an id goes to this call
+        )
         self.refused = False  # the sender itself marked the input as invalid for the tool
         self.late = False  # part of the call arrived after the finish reason
-        self.index_said = False
+        self.index_reported = False
         self.dropped = False
         self.ended = False  # the wire closed the call
         self.unopened = False  # the closing event was the first one for this call
@@ -145,7 +147,7 @@ class Call:
         """
         if self.custom:
             return len(self.text.data)
-        divides = self.fork is not None and not self.fork.closed
+        divides = self.shared_id is not None and not self.shared_id.closed
         return 0 if self.held_back or divides else self.text.settled
 
     def has_id(self, identity: str) -> bool:
@@ -154,7 +156,7 @@ class Call:
     def repeats(self, piece: bytes) -> bool:
         """Return True if the payload repeats the arguments of the finished call."""
         if self.merge is not None:
-            return self.merge.says(piece.decode("utf-8", "replace"))
+            return self.merge.has_same_members(piece.decode("utf-8", "replace"))
         return self.text.repeats(piece)
 
     def accepts(self, piece: bytes) -> bool:
@@ -176,7 +178,7 @@ class Call:
         if self.custom != custom and self.empty:
             self.custom = custom
             self.text = ArgumentText(plain=custom)
-            self.fork = None
+            self.shared_id = None
 
     def takes(self, piece: bytes, *, custom: bool) -> bool:
         """Return True if a piece of that type can be the next one of this call. Any free-form text can be."""

@@ -24,6 +24,7 @@ __all__ = [
     "flush_unstarted",
     "named",
     "parse_metadata",
+    "progress",
     "publish",
     "reset",
     "retract",
@@ -63,8 +64,8 @@ def publish(choice: Choice, call: Call) -> None:
         flush_unstarted(choice, call)
         _start(choice, call)
         _show(choice, call, call.settled)
-    if choice.owing or text.shown < len(text.data):
-        choice.keep_account(call)
+    if choice.pending_calls or text.shown < len(text.data):
+        choice.update_pending_call(call)
 
 
 def reset(choice: Choice, call: Call) -> None:
@@ -80,7 +81,7 @@ def retract(choice: Choice, call: Call) -> None:
     """Drop the call, and retract it if it was emitted."""
     call.dropped = True
     choice.track(call)
-    choice.keep_account(call)
+    choice.update_pending_call(call)
     if call.started:
         out = choice.shared.out
         if not out.silent:
@@ -91,7 +92,7 @@ def show_final(choice: Choice, call: Call) -> None:
     """Emit the rest of the text and then the final event."""
     _start(choice, call)
     _show(choice, call, len(call.text.data))
-    choice.keep_account(call)
+    choice.update_pending_call(call)
     out = choice.shared.out
     if not out.silent:
         out.emit(final_event(choice, call))
@@ -143,6 +144,18 @@ def show_start(choice: Choice, call: Call) -> None:
     """Emit the start of a call whose name the wire sends whole, so the name is final at once."""
     if call.name:
         _start(choice, call)
+
+
+def progress(choice: Choice, call: Call, metadata: str | None) -> bool:
+    """Emit a delta without arguments, for an event about the call. Return False if the call cannot be emitted yet."""
+    if call.dropped or call.verdict is not None or not call.name:
+        return False
+    flush_unstarted(choice, call)
+    _start(choice, call)
+    out = choice.shared.out
+    if not out.silent:
+        out.emit(ToolCallDelta(call.part, "", choice=choice.index, provider_metadata=parse_metadata(metadata)))
+    return True
 
 
 def _start(choice: Choice, call: Call) -> None:

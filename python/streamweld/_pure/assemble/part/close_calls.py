@@ -1,15 +1,15 @@
 """Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, classifies, orders and emits.
 
-    stitch     join neighbors that are JSON only together
+    join       join neighbors that are JSON only together
     echo       drop a nameless call that only repeats the arguments of a named one
     pair       give the arguments of the only nameless call to the only named call without arguments
     drop       drop tentative calls without arguments, and nameless calls without any text
     unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
     dedupe     merge calls with the same id, name and arguments; without an id, with the same index (AM5)
     opening    merge a call that was opened under one id and closed under another
-    set aside  ignore a placeholder if the response ended without a reason
+    ignore     leave out a placeholder if the response ended without a reason
     identify   make ids unique, mint missing ones
-    judge      complete, empty, incomplete or invalid, with a reason
+    classify   complete, empty, incomplete or invalid, with a reason
     order      by index if every call has its own index and never changed it, else by arrival
 
 Every step is linear in the number of calls and the length of their text. The caller passes what the finish reason means
@@ -26,7 +26,7 @@ from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES, Verdict
 from streamweld._pure.assemble.part.canonical_json import is_whole
-from streamweld._pure.assemble.resolve.route_fragment import close_fork, give
+from streamweld._pure.assemble.resolve.route_fragment import close_shared_id, give
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 
 _NAME_LENGTH = 128  # in characters
-_STITCH_COST = 8
+_JOIN_COST = 8
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
 # Blanks, controls, formatting, private use and the replacement character, outside ASCII: first and last character.
 _UNPRINTED = (
@@ -63,7 +63,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
         if call.verdict is None:
             _drop_empty(choice, call)
     if ended:
-        _stitch(choice)
+        _join_fragments(choice)
     _drop_echoes(choice)
     if ended:
         _pair(choice)
@@ -75,9 +75,9 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     ids = {call.slot: _identify(choice, call) for call in calls}
     if ended and choice.finish.raw is None:
         for call in calls:
-            _set_aside(choice, call)
+            _ignore_placeholder(choice, call)
     for call in calls:
-        if call.suspect and call.empty:
+        if call.displaced_empty and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
     # Classify all calls before emitting any, so that no call is executed if the policy raises for one of them.
     ordered = [call for call in in_order(choice) if call.verdict is None]
@@ -87,7 +87,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
     for call in ordered:
         over = ended and not (broken_off and call.late and not call.complete)
         success = _means_the_end(choice)
-        verdict = _judge(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success, closes=closes)
+        verdict = _classify(choice, call, ids[call.slot], owners, ended=over, cut=cut, success=success, closes=closes)
         verdicts.append((call, verdict))
     for call, verdict in verdicts:
         call.verdict = verdict
@@ -100,7 +100,7 @@ def close_call(choice: Choice, call: Call) -> None:
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
     given = _identify(choice, call)
-    call.verdict = _judge(choice, call, given, owners, ended=True, cut=False, success=True, closes=False)
+    call.verdict = _classify(choice, call, given, owners, ended=True, cut=False, success=True, closes=False)
     call_events.show_final(choice, call)
 
 
@@ -132,7 +132,7 @@ def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
     call.settle_merge()
     if not ended:
         return
-    close_fork(choice, call)
+    close_shared_id(choice, call)
     push = call.text.end()
     if push.change is Change.REPLACED:
         call_events.reset(choice, call)
@@ -152,46 +152,46 @@ def _drop_empty(choice: Choice, call: Call) -> None:
         call_events.retract(choice, call)
 
 
-def _stitch(choice: Choice) -> None:
+def _join_fragments(choice: Choice) -> None:
     """Join pieces of one call that were taken for several calls, first along each index, then in order of arrival."""
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
     # Limits how many neighbors are tried for each piece, so that the cost stays linear on hostile streams.
-    budget = _STITCH_COST * sum(call.text.size for call in calls)
+    budget = _JOIN_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:
         by_index.setdefault(call.index, []).append(call)
     for group in (*by_index.values(), calls):
-        budget = _stitch_along(choice, [call for call in group if not call.dropped], budget)
+        budget = _join_group(choice, [call for call in group if not call.dropped], budget)
 
 
-def _stitch_along(choice: Choice, calls: list[Call], budget: int) -> int:
-    place = 0
-    while place + 1 < len(calls):
-        length, cost = _pieces_of_one(calls, place, budget)
+def _join_group(choice: Choice, calls: list[Call], budget: int) -> int:
+    position = 0
+    while position + 1 < len(calls):
+        length, cost = _pieces_of_one(calls, position, budget)
         budget -= cost
-        left, others = calls[place], calls[place + 1 : place + length]
+        left, others = calls[position], calls[position + 1 : position + length]
         if others:
             left.text.replace(b"".join([left.text.data, *[right.text.data + right.text.overflow for right in others]]))
         for right in others:
-            _absorb(choice, left, right)
+            _merge_call(choice, left, right)
             choice.shared.out.diagnose("args_stitched", left.part, str(right.part))
-        place += length
+        position += length
     return budget
 
 
-def _pieces_of_one(calls: list[Call], place: int, budget: int) -> tuple[int, int]:
+def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, int]:
     """Return how many of the next calls are JSON only together, and how many bytes were examined.
 
     Calls with different names are never joined.
     """
-    left = calls[place]
+    left = calls[position]
     cost = 0
     if left.custom or left.empty or not left.text.unfinished:
         return 1, cost
     joined = left.text.automaton.copy()
-    for length, right in enumerate(calls[place + 1 :], 2):
+    for length, right in enumerate(calls[position + 1 :], 2):
         if right.custom or right.empty or (left.name and right.name and left.name != right.name):
             break
         piece = bytes(right.text.data + right.text.overflow)
@@ -209,9 +209,9 @@ def _drop_echoes(choice: Choice) -> None:
     nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
     if not nameless:
         return
-    said = {call.canonical() for call in calls if call.name and call.complete and not call.custom}
+    contents = {call.canonical() for call in calls if call.name and call.complete and not call.custom}
     for call in nameless:
-        if call.text.automaton.root == "object" and call.canonical() in said:
+        if call.text.automaton.root == "object" and call.canonical() in contents:
             call_events.retract(choice, call)
             choice.shared.out.diagnose("args_replay_dropped", call.part)
 
@@ -240,11 +240,11 @@ def _pair(choice: Choice) -> None:
         return
     bare[0].text.replace(nameless[0].text.data)
     call_events.reset(choice, bare[0])
-    _absorb(choice, bare[0], nameless[0])
+    _merge_call(choice, bare[0], nameless[0])
     choice.shared.out.diagnose("args_paired", bare[0].part, str(nameless[0].part))
 
 
-def _absorb(choice: Choice, call: Call, other: Call) -> None:
+def _merge_call(choice: Choice, call: Call, other: Call) -> None:
     """Merge the call `other` into `call`, because it was a fragment of it."""
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
@@ -287,7 +287,7 @@ def unwrap(choice: Choice, call: Call) -> None:
     choice.shared.out.diagnose(code, call.part)
 
 
-def _set_aside(choice: Choice, call: Call) -> None:
+def _ignore_placeholder(choice: Choice, call: Call) -> None:
     """Discard a placeholder as the arguments of a call if the stream sent no finish reason.
 
     Without a reason, the real arguments may have been cut off. Token counts after the call show that the response was
@@ -314,11 +314,11 @@ def _dedupe(choice: Choice) -> None:
         if len(group) == 1:
             continue
         # A closed call is final, so of the other calls the later one is dropped, whichever came first.
-        said: set[str] = set()
+        contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.verdict is None):
             content = call.canonical() if call.complete else call.text.text()
-            if content not in said or call.verdict is not None:
-                said.add(content)
+            if content not in contents or call.verdict is not None:
+                contents.add(content)
                 continue
             call_events.retract(choice, call)
             choice.shared.out.diagnose("args_replay_dropped", call.part)
@@ -364,7 +364,7 @@ def _means_the_end(choice: Choice) -> bool:
     return finish.is_success
 
 
-def _judge(
+def _classify(
     choice: Choice,
     call: Call,
     given: str,

@@ -19,11 +19,11 @@ _BLANK = " \t\n\r\x0c"
 class ContentMode:
     """Removes repetitions from the content of one choice. A comparison costs at most the length of the piece."""
 
-    __slots__ = ("_doubted", "_length", "_pieces", "cumulative", "said")
+    __slots__ = ("_doubted", "_length", "_pieces", "cumulative", "reported")
 
     def __init__(self, mode: Literal["delta", "auto", "cumulative"]) -> None:
         self.cumulative = mode == "cumulative"
-        self.said = False  # the repetition was already reported
+        self.reported = False  # the repetition was already reported
         self._doubted = False  # AM13 was already reported
         self._pieces: list[str] = []
         self._length = 0

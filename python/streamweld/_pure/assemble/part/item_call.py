@@ -35,12 +35,12 @@ __all__ = [
     "describe",
     "end_call",
     "hold",
+    "is_same_or_empty",
     "name_call",
     "note_ids",
-    "say_conflict",
-    "says",
+    "report_conflict",
+    "set_whole_arguments",
     "settle_text",
-    "tell_arguments",
 ]
 
 _SHORT = 64  # length limit in bytes for an empty object with white space in it
@@ -54,13 +54,13 @@ def begin_call(
     shared = choice.shared
     nameless = address.call_id is None and not shared.ids_optional
     if hidden:
-        shared.out.touch("another_call")
+        shared.out.mark_misread("another_call")
     elif nameless:
-        shared.out.touch("no_id")
+        shared.out.mark_misread("no_id")
     elif address.call_id is not None and shared.is_used(address.call_id):
-        shared.out.touch("id_taken")
+        shared.out.mark_misread("id_taken")
     call = choice.create(custom=custom)
-    call.item_id = item.told_id
+    call.item_id = item.emitted_id
     choice.own(call, address.call_id)
     call.last_id = address.call_id
     call.provider_executed = provider_executed
@@ -97,8 +97,8 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
         if not call.dropped:
             call_events.show_start(choice, call)
             call_events.publish(choice, call)
-    elif name != call.name and not call.name_conflict_said:
-        call.name_conflict_said = True
+    elif name != call.name and not call.name_conflict_reported:
+        call.name_conflict_reported = True
         choice.shared.out.diagnose("name_conflict", call.part, name)
 
 
@@ -115,7 +115,7 @@ def note_ids(choice: Choice, item: Item, address: Address, other: str | None) ->
         return
     if call.verdict is None:
         if call.item_id is None:
-            call.item_id = item.told_id
+            call.item_id = item.emitted_id
         if call.id is None and address.call_id is not None:
             choice.own(call, address.call_id)
             call.last_id = address.call_id
@@ -150,8 +150,8 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
     if call is None or not text:
         return
     if item.valued or call.verdict is not None:
-        if not item.late_said:
-            item.late_said = True
+        if not item.late_reported:
+            item.late_reported = True
             choice.shared.out.diagnose("late_delta", call.part)
         return
     held = item.snapshot
@@ -172,22 +172,22 @@ def _goes_on(held: str, text: str) -> bool:
     return automaton.verdict == "prefix" and automaton.after(text.encode()).verdict != "broken"
 
 
-def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
+def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     """Set the whole arguments from an authoritative event."""
     call = item.call
     if not arguments or call is None:
         return
     payload = replace_lone_surrogates(arguments).encode()
     if call.verdict is not None:
-        if not _says_the_same(call, payload):
-            say_conflict(choice, item)
+        if not _has_same_arguments(call, payload):
+            report_conflict(choice, item)
         return
-    if call.raw is not None and _says_nothing(payload):
+    if call.raw is not None and _has_no_arguments(payload):
         return  # it was treated as no arguments before
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            say_conflict(choice, item)  # it conflicts with the arguments of the opening event
+            report_conflict(choice, item)  # it conflicts with the arguments of the opening event
             return
         item.snapshot = None
     call.joiner.held = ""
@@ -199,27 +199,27 @@ def tell_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
     if text.complete and not call.custom and not text.overflow:
         weaker = not is_whole(payload) or not payload.lstrip(b" \t\n\r").startswith(b"{")
         if not text.is_placeholder() and (weaker or _is_placeholder(payload)):
-            say_conflict(choice, item)
+            report_conflict(choice, item)
             return
     goes_on = payload.startswith(text.data)
-    same = _says_the_same(call, payload)
+    same = _has_same_arguments(call, payload)
     choice.shared.count_arguments(text.size, len(payload))
     text.replace(payload)
     text.plain = call.custom  # depends only on the type of the call, not on the streamed text
     if not goes_on:
         call_events.reset(choice, call)
         if not same:
-            say_conflict(choice, item)
+            report_conflict(choice, item)
     call_events.publish(choice, call)
 
 
-def says(call: Call, arguments: str | None) -> bool:
+def is_same_or_empty(call: Call, arguments: str | None) -> bool:
     """Return True if the arguments equal the call's own, or are empty or a placeholder."""
     payload = replace_lone_surrogates(arguments or "").encode()
-    return not payload or _says_the_same(call, payload) or (not call.custom and _is_placeholder(payload))
+    return not payload or _has_same_arguments(call, payload) or (not call.custom and _is_placeholder(payload))
 
 
-def _says_the_same(call: Call, payload: bytes) -> bool:
+def _has_same_arguments(call: Call, payload: bytes) -> bool:
     if bytes(call.text.data) == payload:
         return True
     if call.custom or not call.text.complete or not is_whole(payload):
@@ -227,10 +227,10 @@ def _says_the_same(call: Call, payload: bytes) -> bool:
     return call.canonical() == canonical(payload.decode())
 
 
-def _says_nothing(payload: bytes) -> bool:
+def _has_no_arguments(payload: bytes) -> bool:
     text = ArgumentText()
     text.replace(payload)
-    return text.says_nothing()
+    return text.has_no_arguments()
 
 
 def _is_placeholder(payload: bytes) -> bool:
@@ -241,9 +241,9 @@ def _is_placeholder(payload: bytes) -> bool:
     )
 
 
-def say_conflict(choice: Choice, item: Item) -> None:
-    if not item.conflict_said and item.call is not None:
-        item.conflict_said = True
+def report_conflict(choice: Choice, item: Item) -> None:
+    if not item.conflict_reported and item.call is not None:
+        item.conflict_reported = True
         choice.shared.out.diagnose("conflict", item.call.part)
 
 
@@ -295,7 +295,7 @@ def end_call(choice: Choice, item: Item) -> None:
     if call is None or call.verdict is not None or call.dropped:
         return
     settle_text(choice, item, ended=True)
-    if not call.custom and call.text.says_nothing():
+    if not call.custom and call.text.has_no_arguments():
         unwrap(choice, call)
     # Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
     if call.provider_executed or not call.text.is_blank() or (call.custom and not call.empty):

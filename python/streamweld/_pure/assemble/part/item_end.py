@@ -23,7 +23,7 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
     """Close an item that the wire closed."""
     if item.first is not None:
         decide(state, item, Address(item.item_id))
-    state.book.close(item)
+    state.item_index.close(item)
     if item.kind == "call":
         if item.call is not None:
             item.call.ended = True
@@ -40,10 +40,10 @@ def end_items(state: Choice, *, ended: bool) -> None:
 
     `close_calls` closes the calls together.
     """
-    for item in state.book.opened():
+    for item in state.item_index.opened():
         if item.first is not None:
             decide(state, item, Address(item.item_id))
-        state.book.close(item)
+        state.item_index.close(item)
         if item.kind == "call":
             settle_text(state, item, ended=ended)
         else:

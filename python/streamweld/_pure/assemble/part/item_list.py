@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.assemble.part.item_text import annotate, close_part, put_metadata, say_conflict, set_value
+from streamweld._pure.assemble.part.item_text import annotate, close_part, put_metadata, report_conflict, set_value
 from streamweld._pure.assemble.resolve.by_address import opened
 from streamweld._pure.assemble.resolve.listed_parts import KEPT, Plan, StreamedPart
 
@@ -45,54 +45,54 @@ class TextList:
         ]
         self._plan = Plan(streamed, texts)
         self._to_come = [0] * len(self._parts)  # number of entries still to come, by part
-        for home in self._plan.homes:
-            if isinstance(home, int):
-                self._to_come[home] += 1
+        for assignment in self._plan.assignments:
+            if isinstance(assignment, int):
+                self._to_come[assignment] += 1
 
-    def tell(self, choice: Choice, number: int, entry: ListedPart, text: str, *, again: bool) -> None:
+    def apply_entry(self, choice: Choice, number: int, entry: ListedPart, text: str, *, again: bool) -> None:
         """Apply the next entry of this kind."""
-        home = self._plan.homes[number]
-        if home == "nowhere":
+        assignment = self._plan.assignments[number]
+        if assignment == "unassigned":
             return
-        if home == "new":
+        if assignment == "new":
             one = opened(choice, self._item, entry.channel, entry.kind, entry.address.sub)
         else:
-            one = self._parts[home]
+            one = self._parts[assignment]
         one.restated = one.restated or again
         if entry.annotations is not None:
             _attach(choice, one, entry.annotations)
-        if home == "new":
+        if assignment == "new":
             set_value(choice, one, text)
         else:
-            self._to_come[home] -= 1
-            if self._to_come[home]:
+            self._to_come[assignment] -= 1
+            if self._to_come[assignment]:
                 if one.part.open:
                     put_metadata(choice, one, entry.metadata)
                 return
-            self._correct(choice, home)
+            self._correct(choice, assignment)
         close_part(choice, self._item, one, entry.metadata, alone=not self._item.open)
 
     def end(self, choice: Choice) -> None:
         """Correct the parts that are left when the list is over."""
-        for place in range(len(self._parts)):
-            self._correct(choice, place)
+        for position in range(len(self._parts)):
+            self._correct(choice, position)
 
-    def _correct(self, choice: Choice, place: int) -> None:
+    def _correct(self, choice: Choice, position: int) -> None:
         """Apply the plan to the text of a part."""
-        one, verdict = self._parts[place], self._plan.verdicts[place]
-        self._plan.verdicts[place] = KEPT
+        one, verdict = self._parts[position], self._plan.verdicts[position]
+        self._plan.verdicts[position] = KEPT
         if verdict.kind == "text":
             set_value(choice, one, verdict.text)
         elif verdict.kind == "contradicted":
-            say_conflict(choice, one)
+            report_conflict(choice, one)
         elif verdict.kind == "left":
-            say_conflict(choice, one)
+            report_conflict(choice, one)
             set_value(choice, one, "")
 
 
 def _attach(choice: Choice, one: ItemPart, annotations: str) -> None:
     if one.part.open:
         annotate(choice, one, annotations, None, None)
-    elif not one.late_said:
-        one.late_said = True
+    elif not one.late_reported:
+        one.late_reported = True
         choice.shared.out.diagnose("late_delta", one.part.part)

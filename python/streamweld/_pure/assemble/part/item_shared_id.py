@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.part.item import Item
 
-__all__ = ["fork_item", "push_item", "settle_fork"]
+__all__ = ["push_item", "resolve_shared_id", "share_id"]
 
 
-def fork_item(choice: Choice, item: Item, address: Address) -> None:
+def share_id(choice: Choice, item: Item, address: Address) -> None:
     """Start to collect texts per index when an open call is announced at an index that is not bound to it."""
     call, index = item.call, address.index
     if call is None or call.index is None or index is None or address.item_id is not None:
         return
-    if call.custom or call.complete or choice.book.at("call", index) is item:
+    if call.custom or call.complete or choice.item_index.at("call", index) is item:
         return
     if choice.shared.settings.switches.dup_id_parallel_headers != "auto":
         return
-    if call.fork is None:
-        call.fork = SharedId(call.index, call.text.data)
-    call.fork.announce(index)
+    if call.shared_id is None:
+        call.shared_id = SharedId(call.index, call.text.data)
+    call.shared_id.announce(index)
     call.announced_again |= {call.index, index}  # an overflow at either index then counts as a second call
 
 
@@ -41,9 +41,9 @@ def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
     call, count = item.call, len(choice.calls)
     if call is None:
         return
-    fork = call.fork
-    push_text(choice, call, text, None if fork is None else index, header=False, identified=True)
-    if len(choice.calls) > count and fork is not None and call.fork is None:
+    shared_id = call.shared_id
+    push_text(choice, call, text, None if shared_id is None else index, header=False, identified=True)
+    if len(choice.calls) > count and shared_id is not None and call.shared_id is None:
         _adopt(choice, item, count)
     elif len(choice.calls) > count:
         item.call = choice.calls[-1]
@@ -51,15 +51,15 @@ def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
         call_events.show_start(choice, item.call)
 
 
-def settle_fork(choice: Choice, item: Item) -> bool:
+def resolve_shared_id(choice: Choice, item: Item) -> bool:
     """Decide AM3 when the wire closes one of the indexes while the joined text is incomplete.
 
     Return True if the call was split.
     """
     call, count = item.call, len(choice.calls)
-    if call is None or call.fork is None or call.complete or not call.fork.divides_in_part():
+    if call is None or call.shared_id is None or call.complete or not call.shared_id.divides_in_part():
         return False
-    divide(choice, call, call.fork)
+    divide(choice, call, call.shared_id)
     _adopt(choice, item, count)
     return True
 
@@ -71,9 +71,9 @@ def _adopt(choice: Choice, item: Item, count: int) -> None:
         return
     choice.shared.out.diagnose("ambiguous_duplicate_id", call.part)
     for other in choice.calls[count:]:
-        own = choice.book.create("call", Address(index=other.index))
+        own = choice.item_index.create("call", Address(index=other.index))
         own.announced = True
         own.call = other
         other.provider_executed = call.provider_executed
-        choice.book.filled.append(own)
+        choice.item_index.filled.append(own)
         call_events.show_start(choice, other)

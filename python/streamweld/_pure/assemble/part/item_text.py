@@ -37,10 +37,10 @@ __all__ = [
     "finish_item",
     "open_part",
     "put_metadata",
-    "say_conflict",
+    "report_conflict",
     "set_value",
+    "set_whole_text",
     "take_back",
-    "tell_value",
 ]
 
 
@@ -61,7 +61,7 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
         return None
     if sub is None or last.sub is None:
         return last
-    return None if last.valued or last.closed or last.steady else last
+    return None if last.valued or last.closed or last.sub_is_reliable else last
 
 
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
@@ -81,7 +81,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
                 found = one
     found = found or find_part(item, channel, kind, sub)
     if found is not None and text and sub is not None and not found.is_called(sub):
-        found.told_sub = sub
+        found.value_sub = sub
         item.named[channel, kind, sub] = found
     return found
 
@@ -102,7 +102,7 @@ def open_part(
 ) -> ItemPart:
     """Open a new part of the item and emit its start."""
     shared = choice.shared
-    part = TextPart(shared.next_part(), choice.index, channel, kind, item.told_id)
+    part = TextPart(shared.next_part(), choice.index, channel, kind, item.emitted_id)
     held = replace_lone_surrogates(snapshot) if snapshot else None
     if held is not None:
         shared.spend_text(byte_length(held))
@@ -110,7 +110,7 @@ def open_part(
     item.add(one)
     item.named[channel, kind, sub] = item.latest[channel, kind] = one
     choice.textual.parts.append(part)
-    choice.weigh(one)
+    choice.update_pending_part(one)
     put_metadata(choice, one, metadata)
     if not shared.out.silent:
         shared.out.address = (item.index, sub, item.item_id)
@@ -148,17 +148,17 @@ def annotate(
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
     """Add one delta to the part."""
     if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
-        if text and not one.late_said:
-            one.late_said = True
+        if text and not one.late_reported:
+            one.late_reported = True
             choice.shared.out.diagnose("late_delta", one.part.part)
         return
-    one.steady = one.steady or (bool(one.part.pieces) and one.last_sub == sub)
+    one.sub_is_reliable = one.sub_is_reliable or (bool(one.part.pieces) and one.last_sub == sub)
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
         item.named[one.part.channel, one.part.kind, sub] = one  # if another part had `sub`, it would have been found
     text = one.joiner.push(text)
-    choice.weigh(one)
+    choice.update_pending_part(one)
     if one.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", one.part.part)
     if not text:
@@ -177,7 +177,7 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
         else:
             text = held + held[: one.again] + text  # the snapshot was the beginning
         one.snapshot = None
-        choice.weigh(one)
+        choice.update_pending_part(one)
         choice.shared.spend_text(byte_length(text) - byte_length(held))
     else:
         choice.shared.spend_text(byte_length(text))
@@ -190,7 +190,7 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
         choice.shared.out.emit(one.part.delta(text, metadata))
 
 
-def tell_value(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
+def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
     """Set the whole text from an authoritative event.
 
     Replaces the streamed text; text added at its end is one more delta. If the deltas of the part came under several
@@ -199,12 +199,12 @@ def tell_value(choice: Choice, one: ItemPart, sub: int | None, text: str | None)
     if not text:
         return
     text = replace_lone_surrogates(text)
-    said = one.part.text()
-    if one.valued or not one.part.open or (one.labels.is_closed(sub) and not text.startswith(said)):
-        if said != text and not one.labels.is_own_text(sub, said, text):
-            say_conflict(choice, one)
+    current = one.part.text()
+    if one.valued or not one.part.open or (one.labels.is_closed(sub) and not text.startswith(current)):
+        if current != text and not one.labels.is_own_text(sub, current, text):
+            report_conflict(choice, one)
         return
-    if not text.startswith(said) and one.labels.note_close(sub, said, text):
+    if not text.startswith(current) and one.labels.note_close(sub, current, text):
         choice.shared.spend_text(byte_length(text))
         return
     set_value(choice, one, text)
@@ -212,25 +212,25 @@ def tell_value(choice: Choice, one: ItemPart, sub: int | None, text: str | None)
 
 def set_value(choice: Choice, one: ItemPart, text: str) -> None:
     """Set the text of the part, whatever was streamed."""
-    said = one.part.text()
+    current = one.part.text()
     revised, one.valued = one.valued, True
     one.snapshot = None
     one.joiner.held = ""
-    choice.weigh(one)
-    if text == said:
+    choice.update_pending_part(one)
+    if text == current:
         return
-    choice.shared.spend_text(max(0, byte_length(text) - byte_length(said)))
-    if text.startswith(said) and not revised:
-        _show(choice, one, text[len(said) :], None)
+    choice.shared.spend_text(max(0, byte_length(text) - byte_length(current)))
+    if text.startswith(current) and not revised:
+        _show(choice, one, text[len(current) :], None)
         return
-    say_conflict(choice, one)
+    report_conflict(choice, one)
     one.put(text)
 
 
-def say_conflict(choice: Choice, one: ItemPart) -> None:
+def report_conflict(choice: Choice, one: ItemPart) -> None:
     """Report, at most once per part, that its text contradicts an authoritative one."""
-    if not one.conflict_said:
-        one.conflict_said = True
+    if not one.conflict_reported:
+        one.conflict_reported = True
         choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)
 
 
@@ -263,7 +263,7 @@ def end_part(choice: Choice, one: ItemPart) -> None:
         choice.shared.spend_text(byte_length(tail))
         _show(choice, one, tail, None)
     one.part.open = False
-    choice.weigh(one)
+    choice.update_pending_part(one)
     if not choice.shared.out.silent:
         choice.shared.out.emit(one.part.done())
 
@@ -293,6 +293,6 @@ def take_back(choice: Choice, item: Item) -> None:
             part.pieces, part.annotations = [], []
             part.metadata = part.signature = part.encrypted_content = None
             part.open = False
-            choice.weigh(one)
+            choice.update_pending_part(one)
             if not choice.shared.out.silent:
                 choice.shared.out.emit(one.part.done())

@@ -68,7 +68,7 @@ class ObjectMerge:
             self._members[key] = after
             self.size += after.length if isinstance(after, _Pieces) else len(after)
 
-    def says(self, raw: str) -> bool:
+    def has_same_members(self, raw: str) -> bool:
         """Return True if another object has the same members. Costs as much as that object."""
         if not is_whole(raw):
             return False
@@ -114,10 +114,10 @@ def _same(value: str | _Pieces, text: str) -> bool:
 
 
 class Growth(NamedTuple):
-    """The change in what is kept."""
+    """Change in the size of the stored members."""
 
     size: int
-    entries: int  # values that are kept one by one; the members of a single object are one text
+    entries: int  # values that are stored separately; the members of a single object are one text
 
     def released(self) -> Growth:
         """Return the change that undoes this one."""
@@ -125,7 +125,7 @@ class Growth(NamedTuple):
 
 
 class RawMembers:
-    """Members of raw objects; for each key, the last value."""
+    """Members of raw objects; for each key, the last value that is not null."""
 
     __slots__ = ("_entries", "_members", "size")
 
@@ -135,11 +135,13 @@ class RawMembers:
         self.size = 0
 
     def add(self, raw: str) -> Growth:
-        """Add the members of one object; return how much more is kept."""
+        """Add the members of one object. Return the change in the size of the stored members."""
         before = self.held()
         several = bool(self._members)
         for key, text in parse(raw).members().items():
             old = self._members.get(key)
+            if old is not None and text == "null":  # a later null does not replace a value
+                continue
             self.size += len(text) - len(old) if old is not None else len(key) + len(text) + 4
             self._members[key] = text
         if several:
@@ -148,7 +150,7 @@ class RawMembers:
         return Growth(after.size - before.size, after.entries - before.entries)
 
     def held(self) -> Growth:
-        """All that is kept."""
+        """Return the size of all stored members."""
         return Growth(self.size, self._entries)
 
     def put(self, key: str, text: str) -> None:

@@ -14,16 +14,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part import call_events
-from streamweld._pure.assemble.part.item_call import begin_call, end_call, name_call, say_conflict, says, settle_text
+from streamweld._pure.assemble.part.item_call import (
+    begin_call,
+    end_call,
+    is_same_or_empty,
+    name_call,
+    report_conflict,
+    settle_text,
+)
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.part.call import Call
-    from streamweld._pure.assemble.part.item import Item, ItemIndex
+    from streamweld._pure.assemble.part.item import Item
+    from streamweld._pure.assemble.resolve.item_index import ItemIndex
     from streamweld._pure.model.delta import Address
 
 __all__ = ["decide", "is_another", "is_close_under_another_id", "is_closed", "is_own_close", "rename_call"]
-__all__ += ["say_again", "shadow"]
+__all__ += ["begin_reannounced", "report_reannounced"]
 
 
 def is_another(call: Call, address: Address, name: str | None) -> bool:
@@ -50,15 +58,15 @@ def is_own_close(item: Item, call: Call, address: Address) -> bool:
 
 
 def is_close_under_another_id(
-    book: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
+    item_index: ItemIndex, item: Item, address: Address, name: str | None, arguments: str | None
 ) -> bool:
     """Return True if a close has the item id, name and arguments of the open item's call, but an unknown call id."""
     call = item.call
     if call is None or not item.open or call.verdict is not None:
         return False
     its_own = address.item_id is not None and address.item_id == item.item_id and name == call.name
-    unknown = address.call_id is None or book.call_of(address.call_id) is None
-    return its_own and unknown and not call.empty and bool(arguments) and says(call, arguments)
+    unknown = address.call_id is None or item_index.call_of(address.call_id) is None
+    return its_own and unknown and not call.empty and bool(arguments) and is_same_or_empty(call, arguments)
 
 
 def rename_call(choice: Choice, item: Item, name: str | None) -> None:
@@ -69,7 +77,7 @@ def rename_call(choice: Choice, item: Item, name: str | None) -> None:
     if name and call.name and name != call.name:
         choice.shared.check_name(name)
         call.name = name
-        say_conflict(choice, item)
+        report_conflict(choice, item)
     else:
         name_call(choice, call, name)
 
@@ -79,19 +87,21 @@ def is_closed(item: Item) -> bool:
     return not item.open or (item.call is not None and item.call.verdict is not None)
 
 
-def say_again(choice: Choice, item: Item, address: Address) -> None:
+def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
     """Report, once per call, that it was announced again."""
     if item.call is None:
         return
-    item.call.announced_again.add(None)  # an overflow of its text then counts as a second call
-    if item.again_said:
+    item.call.announced_again.add(None)  # text after a complete value then belongs to a second call
+    if item.again_reported:
         return
-    item.again_said = True
+    item.again_reported = True
     detail = address.item_id or ("" if address.index is None else str(address.index))
     choice.shared.out.diagnose("announced_again", item.call.part, detail)
 
 
-def shadow(choice: Choice, item: Item, first: Item, address: Address, *, custom: bool, provider_executed: bool) -> None:
+def begin_reannounced(
+    choice: Choice, item: Item, first: Item, address: Address, *, custom: bool, provider_executed: bool
+) -> None:
     """Link a new item to the closed call of `first` that it announces again. Hold back its events until `decide`."""
     item.first = first
     item.announced = True
@@ -106,18 +116,18 @@ def decide(choice: Choice, item: Item, address: Address) -> None:
     item.first = None
     settle_text(choice, item, ended=True)
     earlier = first.call
-    empty = not call.text.data if call.custom else call.text.says_nothing()
+    empty = not call.text.data if call.custom else call.text.has_no_arguments()
     if not empty and earlier.verdict is None and earlier.text.is_blank():
         # The first call has no text yet: it takes this one.
         earlier.text.replace(call.text.data)
         call_events.publish(choice, earlier)
-        item.heir = first
-        say_again(choice, first, address)
+        item.alias_of = first
+        report_reannounced(choice, first, address)
         end_call(choice, first)
         return
     if empty or (call.name in ("", earlier.name) and _same(earlier, call)):
-        item.heir = first
-        say_again(choice, first, address)
+        item.alias_of = first
+        report_reannounced(choice, first, address)
         return
     call.dropped = False
     name_call(choice, call, earlier.name)

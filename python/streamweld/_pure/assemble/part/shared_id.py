@@ -57,15 +57,15 @@ class SharedId:
         self._owns.clear()
 
     def divides(self) -> bool:
-        """Return True if at least two indexes brought text and the text of each is valid."""
+        """Return True if at least two indexes received text and each text is valid JSON so far."""
         return not self.closed and self._filled > 1
 
     def divides_whole(self) -> bool:
-        """Return True if `divides` and the text of each index is a whole object."""
+        """Return True if `divides` and the text of each index is a complete object."""
         return self.divides() and self._whole == self._filled
 
     def divides_in_part(self) -> bool:
-        """Return True if at least two indexes brought text and one of the texts is a whole object."""
+        """Return True if `divides` and at least one of the texts is a complete object."""
         return self.divides() and self._whole > 0
 
     def texts(self) -> list[tuple[int, bytes]]:

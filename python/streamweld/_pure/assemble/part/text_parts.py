@@ -30,7 +30,7 @@ class TextParts:
         "_choice",
         "_joiners",
         "_mode",
-        "_said",
+        "_lengths",
         "_shared",
         "current",
         "parts",
@@ -45,7 +45,7 @@ class TextParts:
         self._attributes: list[tuple[str | None, str | None, str | None]] = []  # attributes for the next reasoning part
         self.current: TextPart | None = None
         self.parts: list[TextPart] = []
-        self._said: dict[Channel, _Said] = {}
+        self._lengths: dict[Channel, _ChannelLength] = {}
 
     def push(
         self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
@@ -71,7 +71,7 @@ class TextParts:
         return None
 
     @property
-    def owes(self) -> bool:
+    def has_pending(self) -> bool:
         """True if half a surrogate pair is pending."""
         return any(joiner.held for joiner in self._joiners.values())
 
@@ -88,13 +88,13 @@ class TextParts:
 
     def restates(self, text: str) -> bool:
         """AM9: return True if the piece repeats all the text so far, which came in at least two pieces."""
-        said = self._said.get("text")
-        return said is not None and said.pieces > 1 and said.length == len(text) and self.whole("text") == text
+        length = self._lengths.get("text")
+        return length is not None and length.pieces > 1 and length.length == len(text) and self.whole("text") == text
 
     def length(self, channel: Channel) -> int:
         """Return the number of characters received in a channel."""
-        said = self._said.get(channel)
-        return 0 if said is None else said.length
+        length = self._lengths.get(channel)
+        return 0 if length is None else length.length
 
     def whole(self, channel: Channel) -> str:
         """Return all text received in a channel. Costs its length."""
@@ -121,12 +121,12 @@ class TextParts:
 
         Return False if it could not.
         """
-        part, said = self.current, self._said.get(channel)
-        if part is None or said is None or part.channel != channel or said.parts > 1:
+        part, length = self.current, self._lengths.get(channel)
+        if part is None or length is None or part.channel != channel or length.parts > 1:
             return False
         self._shared.spend_text(byte_length(text))
         part.pieces = [text]
-        said.length = len(text)
+        length.length = len(text)
         return True
 
     def retype(self) -> None:
@@ -139,9 +139,9 @@ class TextParts:
         part.pieces = []
         part.void = True
         self._close(part)
-        said = self._said["text"]
-        said.length -= len(text)
-        said.parts -= 1
+        length = self._lengths["text"]
+        length.length -= len(text)
+        length.parts -= 1
         self._append("reasoning", "raw", text, None)
 
     def take_back(self) -> None:
@@ -151,7 +151,7 @@ class TextParts:
             part.pieces = []
             self._close(part)
         self.parts.clear()
-        self._said = {}
+        self._lengths = {}
         self._mode = _content_mode(self._shared)
         self._joiners = {}
         self._annotations = []
@@ -202,9 +202,9 @@ class TextParts:
             self._shared.out.diagnose("ambiguous_cumulative", part, "appended")
         new = mode.read(text)
         if len(new) < len(text):
-            self._shared.out.touch("text_again")
-        if len(new) < len(text) and not mode.said:
-            mode.said = True
+            self._shared.out.mark_misread("text_again")
+        if len(new) < len(text) and not mode.reported:
+            mode.reported = True
             self._shared.out.diagnose("content_cumulative", part)
         return new
 
@@ -216,9 +216,9 @@ class TextParts:
             part = self._open(channel, kind, metadata)
             metadata = None
         part.pieces.append(text)
-        said = self._said[channel]
-        said.pieces += 1
-        said.length += len(text)
+        length = self._lengths[channel]
+        length.pieces += 1
+        length.length += len(text)
         out = self._shared.out
         if not out.silent:
             out.emit(part.delta(text, metadata))
@@ -227,10 +227,10 @@ class TextParts:
         part = TextPart(self._shared.next_part(), self._choice, channel, kind)
         self.parts.append(part)
         self.current = part
-        said = self._said.get(channel)
-        if said is None:
-            said = self._said[channel] = _Said()
-        said.parts += 1
+        length = self._lengths.get(channel)
+        if length is None:
+            length = self._lengths[channel] = _ChannelLength()
+        length.parts += 1
         if channel == "text":
             part.annotations, self._annotations = self._annotations, []
         elif channel == "reasoning":
@@ -260,7 +260,7 @@ class TextParts:
 _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
-class _Said:
+class _ChannelLength:
     """Amount of text received in one channel, so that comparisons can often skip the text itself."""
 
     __slots__ = ("length", "parts", "pieces")

@@ -29,20 +29,20 @@ __all__ = [
     "new_call",
     "new_item",
     "opened",
+    "report_late",
     "restatement",
-    "say_late",
 ]
 
 
 def learn(state: Choice, item: Item, address: Address) -> None:
     """Record the ids of an address that led to the item."""
-    note_ids(state, item, address, state.book.learn(item, address))
+    note_ids(state, item, address, state.item_index.learn(item, address))
 
 
 def restatement(state: Choice) -> Restatement:
     """Return the lookup tables of streamed content for a terminal list."""
     if state.restatement is None:
-        state.restatement = Restatement(state.book)
+        state.restatement = Restatement(state.item_index)
     return state.restatement
 
 
@@ -51,7 +51,7 @@ def _make_room(state: Choice, address: Address) -> None:
     if address.index is None:
         return
     for kind in ("message", "reasoning", "call"):
-        before = state.book.at(kind, address.index)
+        before = state.item_index.at(kind, address.index)
         if before is None or not before.open or before.item_id is not None:
             continue
         call = before.call
@@ -63,7 +63,7 @@ def _make_room(state: Choice, address: Address) -> None:
 def new_item(state: Choice, kind: ItemKind, address: Address) -> Item:
     """Create an item, after closing the open item that it displaces."""
     _make_room(state, address)
-    return state.book.create(kind, address)
+    return state.item_index.create(kind, address)
 
 
 def new_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
@@ -73,11 +73,11 @@ def new_call(state: Choice, address: Address, *, custom: bool, provider_executed
 
 
 def _begin_call(state: Choice, address: Address, *, custom: bool, provider_executed: bool) -> Item:
-    before = None if address.call_id is None else state.book.call_of(address.call_id)
-    item = state.book.create("call", address)
+    before = None if address.call_id is None else state.item_index.call_of(address.call_id)
+    item = state.item_index.create("call", address)
     call = begin_call(state, item, address, custom=custom, provider_executed=provider_executed)
-    if before is not None and before.ended and before.verdict is None and not before.dropped:
-        call.first = before  # the earlier call ended without text; it is emitted later and keeps its id
+    if before is not None and before.verdict is None and not before.dropped:
+        call.first = before  # the earlier call is emitted later and keeps its id
     fill(state, item)
     return item
 
@@ -85,51 +85,51 @@ def _begin_call(state: Choice, address: Address, *, custom: bool, provider_execu
 def fill(state: Choice, item: Item) -> None:
     """Add the item to `filled` when it gets its first part or its call."""
     if not item.parts and (item.call is None or item.kind == "call"):
-        state.book.filled.append(item)
+        state.item_index.filled.append(item)
 
 
 def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
     """Return the item for a part that opens: an existing item, or a new one."""
-    book = state.book
-    item = book.by_ids(kind, address)
+    item_index = state.item_index
+    item = item_index.by_ids(kind, address)
     if item is not None and (item.open or address.sub is not None):
         learn(state, item, address)
         return item
-    bound = book.at(kind, address.index)
+    bound = item_index.at(kind, address.index)
     if item is None and bound is not None and bound.open and (address.sub is not None or not bound.announced):
         learn(state, bound, address)
         item = bound
     else:
         item = new_item(state, kind, address)
     item.announced = True
-    book.bind(item, address)
+    item_index.bind(item, address)
     return item
 
 
 def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
     """Return the item that a delta led to, or create a placeholder if no event opened one. Close nothing."""
     if item is None:
-        return state.book.create(kind, address)
+        return state.item_index.create(kind, address)
     learn(state, item, address)
     return item
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
     """Return the item of a call's delta. If no event opened it and the delta has content, create a placeholder."""
-    address = state.book.usable(address)
-    item = state.book.find("call", address, "delta")
+    address = state.item_index.usable(address)
+    item = state.item_index.find("call", address, "delta")
     if item is None:
         return _begin_call(state, address, custom=False, provider_executed=False) if brings else None
-    if brings and item.call is not None and state.book.is_guess(address):
-        _say_guess(state, item.call)
+    if brings and item.call is not None and state.item_index.is_guess(address):
+        _report_guess(state, item.call)
     learn(state, item, address)
     return item
 
 
-def _say_guess(state: Choice, call: Call) -> None:
+def _report_guess(state: Choice, call: Call) -> None:
     """Report AM2, at most once per call."""
-    if "ambiguous_orphan_index" not in call.guess_said:
-        call.guess_said.add("ambiguous_orphan_index")
+    if "ambiguous_orphan_index" not in call.guess_reported:
+        call.guess_reported.add("ambiguous_orphan_index")
         state.shared.out.diagnose("ambiguous_orphan_index", call.part)
 
 
@@ -139,8 +139,8 @@ def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: Reasonin
     return open_part(state, item, channel, reasoning_kind, sub, None, None)
 
 
-def say_late(state: Choice, item: Item) -> None:
+def report_late(state: Choice, item: Item) -> None:
     """Report a delta that arrived after the close of the item, at most once per item."""
-    if not item.late_said:
-        item.late_said = True
+    if not item.late_reported:
+        item.late_reported = True
         state.shared.out.diagnose("late_delta")

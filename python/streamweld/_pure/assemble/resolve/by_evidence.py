@@ -50,10 +50,11 @@ otherwise. The first text of a call determines its type.
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.choice import LEGACY_INDEX
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
+from streamweld._pure.assemble.resolve.decision import Decision, Incoming, Resolution
 from streamweld._pure.assemble.resolve.names import relate
 
 if TYPE_CHECKING:
@@ -61,71 +62,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.part.call import Call
     from streamweld._pure.assemble.resolve.names import Relation
 
-__all__ = ["Decision", "Incoming", "Resolution", "decide", "guess", "relation_of"]
-
-
-class Resolution(Enum):
-    """What to do with the fragment."""
-
-    JOIN = "join"  # the fragment belongs to the call
-    NEW = "new"  # the fragment opens a new call
-    DROP = "drop"  # the fragment addresses the call, but its payload is a replay
-    SHADOW = "shadow"  # the fragment may replay the call that it addresses, so its payload is held
-    IGNORE = "ignore"  # the fragment belongs to no call
-
-
-class Incoming:
-    """A normalized fragment: its index is usable or None, and its payload is bytes."""
-
-    __slots__ = ("array_len", "custom", "id", "index", "is_object", "name", "payload", "position")
-
-    def __init__(
-        self,
-        index: int | None,
-        identity: str | None,
-        name: str | None,
-        payload: bytes,
-        *,
-        is_object: bool = False,
-        custom: bool = False,
-        position: int = 0,
-        array_len: int = 1,
-    ) -> None:
-        self.index = index
-        self.id = identity
-        self.name = name
-        self.payload = payload
-        self.is_object = is_object
-        self.custom = custom
-        self.position = position
-        self.array_len = array_len
-
-    @property
-    def starts_object(self) -> bool:
-        return self.payload.lstrip(b" \t\n\r").startswith(b"{")
-
-
-class Decision:
-    """The decision on one fragment: the rule, the call unless a new one opens, and what to report."""
-
-    __slots__ = ("call", "deed", "note", "rule", "suspect", "tentative")
-
-    def __init__(
-        self,
-        rule: str,
-        call: Call | None = None,
-        deed: Resolution = Resolution.JOIN,
-        *,
-        note: str | None = None,
-        tentative: bool = False,
-        suspect: Call | None = None,
-    ) -> None:
-        self.rule = rule
-        self.call = call
-        self.deed = deed
-        self.note = note  # code of the named ambiguity whose default was applied
-        self.tentative = tentative
-        self.suspect = suspect  # the call that lost its index to the new one while it was still empty (AM1)
+__all__ = ["decide", "guess", "relation_of"]
 
 
 def decide(choice: Choice, incoming: Incoming) -> Decision:
@@ -184,12 +121,12 @@ def _known_id(choice: Choice, incoming: Incoming, identity: str, call: Call) -> 
             if incoming.index is not None and bound is None:
                 return Decision("R1c", None, Resolution.NEW, tentative=True)
             return Decision("R1a", call)
-        if call.text.shadow and not elsewhere:
+        if call.text.replayed and not elsewhere:
             return Decision("R1e", call)
-        if call.repeats(payload) or _said_before(choice, identity, name, payload):
+        if call.repeats(payload) or _is_replay(choice, identity, name, payload):
             return Decision("R1d", call, Resolution.DROP)
         if not elsewhere and call.text.begins_with(payload) and not call.text.is_placeholder():
-            return Decision("R1e", call, Resolution.SHADOW)
+            return Decision("R1e", call, Resolution.REPLAY)
         return Decision("R1b", None, Resolution.NEW)
     if not payload:
         return Decision("R1a", call)
@@ -211,6 +148,8 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
             return Decision("R2a", latest)
         return Decision("R2f", None, Resolution.NEW)
     bound = choice.by_index.get(incoming.index)
+    if bound is None and _repeats_legacy(choice, name, payload):
+        return Decision("R2b", choice.by_index[LEGACY_INDEX], Resolution.DROP)
     if bound is None or not bound.suits(payload, custom=incoming.custom):
         return Decision("R2f", None, Resolution.NEW)
     relation = None if name is None else relation_of(choice, bound, name, payload)
@@ -234,11 +173,19 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
             # AM1: either a parallel call is announced, or one call gets a new id in every delta.
             if choice.shared.settings.switches.same_index_new_id_same_name_empty == "merge":
                 return Decision("R2d", bound)
-            return Decision("R2c", None, Resolution.NEW, suspect=bound)
+            return Decision("R2c", None, Resolution.NEW, displaced_empty=bound)
         continues = payload and (bound.id_changed or not incoming.starts_object) and bound.accepts(payload)
         if continues or (relation == "late" and not payload):
             return Decision("R2d", bound)
     return Decision("R2c", None, Resolution.NEW)
+
+
+def _repeats_legacy(choice: Choice, name: str | None, payload: bytes) -> bool:
+    """Return True if the fragment is the call that `function_call` already sent without an id."""
+    legacy = choice.by_index.get(LEGACY_INDEX)
+    if legacy is None or legacy.id is not None or legacy.name != name or legacy.dropped:
+        return False
+    return legacy.complete and bool(payload) and legacy.repeats(payload)
 
 
 def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decision:
@@ -259,11 +206,11 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
         if relation == "same" and _second_is_due(bound, index):
             return Decision("R3a1", bound)
         if choice.shared.settings.switches.identical_idless_same_index == "drop" and (
-            (relation == "same" and bound.repeats(payload)) or _said_before(choice, index, name, payload)
+            (relation == "same" and bound.repeats(payload)) or _is_replay(choice, index, name, payload)
         ):
             return Decision("R3a3", bound, Resolution.DROP, note="ambiguous_identical_call")
         return Decision("R3a2", None, Resolution.NEW)
-    if not payload or bound.text.shadow or bound.text.begins_with(payload) or bound.repeats(payload):
+    if not payload or bound.text.replayed or bound.text.begins_with(payload) or bound.repeats(payload):
         return Decision("R3a1", bound)
     if index in bound.announced_again or bound.text.gives_way():
         return Decision("R3a1", bound)
@@ -280,7 +227,7 @@ def _second_is_due(call: Call, index: int | None) -> bool:
 
     Further input is then held for it or opens a second call under its id.
     """
-    return call.text.shadow > 0 or (call.id is not None and index in call.announced_again)
+    return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 
 
 def _unbound(choice: Choice, incoming: Incoming) -> Decision:
@@ -353,8 +300,8 @@ def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
     return Decision(rule, None, Resolution.IGNORE)
 
 
-def _said_before(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:
+def _is_replay(choice: Choice, key: str | int, name: str, payload: bytes) -> bool:
     """R1d, R3a3: return True if an earlier call that lost this id or index had the same name and arguments."""
     if not choice.payloads or not is_whole(payload):
         return False
-    return choice.said_before(key, name, canonical(payload.decode("utf-8", "replace")))
+    return choice.is_replay(key, name, canonical(payload.decode("utf-8", "replace")))

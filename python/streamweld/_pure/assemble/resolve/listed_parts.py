@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Home", "Plan", "StreamedPart", "Verdict"]
+__all__ = ["Assignment", "Plan", "StreamedPart", "Verdict"]
 
-Home = int | Literal["new", "nowhere"]  # the part that an entry belongs to: an existing part, a new one, or none
+Assignment = (
+    int | Literal["new", "unassigned"]
+)  # the part that an entry belongs to: an existing part, a new one, or none
 
 
 class StreamedPart(NamedTuple):
@@ -46,13 +48,13 @@ KEPT = Verdict("kept")
 
 
 class Plan:
-    """The result of matching: one verdict for each part in `verdicts`, one home for each entry in `homes`."""
+    """The result of matching: one verdict for each part in `verdicts`, one home for each entry in `assignments`."""
 
-    __slots__ = ("homes", "verdicts")
+    __slots__ = ("assignments", "verdicts")
 
     def __init__(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
         self.verdicts = [KEPT] * len(parts)
-        self.homes: list[Home] = ["nowhere"] * len(entries)
+        self.assignments: list[Assignment] = ["unassigned"] * len(entries)
         if "".join([part.text for part in parts]) == "".join(entries):
             self._divide(parts, entries)
         elif any(entries):
@@ -61,17 +63,17 @@ class Plan:
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
         # An empty entry does not change the part at its position.
-        for place, (text, verdict) in enumerate(zip(entries, self.verdicts, strict=False)):
+        for position, (text, verdict) in enumerate(zip(entries, self.verdicts, strict=False)):
             if not text:
-                self.homes[place] = place
+                self.assignments[position] = position
                 if verdict.kind == "left":
-                    self.verdicts[place] = KEPT
+                    self.verdicts[position] = KEPT
 
     def _divide(self, parts: Sequence[StreamedPart], entries: Sequence[str]) -> None:
         """Rule 1: assign each entry to the part in which it starts."""
-        for place, part in enumerate(parts):
+        for position, part in enumerate(parts):
             if not part.done and part.text:
-                self.verdicts[place] = Verdict("text", part.text)
+                self.verdicts[position] = Verdict("text", part.text)
         if not parts:
             return
         at, end, start = 0, len(parts[0].text), 0
@@ -79,48 +81,48 @@ class Plan:
             while start >= end and at + 1 < len(parts):
                 at += 1
                 end += len(parts[at].text)
-            self.homes[entry] = at
+            self.assignments[entry] = at
             start += len(text)
 
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
         """Rule 2: assign entries to closed parts. Return the entries that are free from their offset in `starts` on."""
         free = [bool(text) for text in entries]
         unequal: list[int] = []
-        for place, part in enumerate(parts):
+        for position, part in enumerate(parts):
             if not (part.done and part.text):
                 continue
-            if place < len(entries) and entries[place] == part.text:
-                self._settle(place, place, free)
+            if position < len(entries) and entries[position] == part.text:
+                self._settle(position, position, free)
             else:
-                unequal.append(place)
+                unequal.append(position)
         by_text: dict[str, deque[int]] = {}
         for entry, text in enumerate(entries):
             if free[entry]:
                 by_text.setdefault(text, deque()).append(entry)
         rest: list[int] = []
-        for place in unequal:
-            same = by_text.get(parts[place].text)
+        for position in unequal:
+            same = by_text.get(parts[position].text)
             if same:
-                self._settle(place, same.popleft(), free)
+                self._settle(position, same.popleft(), free)
             else:
-                rest.append(place)
+                rest.append(position)
         open_texts = {part.text for part in parts if not part.done}
         first = 0
-        for place in rest:
-            text = parts[place].text
+        for position in rest:
+            text = parts[position].text
             while first < len(free) and not free[first]:
                 first += 1
-            here = place if place < len(free) and free[place] else None
+            here = position if position < len(free) and free[position] else None
             taken = first if here is None and open_texts and first < len(free) else here
             if taken is not None and open_texts and entries[taken].startswith(text, starts[taken]):
                 if starts[taken] + len(text) == len(entries[taken]):
-                    self._settle(place, taken, free)
+                    self._settle(position, taken, free)
                 else:
                     starts[taken] += len(text)
                 continue
-            self.verdicts[place] = Verdict("contradicted")
+            self.verdicts[position] = Verdict("contradicted")
             if here is not None and entries[here] not in open_texts:
-                self._settle(place, here, free)
+                self._settle(position, here, free)
         return [entry for entry, is_free in enumerate(free) if is_free]
 
     def _take_open(
@@ -130,48 +132,48 @@ class Plan:
 
         Each entry is free from its offset in `starts` on.
         """
-        open_places = [place for place, part in enumerate(parts) if not part.done]
-        open_texts = [parts[place].text for place in open_places]
+        open_positions = [position for position, part in enumerate(parts) if not part.done]
+        open_texts = [parts[position].text for position in open_positions]
         free_texts = [entries[entry][starts[entry] :] for entry in free]
-        if len(open_places) > len(free):
+        if len(open_positions) > len(free):
             matched = _matched(free_texts, open_texts)
             taken = 0
-            for number, place in enumerate(open_places):
+            for number, position in enumerate(open_positions):
                 if taken < len(matched) and matched[taken] == number:
-                    self.verdicts[place] = Verdict("text", free_texts[taken])
-                    self.homes[free[taken]] = place
+                    self.verdicts[position] = Verdict("text", free_texts[taken])
+                    self.assignments[free[taken]] = position
                     taken += 1
-                elif parts[place].text:
-                    self.verdicts[place] = Verdict("left")
+                elif parts[position].text:
+                    self.verdicts[position] = Verdict("left")
             return
         matched = _matched(open_texts, free_texts)
         taken = 0
-        for number, place in enumerate(open_places):
+        for number, position in enumerate(open_positions):
             if number + 1 < len(matched):
                 end = matched[number + 1]
-            elif parts[place].several_labels:
+            elif parts[position].several_labels:
                 end = len(free)
             else:
                 end = matched[number] + 1
-            self.verdicts[place] = Verdict("text", "".join(free_texts[taken:end]))
+            self.verdicts[position] = Verdict("text", "".join(free_texts[taken:end]))
             for entry in free[taken:end]:
-                self.homes[entry] = place
+                self.assignments[entry] = position
             taken = end
         for entry in free[taken:]:
-            self.homes[entry] = "new"
+            self.assignments[entry] = "new"
 
     def _check_order(self, parts: Sequence[StreamedPart]) -> None:
         """Mark parts that the list has in another order as contradicted, because a closed part cannot move."""
         last = 0
-        for home in self.homes:
-            if not isinstance(home, int):
+        for assignment in self.assignments:
+            if not isinstance(assignment, int):
                 continue
-            if home < last:
-                self.verdicts[home if parts[home].done else last] = Verdict("contradicted")
-            last = max(last, home)
+            if assignment < last:
+                self.verdicts[assignment if parts[assignment].done else last] = Verdict("contradicted")
+            last = max(last, assignment)
 
-    def _settle(self, place: int, entry: int, free: list[bool]) -> None:
-        self.homes[entry] = place
+    def _settle(self, position: int, entry: int, free: list[bool]) -> None:
+        self.assignments[entry] = position
         free[entry] = False
 
 
@@ -181,18 +183,18 @@ def _matched(fewer: Sequence[str], others: Sequence[str]) -> list[int]:
     Takes the first equal text that leaves enough positions for the others, otherwise the next position.
     """
     by_text: dict[str, deque[int]] = {}
-    for place, text in enumerate(others):
-        by_text.setdefault(text, deque()).append(place)
+    for position, text in enumerate(others):
+        by_text.setdefault(text, deque()).append(position)
     following, spare = 0, len(others) - len(fewer)
-    places: list[int] = []
+    positions: list[int] = []
     for text in fewer:
-        place = following
+        position = following
         same = by_text.get(text, deque())
         while same and same[0] < following:
             same.popleft()
         if same and same[0] - following <= spare:
-            place = same[0]
-        spare -= place - following
-        places.append(place)
-        following = place + 1
-    return places
+            position = same[0]
+        spare -= position - following
+        positions.append(position)
+        following = position + 1
+    return positions

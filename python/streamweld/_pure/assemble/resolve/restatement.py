@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamweld._pure.assemble.part.item import Item, ItemIndex, ItemPart
+    from streamweld._pure.assemble.part.item import Item, ItemPart
     from streamweld._pure.assemble.part.text import Channel
+    from streamweld._pure.assemble.resolve.item_index import ItemIndex
     from streamweld._pure.model.delta import ItemKind
 
 __all__ = ["Restatement"]
@@ -15,18 +16,18 @@ __all__ = ["Restatement"]
 class Restatement:
     """Streamed parts and calls by content. Built once, when the list begins, so that no entry scans all of them."""
 
-    __slots__ = ("book", "calls", "parts")
+    __slots__ = ("item_index", "calls", "parts")
 
-    def __init__(self, book: ItemIndex) -> None:
-        self.book = book
+    def __init__(self, item_index: ItemIndex) -> None:
+        self.item_index = item_index
         self.parts: dict[tuple[ItemKind, Channel, str], list[tuple[Item, ItemPart]]] = {}
         self.calls: dict[tuple[str, str], list[Item]] = {}
-        for item in reversed(book.filled):  # in reverse order, because `pop` then returns the earliest match
+        for item in reversed(item_index.filled):  # in reverse order, because `pop` then returns the earliest match
             for one in reversed(item.parts):
                 if not one.part.void:
                     key = (item.kind, one.part.channel, one.part.text())
                     self.parts.setdefault(key, []).append((item, one))
             call = item.call
             if call is not None and not call.dropped:
-                said = call.canonical() if call.complete and not call.custom else call.text.text()
-                self.calls.setdefault((call.name, said), []).append(item)
+                arguments = call.canonical() if call.complete and not call.custom else call.text.text()
+                self.calls.setdefault((call.name, arguments), []).append(item)

@@ -14,7 +14,8 @@ from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES
 from streamweld._pure.assemble.part.object_merge import ObjectMerge, RawMembers
 from streamweld._pure.assemble.part.shared_id import SharedId
-from streamweld._pure.assemble.resolve.by_evidence import Decision, Incoming, Resolution, decide, guess, relation_of
+from streamweld._pure.assemble.resolve.by_evidence import decide, guess, relation_of
+from streamweld._pure.assemble.resolve.decision import Decision, Incoming, Resolution
 from streamweld._pure.assemble.resolve.names import relate
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld.errors import LimitExceeded
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.resolve.names import Progress
     from streamweld._pure.model.delta import Fragment
 
-_PLACES = 4096  # R3c3: maximum number of list positions that are remembered
+_MAX_POSITIONS = 4096  # R3c3: maximum number of list positions that are remembered
 
-__all__ = ["close_fork", "divide", "give", "open_call", "push_text", "take_fragment", "take_id", "take_name"]
+__all__ = ["close_shared_id", "divide", "give", "open_call", "push_text", "take_fragment", "take_id", "take_name"]
 
 
 def take_fragment(choice: Choice, fragment: Fragment) -> None:
@@ -45,10 +46,10 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
         if bound is not None and not (fragment.custom or finished) and _continues(bound, identity, name):
             # The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
             choice.textual.close_open()
-            _place(choice, bound, fragment.position, fragment.array_len)
+            _record_position(choice, bound, fragment.position, fragment.array_len)
             choice.latest = bound
             if identity is not None or name is not None:
-                choice.shared.out.touch("told_again")  # clients concatenate a repeated id or name
+                choice.shared.out.mark_misread("told_again")  # clients concatenate a repeated id or name
             call_events.flush_unstarted(choice, bound)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
@@ -77,8 +78,8 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
         if call.metadata is None:
             call.metadata = RawMembers()
         choice.shared.spend_growth(call.metadata.add(fragment.metadata))
-    if index is None and not call.index_said:
-        call.index_said = True
+    if index is None and not call.index_reported:
+        call.index_reported = True
         code = "index_missing" if unusable is None else "index_unusable"
         choice.shared.out.diagnose(code, call.part, unusable or "")
 
@@ -86,7 +87,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
 def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
     """Find or open the call and apply the fragment to it. `text` is the payload as sent, unless it is an object."""
     decision = decide(choice, incoming)
-    if decision.deed is Resolution.IGNORE:
+    if decision.resolution is Resolution.IGNORE:
         return None
     choice.textual.close_open()
     call = decision.call
@@ -96,27 +97,27 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         if incoming.payload:
             call.settle_type(custom=incoming.custom)
         if _means_another(choice, call, incoming):
-            choice.shared.out.touch("told_again" if incoming.id or incoming.name else "other_index")
+            choice.shared.out.mark_misread("told_again" if incoming.id or incoming.name else "other_index")
         _address(choice, call, incoming)
         if decision.note is not None:
-            _say_guess(choice, call, decision.note)
-        if call.contested is not None and incoming.id is None and incoming.payload:
-            _say_guess(choice, call, call.contested)
-            call.contested = None
-    _place(choice, call, incoming.position, incoming.array_len)
-    if decision.deed is Resolution.DROP:
-        call.text.shadow = 0
+            _report_guess(choice, call, decision.note)
+        if call.pending_ambiguity is not None and incoming.id is None and incoming.payload:
+            _report_guess(choice, call, call.pending_ambiguity)
+            call.pending_ambiguity = None
+    _record_position(choice, call, incoming.position, incoming.array_len)
+    if decision.resolution is Resolution.DROP:
+        call.text.replayed = 0
         choice.shared.out.diagnose("args_replay_dropped", call.part)
-    elif decision.deed is Resolution.SHADOW:
-        call.text.begin_shadow(incoming.payload)
-        choice.shared.out.touch("args_again")
+    elif decision.resolution is Resolution.REPLAY:
+        call.text.begin_replay(incoming.payload)
+        choice.shared.out.mark_misread("args_again")
     elif incoming.is_object:
-        choice.shared.out.touch("args_object")  # clients expect text
+        choice.shared.out.mark_misread("args_object")  # clients expect text
         push_object(choice, call, incoming)
     elif text:
-        if call.suspect and call.empty and decision.rule not in ("R1a", "R1f"):
+        if call.displaced_empty and call.empty and decision.rule not in ("R1a", "R1f"):
             # AM1: only the order indicates that this is the displaced call's text.
-            call.suspect = False
+            call.displaced_empty = False
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
         header, identified = incoming.name is not None, incoming.id is not None
         push_text(choice, call, text, incoming.index, header=header, identified=identified)
@@ -135,20 +136,20 @@ def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
     return incoming.name is not None and relation_of(choice, call, incoming.name, incoming.payload) != "fragment"
 
 
-def _place(choice: Choice, call: Call, position: int, array_len: int) -> None:
+def _record_position(choice: Choice, call: Call, position: int, array_len: int) -> None:
     """R3c3: record the position of the call in a list with several entries, however the fragment addressed it."""
-    if array_len > 1 and position < _PLACES:
+    if array_len > 1 and position < _MAX_POSITIONS:
         choice.multi[position] = call
 
 
-def _say_guess(choice: Choice, call: Call, code: str) -> None:
+def _report_guess(choice: Choice, call: Call, code: str) -> None:
     """Report a named ambiguity, at most once per call."""
-    if code in call.guess_said:
+    if code in call.guess_reported:
         return
-    call.guess_said.add(code)
+    call.guess_reported.add(code)
     choice.shared.out.diagnose(code, call.part)
     if code == "ambiguous_orphan_index":
-        choice.contest(call, code)
+        choice.mark_ambiguous(call, code)
 
 
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
@@ -186,11 +187,11 @@ def _give_one(
     choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool
 ) -> _Spill | None:
     shared = choice.shared
-    fork = call.fork
-    if fork is not None:
-        fork.add(index, piece)
-        if fork.divides() and not call.text.accepts(piece):
-            divide(choice, call, fork)
+    shared_id = call.shared_id
+    if shared_id is not None:
+        shared_id.add(index, piece)
+        if shared_id.divides() and not call.text.accepts(piece):
+            divide(choice, call, shared_id)
             return None
     if call.merge is not None:
         before = call.merge.size
@@ -226,14 +227,14 @@ def _count(choice: Choice, call: Call, before: int) -> None:
         raise
 
 
-def divide(choice: Choice, call: Call, fork: SharedId) -> None:
+def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
     """Resolve AM3: split the call into several, one for each index that announced the id."""
-    texts = fork.texts()
-    fork.close()
-    call.fork = None
+    texts = shared_id.texts()
+    shared_id.close()
+    call.shared_id = None
     shared = choice.shared
-    for place, (index, own) in enumerate(texts):
-        if place == 0:
+    for position, (index, own) in enumerate(texts):
+        if position == 0:
             size = call.text.size
             call.text.replace(own)
             shared.count_arguments(size, len(own))
@@ -256,12 +257,12 @@ def divide(choice: Choice, call: Call, fork: SharedId) -> None:
         choice.by_id[call.id] = choice.calls[-1]
 
 
-def close_fork(choice: Choice, call: Call) -> None:
+def close_shared_id(choice: Choice, call: Call) -> None:
     """Resolve AM3 at the close: split the call if its text is unfinished and each index has a whole object."""
-    fork = call.fork
-    if fork is not None and not call.complete and fork.divides_whole():
-        divide(choice, call, fork)
-    call.fork = None
+    shared_id = call.shared_id
+    if shared_id is not None and not call.complete and shared_id.divides_whole():
+        divide(choice, call, shared_id)
+    call.shared_id = None
 
 
 def _usable_index(choice: Choice, fragment: Fragment) -> tuple[int | None, str | None]:
@@ -287,8 +288,8 @@ def _continues(bound: Call, identity: str | None, name: str | None) -> bool:
     return (
         bound.text.unfinished
         and not bound.empty
-        and bound.fork is None
-        and bound.contested is None
+        and bound.shared_id is None
+        and bound.pending_ambiguity is None
         and bound.merge is None
         and (identity is None or (identity == bound.id and not bound.id_changed))
         and (name is None or name == bound.name)
@@ -312,13 +313,13 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
         # Clients treat such a fragment as part of another call, or as a call that cannot be answered.
         why = "no_name" if incoming.id else "no_id"
-        choice.shared.out.touch("index_taken" if before is not None else "id_taken" if taken else why)
+        choice.shared.out.mark_misread("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)
     if before is not None and before.text.unfinished and not (before.empty or before.dropped):
-        call.contested = "ambiguous_same_index"  # the new call takes the index of a call in progress
+        call.pending_ambiguity = "ambiguous_same_index"  # the new call takes the index of a call in progress
     call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
-    if decision.suspect is not None:
-        decision.suspect.suspect = True
+    if decision.displaced_empty is not None:
+        decision.displaced_empty.displaced_empty = True
     if incoming.id is not None:
         choice.own(call, incoming.id)
         call.last_id = incoming.id
@@ -336,7 +337,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
 def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
     """Open a further call of the same tool."""
     call_events.flush_unstarted(choice)
-    choice.shared.out.touch("another_call")
+    choice.shared.out.mark_misread("another_call")
     other = choice.create(custom=call.custom)
     other.name = call.name
     call_events.named(choice, other)
@@ -362,21 +363,21 @@ def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
         and not call.complete
         and not call.custom
     ):
-        _open_fork(choice, call, index)
+        _start_shared_id(choice, call, index)
     choice.bind(call, index)
     if incoming.payload:
         call_events.flush_unstarted(choice, call)
 
 
-def _open_fork(choice: Choice, call: Call, index: int) -> None:
+def _start_shared_id(choice: Choice, call: Call, index: int) -> None:
     """AM3: record that the id is announced on a second index while its call is unfinished."""
     if choice.shared.settings.switches.dup_id_parallel_headers != "auto" or call.index is None:
         call.announced_again.add(index)
         return
-    if call.fork is None:
-        call.fork = SharedId(call.index, call.text.data)
+    if call.shared_id is None:
+        call.shared_id = SharedId(call.index, call.text.data)
         choice.shared.out.diagnose("ambiguous_duplicate_id", call.part)
-    call.fork.announce(index)
+    call.shared_id.announce(index)
     call.announced_again.add(index)
 
 
@@ -408,14 +409,14 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
             call_events.named(choice, call)
         else:
             call.name = name
-            choice.shared.out.touch("name_in_pieces")  # clients concatenate the pieces, or use only the last one
+            choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate the pieces, or use only the last one
     elif relation == "fragment":
         call.name += name
         choice.shared.check_name(call.name)
-        choice.shared.out.touch("name_in_pieces")  # clients concatenate the pieces, or use only the last one
+        choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate the pieces, or use only the last one
         choice.shared.out.diagnose("name_joined", call.part, name)
-    elif relation == "other" and not call.name_conflict_said:
-        call.name_conflict_said = True
+    elif relation == "other" and not call.name_conflict_reported:
+        call.name_conflict_reported = True
         choice.shared.out.diagnose("name_conflict", call.part, name)
 
 
@@ -441,15 +442,15 @@ def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, id
     """A8: decide what happens to text after a whole value, without a header of its own."""
     text = call.text
     if not text.overflow:
-        if index in call.announced_again or text.shadow_has_header:
+        if index in call.announced_again or text.replay_has_header:
             # R1g, R1e: the call was announced a second time, and these are the second call's arguments.
-            text.shadow_has_header = False
+            text.replay_has_header = False
             return _Spill(_new_sibling(choice, call, index, keep_id=True), spill, is_sibling=True)
         other = None if identified else choice.accepting(spill, other_than=call)
         if other is not None:
             note = guess(choice, other)
             if note is not None:
-                _say_guess(choice, other, note)
+                _report_guess(choice, other, note)
             choice.bind(other, index)
             return _Spill(other, spill, is_sibling=False)
         if choice.shared.settings.switches.on_overflow == "split":

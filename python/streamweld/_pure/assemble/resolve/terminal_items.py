@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
-from streamweld._pure.assemble.part.item_call import says
+from streamweld._pure.assemble.part.item_call import is_same_or_empty
 from streamweld._pure.assemble.part.item_text import find_whole
 from streamweld._pure.json.scanner import replace_lone_surrogates
 
@@ -26,7 +26,7 @@ __all__ = ["restated_call", "restated_part"]
 
 
 def restated_part(
-    told: Restatement,
+    restatement: Restatement,
     kind: ItemKind,
     address: Address,
     channel: Channel,
@@ -34,16 +34,16 @@ def restated_part(
     text: str | None,
 ) -> tuple[Item | None, ItemPart | None]:
     """Return the item and the part that an entry repeats, as far as they exist."""
-    named = told.book.by_ids(kind, address)
+    named = restatement.item_index.by_ids(kind, address)
     if named is not None:
         return named, find_whole(named, channel, reasoning_kind, address.sub, text)
     whole = replace_lone_surrogates(text or "")
-    same = told.parts.get((kind, channel, whole), [])
+    same = restatement.parts.get((kind, channel, whole), [])
     while same:
         item, one = same.pop()
         if not one.restated:
             return item, one
-    for candidate in (told.book.at(kind, address.index), told.book.latest(kind)):
+    for candidate in (restatement.item_index.at(kind, address.index), restatement.item_index.latest(kind)):
         if candidate is None:
             continue
         found = find_whole(candidate, channel, reasoning_kind, address.sub, text)
@@ -54,21 +54,21 @@ def restated_part(
     return None, None
 
 
-def restated_call(told: Restatement, address: Address, name: str | None, arguments: str | None) -> Item | None:
+def restated_call(restatement: Restatement, address: Address, name: str | None, arguments: str | None) -> Item | None:
     """Return the item whose call an entry repeats."""
-    named = told.book.by_ids("call", address)
+    named = restatement.item_index.by_ids("call", address)
     whole = replace_lone_surrogates(arguments or "")
-    if named is not None and (not named.restated or _tells(named, name, arguments)):
+    if named is not None and (not named.restated or _matches_call(named, name, arguments)):
         return named
     if named is not None:
         return None  # the list has two calls under one id
-    said = canonical(whole) if is_whole(whole) else whole
-    same = told.calls.get((name or "", said), [])
+    arguments_text = canonical(whole) if is_whole(whole) else whole
+    same = restatement.calls.get((name or "", arguments_text), [])
     while same:
         item = same.pop()
         if not item.restated:
             return item
-    for candidate in (told.book.at("call", address.index), told.book.latest("call")):
+    for candidate in (restatement.item_index.at("call", address.index), restatement.item_index.latest("call")):
         call = None if candidate is None else candidate.call
         if candidate is None or candidate.restated or call is None or call.verdict is not None:
             continue
@@ -78,6 +78,6 @@ def restated_call(told: Restatement, address: Address, name: str | None, argumen
     return None
 
 
-def _tells(item: Item, name: str | None, arguments: str | None) -> bool:
+def _matches_call(item: Item, name: str | None, arguments: str | None) -> bool:
     call = item.call
-    return call is not None and call.name in ("", name or call.name) and says(call, arguments)
+    return call is not None and call.name in ("", name or call.name) and is_same_or_empty(call, arguments)

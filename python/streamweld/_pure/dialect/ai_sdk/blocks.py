@@ -34,7 +34,7 @@ class _Block:
     redacted: bool
 
     @property
-    def place(self) -> tuple[ItemKind, Address, Channel]:
+    def target(self) -> tuple[ItemKind, Address, Channel]:
         return self.item, self.address, self.channel
 
 
@@ -56,20 +56,20 @@ class BlockReader:
         block = self._block(part)
         if block.redacted and block.identity is not None:
             self._redacted.add(block.identity)
-        self._assembler.part_opened(0, *block.place, block.kind, None, block.provider.metadata)
+        self._assembler.part_opened(0, *block.target, block.kind, None, block.provider.metadata)
         self._attributes(block, None)
 
     def delta(self, part: TypedPart) -> None:
         block = self._block(part)
         text = part.text(*self._spellings)
         if text:
-            self._assembler.part_text(0, *block.place, block.kind, text, block.provider.metadata)
+            self._assembler.part_text(0, *block.target, block.kind, text, block.provider.metadata)
         self._attributes(block, block.provider.metadata)
 
     def end(self, part: TypedPart) -> None:
         block = self._block(part)
         self._attributes(block, None)
-        self._assembler.part_closed(0, *block.place, block.kind, None, block.provider.metadata)
+        self._assembler.part_closed(0, *block.target, block.kind, None, block.provider.metadata)
         self._assembler.item_closed(0, block.item, block.address, None, None)
         if block.identity is not None:
             self._redacted.discard(block.identity)
@@ -89,4 +89,4 @@ class BlockReader:
         if block.item == "reasoning":
             signature, encrypted = block.provider.signature, block.provider.encrypted_content
         if signature is not None or encrypted is not None or metadata is not None:
-            self._assembler.part_attributes(0, *block.place, None, signature, encrypted, metadata)
+            self._assembler.part_attributes(0, *block.target, None, signature, encrypted, metadata)

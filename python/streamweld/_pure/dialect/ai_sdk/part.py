@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["Provider", "Schema", "TypedPart", "data_url"]
 
 _COMMON = ("type", "providerMetadata")
-_SAYS_NOTHING = frozenset({"[]", "{}"})
+_EMPTY_VALUES = frozenset({"[]", "{}"})
 
 
 class Schema:
     """The known members of each type in a dialect, and where providers keep what a later turn needs."""
 
-    __slots__ = ("_modelled", "_nothing", "hand_back", "read")
+    __slots__ = ("_modelled", "_nothing", "provider_members", "read")
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         fields: Mapping[str, Sequence[str]] = spec["fields"]
         self._nothing = frozenset(_COMMON)
         self._modelled = {kind: frozenset((*_COMMON, *names)) for kind, names in fields.items()}
         self.read = frozenset(_COMMON).union(*self._modelled.values())  # keys whose duplicates are reported
-        self.hand_back: Mapping[str, Sequence[str]] = spec["provider_metadata"]
+        self.provider_members: Mapping[str, Sequence[str]] = spec["provider_metadata"]
 
-    def knows(self, kind: str) -> bool:
+    def has_type(self, kind: str) -> bool:
         return kind in self._modelled
 
     def modelled(self, kind: str) -> frozenset[str]:
@@ -161,7 +161,7 @@ class TypedPart:
         Without `providerMetadata`, empty lists and objects are dropped.
         """
         if not is_object(self.value.get("providerMetadata")):
-            return as_object({key: raw for key, raw in self._left().items() if compact(raw) not in _SAYS_NOTHING})
+            return as_object({key: raw for key, raw in self._left().items() if compact(raw) not in _EMPTY_VALUES})
         return self.provider().metadata
 
     def _left(self) -> Raw:
@@ -174,7 +174,7 @@ class TypedPart:
         """
         for members in sent.values():
             if is_object(members):
-                for key in self.schema.hand_back[what]:
+                for key in self.schema.provider_members[what]:
                     found = members.get(key)
                     if isinstance(found, str) and found:
                         return self.notes.clean(found)

@@ -42,7 +42,17 @@ _TAIL = frozenset({"content_block_delta", "message_delta", "message_stop", "erro
 class AnthropicDecoder:
     """Decodes the payloads of one stream, which has one choice."""
 
-    __slots__ = ("_assembler", "_blocks", "_id", "_out", "_reason", "_started", "_streamed", "_told_at_start", "ended")
+    __slots__ = (
+        "_assembler",
+        "_blocks",
+        "_id",
+        "_out",
+        "_reason",
+        "_started",
+        "_streamed",
+        "_reported_at_start",
+        "ended",
+    )
 
     def __init__(self, config: Mapping[str, Any], assembler: Assembler, out: Output) -> None:
         limits: Mapping[str, int | None] = config["limits"]
@@ -53,7 +63,7 @@ class AnthropicDecoder:
         self._started = False
         self._streamed = False  # a block was streamed
         self._reason = False  # the finish reason was emitted
-        self._told_at_start = ""  # the stop reason that `message_start` contained
+        self._reported_at_start = ""  # the stop reason that `message_start` contained
         self.ended = False
 
     @staticmethod
@@ -110,12 +120,12 @@ class AnthropicDecoder:
             self._name(kind, is_good=bool(type_of(value)))  # clients would not recognize the event
         if not recovered or kind in _TAIL:
             self._event(kind, payload, value, event, notes, recovered=recovered)
-        notes.tell()
+        notes.report()
 
     def marker(self) -> None:
         """Handle `[DONE]`, which some gateways send. It ends the message only after a stop reason."""
-        if self._reason or self._told_at_start:
-            self._out.touch("done_marker")  # clients wait for message_stop
+        if self._reason or self._reported_at_start:
+            self._out.mark_misread("done_marker")  # clients wait for message_stop
             self._done()
 
     def text(self, text: str) -> None:
@@ -135,7 +145,7 @@ class AnthropicDecoder:
         if is_good:
             self._out.rename(name)
         else:
-            self._out.touch("event_name")
+            self._out.mark_misread("event_name")
 
     def _event(
         self, kind: str, payload: Payload, value: dict[str, Any], event: str, notes: Anomalies, *, recovered: bool
@@ -153,7 +163,7 @@ class AnthropicDecoder:
             case "content_block_start":
                 inner = notes.an_object(value, (), "content_block")
                 if inner is None:
-                    self._out.touch("not_opened")  # clients expect a block at this index
+                    self._out.mark_misread("not_opened")  # clients expect a block at this index
                 else:
                     self._begin()
                     self._streamed = True
@@ -171,7 +181,7 @@ class AnthropicDecoder:
                 self._begin()
                 self._blocks.end()
                 self._leave(leftovers(payload, (), value, EVENT_FIELDS))
-                notes.tell()
+                notes.report()
                 self._done()
             case "message":
                 self._whole(payload, value, name, notes)
@@ -202,10 +212,10 @@ class AnthropicDecoder:
         adopts = self._started and self._id is None and not self._reason
         if adopts:
             # Content came first. It belongs to this message, because nothing contradicts that.
-            self._out.touch("late_start")  # clients start over at a `message_start`
+            self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:
-            if self._reason or identity is None or identity == self._id or self._assembler.has_told_call(0):
+            if self._reason or identity is None or identity == self._id or self._assembler.has_reported_call(0):
                 # The message is repeated, or calls of the earlier one may already have been executed.
                 self._out.diagnose("message_repeated", detail=identity or "")
                 return
@@ -218,10 +228,12 @@ class AnthropicDecoder:
         else:
             self._leave(extra)
         reason = notes.a_text(message, path, "stop_reason")
-        self._told_at_start = notes.clean(reason) if reason.strip() else ""
+        self._reported_at_start = notes.clean(reason) if reason.strip() else ""
         blocks = self._content(payload, message, path, event, notes)
         if blocks:
-            self._out.touch("content_at_start")  # clients would keep these blocks in addition to the streamed ones
+            self._out.mark_misread(
+                "content_at_start"
+            )  # clients would keep these blocks in addition to the streamed ones
         self._blocks.hold(blocks)
         self._usage(payload, message, path, notes)
 
@@ -234,8 +246,8 @@ class AnthropicDecoder:
                 notes.shape((*path, "content"))
             return []
         blocks: list[Block] = []
-        for place, item in enumerate(content):
-            here = (*path, "content", place)
+        for position, item in enumerate(content):
+            here = (*path, "content", position)
             if is_object(item):
                 blocks.append(Block(payload, item, here, notes, event, {}))
             elif item is not None:
@@ -255,13 +267,13 @@ class AnthropicDecoder:
         self._usage(payload, value, (), notes)
         usage = value.get("usage")
         if not (is_object(usage) and "output_tokens" in usage):
-            notes.touch("no_usage")  # clients take the token count from `message_delta`
+            notes.mark_misread("no_usage")  # clients take the token count from `message_delta`
         if delta is not None:
             self._finish(delta, ("delta",), notes)
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
         """Decode a message that was not streamed, or that repeats its stream."""
-        self._out.touch("not_streamed")  # clients do not support a whole message as an event
+        self._out.mark_misread("not_streamed")  # clients do not support a whole message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         if not self._started:
             identity = notes.clean(notes.a_text(message, (), "id")) or None
@@ -275,7 +287,7 @@ class AnthropicDecoder:
                 self._blocks.whole(block, index)
         self._usage(payload, message, (), notes)
         self._finish(message, (), notes)
-        notes.tell()
+        notes.report()
         self._done()
 
     def _usage(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
@@ -300,9 +312,9 @@ class AnthropicDecoder:
 
     def _done(self) -> None:
         self._blocks.finish()
-        if self._told_at_start and not self._reason:
-            self._out.touch("reason_at_start")  # clients take the stop reason from `message_delta`
-            self._assembler.finish(0, self._told_at_start)
+        if self._reported_at_start and not self._reason:
+            self._out.mark_misread("reason_at_start")  # clients take the stop reason from `message_delta`
+            self._assembler.finish(0, self._reported_at_start)
         self._assembler.done()
         self.ended = True
 
@@ -310,7 +322,7 @@ class AnthropicDecoder:
         self.flush()
         if notes is not None:
             error = error.cleaned(notes.clean)
-            notes.tell()
+            notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def _unknown(self, payload: Payload, event: str) -> None:

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.anthropic.fields import (
     BLOCK_FIELDS,
+    CALL_DELTA_FIELDS,
     DELTA_FIELDS,
     RESULT_FIELDS,
     a_name,
     an_id,
     arguments,
+    delta_type,
     is_error,
     type_of,
 )
-from streamweld._pure.json.kinds import integer, is_array
+from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers
 from streamweld._pure.model.delta import Address
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from streamweld.events import ReasoningKind
 
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
-_ANSWERS = frozenset({"text", "tool_use"})
+_RESULTS = frozenset({"text", "tool_use"})
 # The content of each type of block, and of each type of delta.
 _BRINGS = {
     "text": "text",
@@ -51,7 +53,14 @@ _OWN = {
     "thinking_delta": "thinking",
     "signature_delta": "thinking",
     "input_json_delta": "input",
+    "tool_use": "input",
+    "server_tool_use": "input",
+    "mcp_tool_use": "input",
 }
+_CALL_DELTAS = frozenset({"input_json_delta", "tool_use", "server_tool_use", "mcp_tool_use"})
+_CALL_HEADS = ("id", "tool_use_id", "name")
+_CALL_TEXTS = ("partial_json", "input", "arguments")  # members with the arguments of a call
+_CALL_MEMBERS = (*_CALL_HEADS, *_CALL_TEXTS)
 _THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways put reasoning
 _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
@@ -79,6 +88,30 @@ class Block:
         return as_object(self.extra | leftovers(self.payload, self.path, self.value, modelled))
 
 
+@dataclass(slots=True)
+class CallHead:
+    """The latest call: which deltas belong to it."""
+
+    index: int | None
+    id: str | None
+    name: str | None
+    is_loose: bool = False  # a delta opened it, not a block
+    is_whole: bool = False  # its arguments came as an object
+
+    @property
+    def address(self) -> Address:
+        """Its address. The index of a loose call may be that of another block."""
+        return Address(call_id=self.id) if self.is_loose else Address(index=self.index)
+
+    def takes(self, index: int | None, identity: str | None, name: str | None, *, whole: bool) -> bool:
+        """Return whether a delta with these members continues the call."""
+        if identity is not None and self.id is not None:
+            return identity == self.id
+        if index != self.index or (name is not None and self.name is not None and name != self.name):
+            return False
+        return identity is not None or name is None or not (whole and self.is_whole)
+
+
 class BlockReader:
     """Decodes the blocks of one message."""
 
@@ -86,6 +119,7 @@ class BlockReader:
         "_assembler",
         "_fresh",
         "_given",
+        "_head",
         "_held",
         "_kept",
         "_kept_event",
@@ -95,8 +129,8 @@ class BlockReader:
         "_open",
         "_out",
         "_restated",
-        "_standing",
-        "_standing_kind",
+        "_open_index",
+        "_open_kind",
     )
 
     def __init__(self, assembler: Assembler, out: Output, max_index: int | None) -> None:
@@ -108,8 +142,8 @@ class BlockReader:
     def begin(self) -> None:
         """Reset the state when a message starts, or starts again."""
         self._open: set[int] = set()  # indexes of the open blocks
-        self._standing: int | None = None  # index of the latest block on the wire, of any type, until it is stopped
-        self._standing_kind = ""  # content of the deltas of the latest block
+        self._open_index: int | None = None  # index of the latest block on the wire, of any type, until it is stopped
+        self._open_kind = ""  # content of the deltas of the latest block
         self._last: int | None = None  # index of the latest start
         self._last_kind = "text"  # type of the latest started block
         self._fresh = 0  # the index after the highest one that was started
@@ -118,11 +152,12 @@ class BlockReader:
         self._restated: set[int] = set()  # positions of held blocks that were also streamed
         self._kept: Raw | None = None  # members of a block of unknown type that still receives deltas
         self._kept_event: str | None = None
+        self._head: CallHead | None = None  # the latest call
 
     @property
     def ends_with_answer(self) -> bool:
         """Whether a turn may end with the latest block: it is neither the provider's own work nor reasoning."""
-        return self._last_kind in _ANSWERS
+        return self._last_kind in _RESULTS
 
     # The index
 
@@ -134,7 +169,7 @@ class BlockReader:
         number = integer(sent)
         if number is not None and 0 <= number <= self._max_index:
             if not isinstance(sent, int):
-                self._out.touch("other_index")  # clients compare the index as it is written
+                self._out.mark_misread("other_index")  # clients compare the index as it is written
             return number
         self._out.diagnose("index_unusable", detail=(payload.raw("index") or "")[:_INDEX_HEAD])
         return None
@@ -161,11 +196,13 @@ class BlockReader:
                 self._out.diagnose("content_restated")
         self._left_open("block_open")  # clients apply the next stop to the latest block
         if index != self._fresh:
-            self._out.touch("other_index")  # clients append blocks to a list and find them by their index
-        self._standing = index
-        self._standing_kind = _BRINGS.get(type_of(block.value), "")
+            self._out.mark_misread("other_index")  # clients append blocks to a list and find them by their index
+        if _begins_with_content(block.value):
+            self._out.mark_misread("whole_at_start")  # clients read only deltas
+        self._open_index = index
+        self._open_kind = _BRINGS.get(type_of(block.value), "")
         self._start(block, index)
-        self._out.standing = None if index in self._open else index
+        self._out.open_block = None if index in self._open else index
 
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
         """Emit the held blocks below an index, or all of them. Each is whole, except a block that a delta addresses."""
@@ -229,10 +266,12 @@ class BlockReader:
     def _call(self, block: Block, index: int, modelled: frozenset[str], *, provider_executed: bool) -> None:
         payload, value, path, notes = block.payload, block.value, block.path, block.notes
         address = Address(call_id=an_id(payload, value, path, "id", notes), index=index)
+        name = a_name(value, path, notes)
+        self._head = CallHead(index, address.call_id, name)
         self._assembler.call_opened(
             0,
             address,
-            a_name(value, path, notes),
+            name,
             arguments(payload, value, path, "input"),
             provider_executed,
             False,
@@ -254,19 +293,24 @@ class BlockReader:
 
     def delta(self, block: Block, index: int | None, *, recovered: bool) -> bool:
         """Handle `content_block_delta`. Return False if its type is unknown."""
-        kind = type_of(block.value)
-        if kind not in DELTA_FIELDS:
+        kind = delta_type(block.value)
+        if kind not in DELTA_FIELDS and not (kind in _CALL_DELTAS and _has_any(block.value, _CALL_MEMBERS)):
             return False
         if recovered and kind != "text_delta":
             return True
+        if type_of(block.value) not in DELTA_FIELDS:
+            self._out.mark_misread("other_kind")  # clients drop a delta whose type they do not know, or raise
         self._expect(index)
-        if self._standing is not None and _OWN.get(kind, self._standing_kind) != self._standing_kind:
-            self._out.touch("other_kind")  # clients drop a delta of another type, or raise
+        if self._open_index is not None and _OWN.get(kind, self._open_kind) != self._open_kind:
+            self._out.mark_misread("other_kind")  # clients drop a delta of another type, or raise
         if index is None:
             index = self._last
         if index is not None:
             self._give(index + 1, stays_open=index)
         address = Address(index=index)
+        if kind in _CALL_DELTAS and (kind != "input_json_delta" or _has_any(block.value, _CALL_HEADS)):
+            self._call_delta(block, index, provider_executed=kind in ("server_tool_use", "mcp_tool_use"))
+            return True
         metadata = block.metadata(DELTA_FIELDS[kind]) if kind != "compaction_delta" else None
         match kind:
             case "text_delta":
@@ -294,7 +338,7 @@ class BlockReader:
             return text, block.metadata(modelled)
         for name in _THINKING_ELSEWHERE:
             if isinstance(block.value.get(name), str) and block.value[name]:
-                self._out.touch("other_member")  # clients look only for the `thinking` member
+                self._out.mark_misread("other_member")  # clients look only for the `thinking` member
                 return block.text(name), block.metadata(modelled | {name})
         return "", block.metadata(modelled)
 
@@ -319,40 +363,79 @@ class BlockReader:
         if text or metadata is not None:
             self._assembler.call_text(0, address, text or "", None, metadata)
 
+    def _call_delta(self, block: Block, index: int | None, *, provider_executed: bool) -> None:
+        """Handle a delta with a call, or a piece of one, that may have an id and a name of its own."""
+        payload, value, path, notes = block.payload, block.value, block.path, block.notes
+        ids = (an_id(payload, value, path, key, notes) for key in ("id", "tool_use_id"))
+        identity = next((one for one in ids if one is not None), None)
+        name = a_name(value, path, notes)
+        member = next((key for key in _CALL_TEXTS if value.get(key) is not None), "input")
+        piece = value.get(member)
+        whole = piece is not None and not isinstance(piece, str)
+        text = piece if isinstance(piece, str) else arguments(payload, value, path, member)
+        modelled = CALL_DELTA_FIELDS - {"type"} if provider_executed else CALL_DELTA_FIELDS
+        metadata = block.metadata(modelled)
+        head = self._head
+        if (identity is not None or name is not None) and not (
+            head is not None and head.takes(index, identity, name, whole=whole)
+        ):
+            if head is not None and head.is_loose and head.is_whole:
+                self._assembler.item_closed(0, "call", head.address, None, None)
+            head = self._head = CallHead(index, identity, name, is_loose=True)
+            self._last_kind = "server_tool_use" if provider_executed else "tool_use"
+            self._assembler.call_opened(0, head.address, name, None, provider_executed, False, metadata)
+            name, metadata = None, None
+        elif head is not None and head.takes(index, identity, name, whole=False):
+            # A name that the call already has is repeated in each of its deltas.
+            name = None if head.name is not None else name
+            head.id, head.name = head.id or identity, head.name or name
+        else:
+            head = None
+        address = Address(index=index) if head is None else head.address
+        if head is not None and text:
+            head.is_whole = head.is_whole or whole
+        if text or name is not None or metadata is not None:
+            self._assembler.call_text(0, address, text or "", name, metadata)
+
     def _compact(self, block: Block) -> None:
-        news = leftovers(block.payload, block.path, block.value, frozenset({"type"}))
+        changed_fields = leftovers(block.payload, block.path, block.value, frozenset({"type"}))
         if self._kept is not None:
-            self._kept.update(news)
-        elif news:
+            self._kept.update(changed_fields)
+        elif changed_fields:
             self._assembler.kept_unknown(0, block.event, (block.payload.raw(*block.path) or "null").encode())
 
     def stop(self, index: int | None, extra: Raw) -> None:
         """Handle `content_block_stop`."""
         self._expect(index)
-        self._standing = self._out.standing = None
+        self._open_index = self._out.open_block = None
         self._stop(index, extra)
 
     def end(self) -> None:
         """Handle the end of the message, at which no block should be open."""
         self.settle()
         self._left_open("not_closed")  # clients run a call when its block is stopped
-        self._standing = None
+        self._open_index = None
 
     def _left_open(self, reason: str) -> None:
         """Report the latest block if it was not stopped."""
-        if self._standing is not None:
-            self._out.touch(reason)
-            self._out.diagnose("block_left_open", detail=str(self._standing))
+        if self._open_index is not None:
+            self._out.mark_misread(reason)
+            self._out.diagnose("block_left_open", detail=str(self._open_index))
 
     def _expect(self, index: int | None) -> None:
         """Check that an event addresses the open block."""
-        if index is None or index != self._standing:
-            self._out.touch("not_opened" if self._standing is None else "other_index")
+        if index is None or index != self._open_index:
+            self._out.mark_misread("not_opened" if self._open_index is None else "other_index")
 
     def _stop(self, index: int | None, extra: Raw) -> None:
         self.settle()
         if index is None:
             index = self._last
+        head = self._head
+        if head is not None and head.index == index:
+            self._head = None
+            if head.is_loose:
+                self._assembler.item_closed(0, "call", head.address, None, None)
         if index is None:
             return
         if index not in self._open:
@@ -405,3 +488,17 @@ class BlockReader:
                 self._other(block, kind)
             case _:
                 pass  # the block was emitted when it was streamed
+
+
+def _begins_with_content(block: Mapping[str, Any]) -> bool:
+    """Return whether the start of a block has content that is expected in its deltas."""
+    kind = type_of(block)
+    if kind in ("text", "thinking"):
+        begun = block.get(kind)
+        return isinstance(begun, str) and begun != ""
+    given = block.get("input")
+    return kind == "tool_use" and is_object(given) and bool(given)
+
+
+def _has_any(delta: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
+    return any(delta.get(key) is not None for key in keys)

@@ -25,17 +25,31 @@ MESSAGE_FIELDS = frozenset(SPEC["message_fields"])
 MESSAGE_DELTA_FIELDS = frozenset(SPEC["message_delta_fields"])
 BLOCK_FIELDS: dict[str, frozenset[str]] = {kind: frozenset(fields) for kind, fields in SPEC["blocks"].items()}
 DELTA_FIELDS: dict[str, frozenset[str]] = {kind: frozenset(fields) for kind, fields in SPEC["deltas"].items()}
+_DELTA_NAMES: Mapping[str, str] = SPEC["delta_names"]
+_UNTYPED_DELTAS: Mapping[str, str] = SPEC["untyped_deltas"]
+CALL_DELTA_FIELDS = frozenset[str](SPEC["call_delta_fields"])
 RESULT_FIELDS = BLOCK_FIELDS["*_tool_result"]
 ABSENT_IDS = frozenset(SPEC["absent_ids"])
 
 _ANY_BLOCK = frozenset({"type"}).union(*BLOCK_FIELDS.values())
-_ANY_DELTA = MESSAGE_DELTA_FIELDS.union(*DELTA_FIELDS.values())
+_ANY_DELTA = MESSAGE_DELTA_FIELDS.union(CALL_DELTA_FIELDS, *DELTA_FIELDS.values())
 
 
 def type_of(value: Mapping[str, Any]) -> str:
     """Return the `type` of an event, a block or a delta, or an empty string."""
     kind = value.get("type")
     return kind if isinstance(kind, str) else ""
+
+
+def delta_type(delta: Mapping[str, Any]) -> str:
+    """Return how a delta is read: its type, or for a type of a gateway or without a type, the one that it stands for.
+
+    `tool_use`, `server_tool_use` and `mcp_tool_use` are deltas with a call; an unknown type is returned as it is.
+    """
+    kind = type_of(delta)
+    if kind:
+        return _DELTA_NAMES.get(kind, kind)
+    return next((name for member, name in _UNTYPED_DELTAS.items() if delta.get(member) is not None), "")
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:

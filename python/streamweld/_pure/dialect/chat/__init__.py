@@ -109,11 +109,11 @@ class ChatDecoder:
             error = find_error(payload, chunk, chunk_path, event)
         if "choices" in chunk or "usage" in chunk:
             if chunk is not value:
-                notes.touch("envelope")  # clients look for `choices` at the top level
-            news = self._members.news(payload, chunk_path, chunk, CHUNK_FIELDS)
+                notes.mark_misread("envelope")  # clients look for `choices` at the top level
+            changed_fields = self._members.changed_fields(payload, chunk_path, chunk, CHUNK_FIELDS)
             if chunk is not value:
-                news = self._members.news(payload, path, value, _ENVELOPE_FIELDS) | news
-            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, news, recovered))
+                changed_fields = self._members.changed_fields(payload, path, value, _ENVELOPE_FIELDS) | changed_fields
+            within = self._chunk(Chunk(payload, chunk_path, chunk, notes, changed_fields, recovered))
             error = error or within
         elif error is None:
             self._unknown(payload, event)
@@ -124,7 +124,7 @@ class ChatDecoder:
         """Handle `[DONE]`, the end of every stream of this dialect."""
         self.flush()
         for choice in self._choices.values():
-            choice.readers.end(self._out)
+            choice.readers.end(self._out, runs=False)
         self._assembler.done()
         self.ended = True
 
@@ -148,10 +148,11 @@ class ChatDecoder:
         self.flush()
         if notes is not None:
             error = error.cleaned(notes.clean)
-            notes.tell()
+            notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def _unknown(self, payload: Payload, event: str) -> None:
+        self._out.leave_out("no_choices")  # openai-node and the AI SDK raise
         self._assembler.unknown(None if event == "message" else event, payload.text.encode())
 
     def _chunk(self, chunk: Chunk) -> ErrorFields | None:
@@ -163,17 +164,17 @@ class ChatDecoder:
         error: ErrorFields | None = None
         check_chunk(value, notes)
         if is_array(choices):
-            for place, item in enumerate(choices):
-                here = (*path, "choices", place)
+            for choice_position, item in enumerate(choices):
+                here = (*path, "choices", choice_position)
                 if is_object(item):
-                    within = self._choice(item, here, place, notes).read(chunk, item, here, new_id=new_id)
+                    within = self._choice(item, here, choice_position, notes).read(chunk, item, here, new_id=new_id)
                     error = error or within
                 else:
                     notes.shape(here)
         elif choices is not None:
             notes.shape((*path, "choices"))
-        notes.tell()
-        left = as_object(chunk.news)
+        notes.report()
+        left = as_object(chunk.changed_fields)
         if left is not None:
             self._assembler.choice_metadata(self._lowest or 0, left)
         groq = value.get("x_groq")
@@ -192,9 +193,9 @@ class ChatDecoder:
             clean(identity) if isinstance(identity, str) and identity and not chunk.recovered else None,
             clean(model) if isinstance(model, str) and model else None,
             None if isinstance(created, str) else integer(created),
-            as_object(chunk.news),
+            as_object(chunk.changed_fields),
         )
-        chunk.news.clear()
+        chunk.changed_fields.clear()
 
     def _id_changed(self, value: Mapping[str, Any]) -> bool:
         """Return whether the chunk has a different id from the previous chunk (AM10)."""
@@ -205,7 +206,7 @@ class ChatDecoder:
         self._chunk_id = identity
         return changed
 
-    def _choice(self, item: Mapping[str, Any], path: Path, place: int, notes: Anomalies) -> ChoiceReader:
+    def _choice(self, item: Mapping[str, Any], path: Path, choice_position: int, notes: Anomalies) -> ChoiceReader:
         """Return the choice that an entry addresses.
 
         If its index is missing or invalid, the entry's position is the index.
@@ -215,8 +216,8 @@ class ChatDecoder:
         if index is None or not 0 <= index <= _CHOICE_CAP:
             if sent is not None:
                 notes.shape((*path, "index"))
-            notes.touch("no_index")  # clients store a choice under its index
-            index = place
+            notes.mark_misread("no_index")  # clients store a choice under its index
+            index = choice_position
         known = self._choices.get(index)
         if known is not None:
             return known
@@ -234,7 +235,7 @@ class ChatDecoder:
     def _merge(self, index: int) -> ChoiceReader:
         """AM11: the request asked for one choice, so merge every other index into the first one."""
         first = next(iter(self._choices.values()))
-        self._out.touch("choice_merged")
+        self._out.mark_misread("choice_merged")
         limit = self._max_choices
         if index not in self._merged and (limit is None or len(self._merged) < limit):
             self._merged[index] = first

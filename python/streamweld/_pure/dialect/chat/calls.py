@@ -16,14 +16,39 @@ from streamweld._pure.model.delta import Fragment
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
 
 ABSENT_IDS = frozenset(DIALECTS["chat"]["absent_ids"])
 CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
+TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
+_TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
+_TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members with the arguments
+_TOOL_USE_IDS = ("tool_use_id", "toolUseId", "id")
+_TOOL_USE_MEMBERS = (*_TOOL_USE_IDS, "name", *_TOOL_USE_TEXTS)
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
 _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
+
+
+def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
+    """Return whether an object of a list is a call of type `tool_use`."""
+    if part.get("type") != "tool_use":
+        return False
+    call = part["tool_use"] if is_object(part.get("tool_use")) else part
+    return any(call.get(key) is not None for key in _TOOL_USE_MEMBERS)
+
+
+def is_tool_use(delta: Mapping[str, Any]) -> bool:
+    """Return whether a delta is itself a call fragment: by its type, or because it contains a `tool_use` object."""
+    return delta.get("type") == "tool_use" or is_object(delta.get("tool_use"))
+
+
+def continues_tool_use(delta: Mapping[str, Any]) -> bool:
+    """Return whether a delta without a type has a piece of the arguments of a `tool_use` before it."""
+    return "type" not in delta and any(isinstance(delta.get(key), str) for key in _TOOL_USE_TEXTS)
 
 
 class CallReader:
@@ -37,17 +62,17 @@ class CallReader:
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
         """N1: read a list, one object, or nothing. Null entries are ignored."""
         if is_object(value):
-            notes.touch("no_list")
+            notes.mark_misread("no_list")
             return [self._entry(payload, value, path, notes)]
         if not is_array(value):
             notes.shape(path)
             return []
         fragments: list[Fragment] = []
-        for place, entry in enumerate(value):
+        for index, entry in enumerate(value):
             if is_object(entry):
-                fragments.append(self._entry(payload, entry, (*path, place), notes))
+                fragments.append(self._entry(payload, entry, (*path, index), notes))
             elif entry is not None:
-                notes.shape((*path, place))
+                notes.shape((*path, index))
         for position, fragment in enumerate(fragments):
             fragment.position = position
             fragment.array_len = len(fragments)
@@ -70,27 +95,41 @@ class CallReader:
             )
         ]
 
-    def tool_use(self, payload: Payload, delta: dict[str, Any], path: Path, notes: Anomalies) -> list[Fragment]:
-        """Read a Snowflake delta that is itself a call fragment, without an index.
+    def tool_uses(
+        self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, *, is_call: bool
+    ) -> list[Fragment]:
+        """Read calls that are objects of type `tool_use` (Snowflake), without an index.
 
-        If the delta has no members of a call, its `content_list` is read.
+        `is_call`: the holder itself is one. Otherwise, and if it has no members of a call, its lists are read.
         """
-        arguments, object_arguments = self._arguments(payload, delta, path, "input")
-        identity = self._id(payload, delta, path, notes, "tool_use_id")
-        name = self._name(delta, path, notes)
-        entries = delta.get("content_list")
+        own = self._tool_use(payload, holder, path, notes) if is_call else None
+        if own is not None:
+            return [own]
+        found: list[Fragment] = []
+        for key in TOOL_USE_LISTS:
+            entries = holder.get(key)
+            for index, entry in enumerate(entries if is_array(entries) else ()):
+                is_named = key in _TOOL_USE_CALLS or (is_call and key == "content_list")
+                is_listed = is_object(entry) and (is_named or is_typed_tool_use(entry))
+                one = self._tool_use(payload, entry, (*path, key, index), notes) if is_listed else None
+                if one is not None:
+                    found.append(one)
+        return found
+
+    def _tool_use(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> Fragment | None:
+        """Return the fragment in an object of type `tool_use`, or None if it has no member of a call."""
+        call, here = holder, path
+        if is_object(holder.get("tool_use")):
+            call, here = holder["tool_use"], (*path, "tool_use")
+        ids = [self._id(payload, call, here, notes, key) for key in _TOOL_USE_IDS]
+        identity = next((one for one in ids if one is not None), None)
+        name = self._name(call, here, notes)
+        member = next((key for key in _TOOL_USE_TEXTS if call.get(key) is not None), "input")
+        arguments, object_arguments = self._arguments(payload, call, here, member)
         if identity is None and name is None and arguments is None and object_arguments is None:
-            pieces = enumerate(entries) if is_array(entries) and "type" in delta else ()
-            return [
-                fragment
-                for place, piece in pieces
-                if is_object(piece)
-                for fragment in self.tool_use(
-                    payload, {key: piece[key] for key in piece if key != "type"}, (*path, "content_list", place), notes
-                )
-            ]
-        notes.touch("no_list")
-        return [Fragment(id=identity, name=name, arguments=arguments, object_arguments=object_arguments)]
+            return None
+        notes.mark_misread("no_list")
+        return Fragment(id=identity, name=name, arguments=arguments, object_arguments=object_arguments)
 
     def _entry(self, payload: Payload, entry: dict[str, Any], path: Path, notes: Anomalies) -> Fragment:
         index, index_raw = None, None
@@ -152,7 +191,7 @@ class CallReader:
         return None, (payload.raw(*path, "index") or "")[:_INDEX_HEAD]
 
     def _id(
-        self, payload: Payload, holder: dict[str, Any], path: Path, notes: Anomalies, key: str = "id"
+        self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, key: str = "id"
     ) -> str | None:
         """N2: return the id exactly as sent, a number as it was written, or None."""
         identity = holder.get(key)
@@ -161,15 +200,15 @@ class CallReader:
         if isinstance(identity, str):
             trimmed = identity.strip()
             if trimmed and trimmed in ABSENT_IDS:
-                notes.touch("id_word")  # clients use the placeholder as the id
+                notes.mark_misread("id_word")  # clients use the placeholder as the id
             return None if not trimmed or trimmed in ABSENT_IDS else notes.clean(identity)
         if isinstance(identity, int | float | BigInteger) and not isinstance(identity, bool):
-            notes.touch("id_number")
+            notes.mark_misread("id_number")
             return payload.raw(*path, key)
         notes.shape((*path, key))
         return None
 
-    def _name(self, holder: dict[str, Any], path: Path, notes: Anomalies) -> str | None:
+    def _name(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
         name = holder.get("name")
         if name is None:
             return None
@@ -179,7 +218,7 @@ class CallReader:
         return None
 
     def _arguments(
-        self, payload: Payload, holder: dict[str, Any], path: Path, key: str
+        self, payload: Payload, holder: Mapping[str, Any], path: Path, key: str
     ) -> tuple[str | None, str | None]:
         """N5: return argument text, or the JSON of an argument object.
 
@@ -190,3 +229,13 @@ class CallReader:
             return value, None
         raw = payload.raw(*path, key)
         return (None, raw) if is_object(value) else (raw, None)
+
+
+def is_repeated(legacy: Fragment, entries: list[Fragment]) -> bool:
+    """Return True if the legacy fragment repeats an entry of `tool_calls` in the same delta or message."""
+    sent = _content(legacy)
+    return any(_content(entry) == sent for entry in entries)
+
+
+def _content(fragment: Fragment) -> tuple[str, str, str]:
+    return fragment.name or "", fragment.arguments or "", fragment.object_arguments or ""

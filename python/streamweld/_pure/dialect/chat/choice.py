@@ -7,20 +7,22 @@ their own, so for a chunk without other events the metadata goes to the last eve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from streamweld._pure.assemble.part.object_merge import Growth
 from streamweld._pure.assemble.rule_context import byte_length
+from streamweld._pure.dialect.chat.calls import TOOL_USE_LISTS, continues_tool_use, is_repeated, is_tool_use
 from streamweld._pure.dialect.chat.content import File, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
-from streamweld._pure.dialect.chat.readers import Readers
+from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
+from streamweld._pure.model.finish_words import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +44,11 @@ _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` 
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
+# The relation of `function_call` to `tool_calls` in one choice. `unknown` until the first name; `repeated`: it repeats
+# a call of `tool_calls`, which would run twice if both were read; `own`: it is another call.
+LegacyForm: TypeAlias = Literal["unknown", "repeated", "own"]
+
+
 @dataclass(slots=True)
 class Chunk:
     """A chunk that is being decoded."""
@@ -50,7 +57,7 @@ class Chunk:
     path: Path
     value: Mapping[str, Any]
     notes: Anomalies
-    news: Raw  # chunk-level members that no event has carried yet
+    changed_fields: Raw  # chunk-level members that no event has carried yet
     recovered: bool  # after a broken document: only text, finish reason, usage and errors count
 
 
@@ -73,11 +80,13 @@ class ChoiceReader:
         "_attached",
         "_audio",
         "_audio_size",
+        "_legacy_form",
         "_reasoning",
-        "_said_repeated",
-        "_spoke",
+        "_repetition_reported",
+        "_has_text",
         "_think",
         "_tools",
+        "_uses_tool",
         "index",
         "readers",
     )
@@ -89,7 +98,7 @@ class ChoiceReader:
         self._audio: list[str] = []
         self._audio_size = 0
         self._attached = False  # files or annotations came in deltas: a whole message only repeats them
-        self._said_repeated = False
+        self._repetition_reported = False
         self.readers = Readers()
         self._begin()
 
@@ -100,7 +109,9 @@ class ChoiceReader:
             if self._tools.inline_reasoning
             else None
         )
-        self._spoke = False
+        self._has_text = False
+        self._legacy_form: LegacyForm = "unknown"
+        self._uses_tool = False  # a delta of type `tool_use` came
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
         """Decode one entry of a chunk's `choices`. Return the error in it, if there is one."""
@@ -108,25 +119,25 @@ class ChoiceReader:
         delta = notes.an_object(item, path, "delta")
         message = notes.an_object(item, path, "message")
         reason = _finish_reason(item, path, notes)
-        notes.tell()
+        notes.report()
         is_typed = chunk.value.get("object") == "chat.completion.chunk"
         self.readers.begin(self._tools.out, self.index, delta, is_typed=is_typed)
         legacy = is_legacy(item)
-        carry = Carry(chunk.news, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))
+        carry = Carry(chunk.changed_fields, leftovers(payload, path, item, CHOICE_FIELDS if legacy else _BESIDE_TEXT))
         if legacy:
             self._content(chunk, item["text"], (*path, "text"), carry, restates=reason is not None)
-            notes.tell()
+            notes.report()
         if delta:
-            self.readers.delta(delta, notes)
-            if new_id and self._spoke and isinstance(delta.get("role"), str):
+            self.readers.delta(delta, notes, is_typed=is_typed)
+            if new_id and self._has_text and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
                 self._begin()
             self._delta(chunk, delta, (*path, "delta"), carry, final=reason is not None)
         if message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
             if delta is None:
                 carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
-            elif self._is_news(message):
-                notes.touch("not_streamed")  # clients read only deltas
+            elif self._is_new(message):
+                notes.mark_misread("not_streamed")  # clients read only deltas
             self._message(chunk, message, (*path, "message"), carry)
         left = as_object(carry.members)
         if left is not None:
@@ -136,16 +147,16 @@ class ChoiceReader:
             if self._think is not None:
                 self._think.flush()
             reason = notes.clean(reason)
-            notes.tell()
-            self.readers.end(self._tools.out)
+            notes.report()
+            self.readers.end(self._tools.out, runs=meaning("chat", reason) in RUNS_CALLS)
             self._assembler.finish(self.index, reason)
         return read_choice_error(payload, item, path)
 
-    def _is_news(self, message: dict[str, Any]) -> bool:
+    def _is_new(self, message: dict[str, Any]) -> bool:
         """Return whether a whole message has calls that were not streamed, or the first text of the choice."""
         calls = message.get("tool_calls")
         count = len(calls) if is_array(calls) else 1 if calls or message.get("function_call") else 0
-        return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._spoke)
+        return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._has_text)
 
     def flush(self) -> None:
         """Emit held-back text and audio before the stream closes."""
@@ -159,32 +170,33 @@ class ChoiceReader:
 
     def _delta(self, chunk: Chunk, delta: dict[str, Any], path: Path, carry: Carry, *, final: bool) -> None:
         payload, notes = chunk.payload, chunk.notes
-        uses_tool = delta.get("type") == "tool_use"
+        uses_tool = is_tool_use(delta) or (self._uses_tool and continues_tool_use(delta))
         if not DELTA_FIELDS.issuperset(delta):
             modelled = DELTA_FIELDS | TOOL_USE_FIELDS if uses_tool else DELTA_FIELDS
             carry.members |= leftovers(payload, path, delta, modelled)
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
             thought = self._reasoning.read(payload, delta, path, carry.members, notes) if thinks else None
-            notes.tell()
+            notes.report()
             if thought is not None:
                 self._think_of(thought, carry)
         calls, legacy = delta.get("tool_calls"), delta.get("function_call")
         self._content(chunk, delta.get("content"), (*path, "content"), carry, restates=bool(final or calls or legacy))
         if chunk.recovered:
-            notes.tell()
+            notes.report()
             return
         if not _ATTACHMENTS.isdisjoint(delta):
             self._attachments(payload, delta, path, notes, carry)
-        notes.tell()
-        if calls is None and legacy is None and not uses_tool:
+        notes.report()
+        if calls is None and legacy is None and not uses_tool and not _has_list(delta):
             return
-        fragments = self._fragments(payload, delta, path, notes)
-        if uses_tool and not fragments:
-            fragments = self._tools.calls.tool_use(payload, delta, path, notes)
-        notes.tell()
+        fragments = self._fragments(payload, delta, path, notes, streams=True)
+        if not fragments:
+            fragments = self._tools.calls.tool_uses(payload, delta, path, notes, is_call=uses_tool)
+            self._uses_tool = self._uses_tool or bool(fragments)
+        notes.report()
         if fragments:
-            self._spoke = True
+            self._has_text = True
             if self._think is not None:
                 self._think.flush()
             for fragment in fragments:
@@ -204,15 +216,15 @@ class ChoiceReader:
         if thought.doubt:
             self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
         if thought.text:
-            self._spoke = True
+            self._has_text = True
             if self._think is not None:
                 self._think.field(thought.text)
             self._assembler.reasoning(self.index, "raw", thought.text, carry.take())
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
-        if thought.repeated and not self._said_repeated:
+        if thought.repeated and not self._repetition_reported:
             # A gateway that repeats reasoning does so in every chunk.
-            self._said_repeated = True
+            self._repetition_reported = True
             self._tools.out.diagnose("reasoning_repeated")
 
     def _message(self, chunk: Chunk, message: dict[str, Any], path: Path, carry: Carry) -> None:
@@ -228,9 +240,11 @@ class ChoiceReader:
             inline, text = split_whole(notes.clean(text))
             reasoning = reasoning or inline
         refusal = notes.a_text(message, path, "refusal") or _joined(pieces, "refusal")
-        fragments = self._fragments(payload, message, path, notes)
-        notes.tell()
-        self._spoke = True
+        fragments = self._fragments(payload, message, path, notes, streams=False)
+        if not fragments and _has_list(message):
+            fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
+        notes.report()
+        self._has_text = True
         # Emit the attributes of a part first: the message opens and closes its parts.
         details = thought.details
         if details is not None:
@@ -244,23 +258,41 @@ class ChoiceReader:
                 self._piece(piece, NOTHING)
         if not attached:
             self._images(payload, message, path, notes)
-        self._hear(payload, message, path)
-        notes.tell()
+        self._add_audio(payload, message, path)
+        notes.report()
 
-    def _fragments(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> list[Fragment]:
+    def _fragments(
+        self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, *, streams: bool
+    ) -> list[Fragment]:
+        """Return the call fragments of a delta or a message, the legacy one last unless it repeats another one.
+
+        `streams`: the holder is a delta, which may repeat a call of an earlier one.
+        """
         fragments: list[Fragment] = []
         calls, legacy = holder.get("tool_calls"), holder.get("function_call")
         if calls is not None:
             fragments = self._tools.calls.tool_calls(payload, calls, (*path, "tool_calls"), notes)
         if legacy is not None:
-            fragments += self._tools.calls.function_call(payload, legacy, (*path, "function_call"), notes)
+            for fragment in self._tools.calls.function_call(payload, legacy, (*path, "function_call"), notes):
+                if fragment.name is not None and self._legacy_form != "own":
+                    before = self._legacy_form
+                    repeats = is_repeated(fragment, fragments) or (
+                        streams and self._assembler.mirrors_call(self.index, fragment)
+                    )
+                    self._legacy_form = "repeated" if repeats else "own"
+                    if self._legacy_form == "repeated" and before == "unknown":
+                        self._tools.out.diagnose("announced_again", detail="function_call")
+                if self._legacy_form == "repeated":
+                    notes.mark_misread("call_in_both_forms")
+                else:
+                    fragments.append(fragment)
         return fragments
 
     def _piece(self, piece: Piece, carry: Carrier) -> None:
         if isinstance(piece, Unread):
             self._assembler.unknown(None, piece.raw.encode())
             return
-        self._spoke = True
+        self._has_text = True
         if isinstance(piece, File):
             self._attached = True
             self._assembler.file(self.index, piece.media_type, piece.data, piece.url, piece.metadata)
@@ -291,7 +323,7 @@ class ChoiceReader:
         if refusal:
             self._piece(Text("refusal", refusal), carry)
         self._images(payload, delta, path, notes)
-        self._hear(payload, delta, path)
+        self._add_audio(payload, delta, path)
 
     def _annotations(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
         annotations = holder.get("annotations")
@@ -307,7 +339,7 @@ class ChoiceReader:
             for image in image_files(payload, holder["images"], (*path, "images"), notes):
                 self._piece(image, NOTHING)
 
-    def _hear(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
+    def _add_audio(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
         """Collect a piece of audio. All pieces go to the choice's last event."""
         if holder.get("audio") is None:
             return
@@ -316,6 +348,10 @@ class ChoiceReader:
         self._assembler.hold(Growth(size, 1))
         self._audio_size += size
         self._audio.append(audio)
+
+
+def _has_list(holder: Mapping[str, Any]) -> bool:
+    return any(is_array(holder.get(key)) for key in TOOL_USE_LISTS)
 
 
 def is_legacy(item: Mapping[str, Any]) -> bool:
@@ -338,7 +374,7 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
         reason = notes.a_text(item, path, key)
         if reason.strip():
             if key != "finish_reason":
-                notes.touch("other_member")
+                notes.mark_misread("other_member")
             return reason
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from streamweld._pure.dialect.chat.calls import is_typed_tool_use
 from streamweld._pure.dialect.chat.metadata import IMAGE_FIELDS
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
@@ -52,8 +53,8 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
             notes.shape(path)
         return []
     pieces: list[Piece] = []
-    for place, part in enumerate(content):
-        here = (*path, place)
+    for position, part in enumerate(content):
+        here = (*path, position)
         if is_object(part):
             pieces += _read_part(payload, part, here, notes)
         elif part is not None:
@@ -87,6 +88,8 @@ def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomal
         return [Text("refusal", part["refusal"])]
     if isinstance(part.get("text"), str):
         return [Text("text", part["text"])]
+    if is_typed_tool_use(part):
+        return []  # `calls` reads it
     return [_image(payload, part, path, notes) or Unread(payload.raw(*path) or "null")]
 
 

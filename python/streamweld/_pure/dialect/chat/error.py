@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: str) -> ErrorFields | None:
     """Return the error of a payload object, or None."""
     error = value.get("error")
-    if error is not None and not (_says_nothing(error) and _brings_chunk(value)):
+    if error is not None and not (_is_empty_value(error) and _brings_chunk(value)):
         return read_error(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":
         return read_error(payload, path, value)
@@ -35,7 +35,7 @@ def is_complaint(value: Mapping[str, Any]) -> bool:
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
     """Return the error of one choice (`choices[i].error`), or None."""
     error = value.get("error")
-    return None if _says_nothing(error) else read_error(payload, (*path, "error"), error)
+    return None if _is_empty_value(error) else read_error(payload, (*path, "error"), error)
 
 
 def value_error(payload: Payload) -> ErrorFields:
@@ -55,7 +55,7 @@ def complains(value: Mapping[str, Any]) -> bool:
     return value.get("code") is not None or (value.get("type") is not None and not is_object(message))
 
 
-def _says_nothing(error: object) -> bool:
+def _is_empty_value(error: object) -> bool:
     """Return whether the value is null or what some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
     return not error
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK_FIELDS = frozenset(DIALECTS["chat"]["envelope_fields"])
 CHOICE_FIELDS = frozenset(DIALECTS["chat"]["choice_fields"])
 DELTA_FIELDS = frozenset(DIALECTS["chat"]["delta_fields"])
-TOOL_USE_FIELDS = frozenset({"type", "tool_use_id", "name", "input", "text", "content_list"})  # of a Snowflake delta
+TOOL_USE_FIELDS = frozenset[str](DIALECTS["chat"]["tool_use_fields"])  # of a delta that is itself a call
 CALL_FIELDS = frozenset(DIALECTS["chat"]["call_fields"])
 FUNCTION_FIELDS = frozenset(DIALECTS["chat"]["function_fields"])
 CUSTOM_FIELDS = frozenset(DIALECTS["chat"]["custom_fields"])
@@ -37,7 +37,7 @@ class ChunkMembers:
         self._seen: Raw = {}
         self._plain: dict[str, str | int] = {}  # values whose JSON text is unambiguous if it has no backslash
 
-    def news(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
+    def changed_fields(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
         """Return the unknown members whose text differs from the last one under the same key."""
         if modelled.issuperset(value) or self._is_known(payload, value, modelled):
             return {}

@@ -1,8 +1,9 @@
-"""What the official clients need of a chunk, so that a repair rewrites what they would misread or reject.
+"""Check Chat chunks for what the official clients require, so that repair rewrites what they misread or reject.
 
-openai-python drops a chunk whose `object` is another, needs a `delta` object and a `choices` array in the rest, and
-merges lists in a delta by `index`. It keeps tool calls in a list, so a new call must have the next index. A chunk
-without `object` is not rewritten, and gets no role: only the helper of openai-python needs it.
+openai-python drops a chunk whose `object` is not `chat.completion.chunk`. In other chunks it requires a `choices` array
+with a `delta` object in each choice, and merges lists in a delta by `index`. It stores tool calls in a list, so a new
+call must have the next index. A chunk without `object` is not rewritten and gets neither a role nor the type of a call,
+because only helpers of openai-python and openai-node need these.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.model.output import Output
 
+RUNS_CALLS: Final = frozenset({"natural", "stop", "tool_calls"})  # finish reasons after which clients run the calls
 _CHUNK: Final = "chat.completion.chunk"
-_MAX_LISTS: Final = 16  # members with lists that are remembered for a choice
+_MAX_LISTS: Final = 16  # maximum number of list members to store per choice
 
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
@@ -26,11 +28,11 @@ def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
     choices = chunk.get("choices")
     if chunk.get("object", _CHUNK) == _CHUNK:
         if not is_array(choices):
-            notes.touch("no_choices")
+            notes.mark_misread("no_choices")
         elif not all(map(_has_delta, choices)):
-            notes.touch("no_delta")
-    elif chunk.get("usage") or (is_array(choices) and any(map(_says_something, choices))):
-        notes.touch("other_object")
+            notes.mark_misread("no_delta")
+    elif chunk.get("usage") or (is_array(choices) and any(map(_has_content, choices))):
+        notes.mark_misread("other_object")
 
 
 def _has_delta(choice: object) -> bool:
@@ -41,58 +43,61 @@ def _is_legacy(choice: Mapping[str, Any]) -> bool:
     return "text" in choice and choice.get("delta") is None and choice.get("message") is None
 
 
-def _says_something(choice: object) -> bool:
-    """Whether a choice that is not of the legacy Completions has content or an end."""
+def _has_content(choice: object) -> bool:
+    """Return whether a choice has content or a finish reason. Choices of legacy Completions are ignored."""
     if not is_object(choice) or _is_legacy(choice):
         return False
     return any(choice.get(member) for member in ("delta", "message", "finish_reason", "finishReason"))
 
 
 def _has_name(entry: Mapping[str, Any]) -> bool:
-    """Whether the tool's name stands anywhere in an entry."""
+    """Return whether an entry contains the name of the tool."""
     holders: tuple[object, ...] = (entry.get("function"), entry.get("custom"), entry)
     return any(is_object(holder) and holder.get("name") for holder in holders)
 
 
 class Readers:
-    """The lists that clients keep for one choice."""
+    """The lists that clients store for one choice."""
 
-    __slots__ = ("_bare", "_begun", "_calls", "_lists")
+    __slots__ = ("_bare", "_begun", "_blank", "_calls", "_lists")
 
     def __init__(self) -> None:
-        self._begun = False  # a delta of the choice came
-        self._calls = 0  # in the list of tool calls
-        self._bare: set[int] = set()  # of them, those without a text of arguments
-        self._lists: set[str] = set()  # members that were a list
+        self._begun = False  # whether a delta of the choice was received
+        self._calls = 0  # length of the list of tool calls
+        self._bare: set[int] = set()  # indexes of the calls that have no arguments string yet
+        self._blank: set[int] = set()  # indexes of the calls whose arguments are empty so far
+        self._lists: set[str] = set()  # names of delta members that were lists
 
     def begin(self, out: Output, choice: int, delta: Mapping[str, Any] | None, *, is_typed: bool) -> None:
         """Check whether the first delta of the choice has a role. openai-node raises if a choice has none.
 
-        `is_typed`: the chunk declares itself one. Others are not changed for the sake of the role alone.
+        `is_typed`: the chunk has the right `object` member. Other chunks are not rewritten only to add a role.
         """
         if delta is not None and not self._begun:
             self._begun = True
+            out.begun.append(choice)
             if is_typed and not delta.get("role"):
                 out.roleless.append(choice)
 
-    def end(self, out: Output) -> None:
-        """The choice, or the stream, ends."""
-        if self._bare:
-            self._bare.clear()
-            out.touch("no_arguments")  # readers have null in place of a text
+    def end(self, out: Output, *, runs: bool) -> None:
+        """Check the calls at the end of the choice or the stream. `runs`: clients run the calls."""
+        if self._bare or (runs and self._blank):
+            out.mark_misread("no_arguments")  # clients store null or an empty string, which is not JSON
+        self._bare.clear()
+        self._blank.clear()
 
     def has_calls(self, count: int) -> bool:
-        """Whether so many calls were streamed."""
+        """Return whether at least `count` calls were streamed."""
         return self._calls >= count
 
-    def delta(self, delta: Mapping[str, Any], notes: Anomalies) -> None:
-        """Check the members of a delta."""
+    def delta(self, delta: Mapping[str, Any], notes: Anomalies, *, is_typed: bool) -> None:
+        """Check the members of a delta. `is_typed`: as for `begin`, and for the type of a call."""
         if is_array(delta.get("content")):
-            notes.touch("content_list")
+            notes.mark_misread("content_list")
         calls = delta.get("tool_calls")
         if is_array(calls):
             for entry in calls:
-                self._entry(entry, notes)
+                self._entry(entry, notes, is_typed=is_typed)
         for key, value in delta.items():
             if is_array(value) and value and key not in ("content", "tool_calls"):
                 self._list(key, value, notes)
@@ -101,36 +106,47 @@ class Readers:
         indexed = [is_object(entry) and type(entry.get("index")) is int for entry in value]
         if key in self._lists:
             if not all(indexed):
-                notes.touch("list_without_index")
+                notes.mark_misread("list_without_index")
         elif any(is_object(entry) for entry in value):
             if (any(indexed) and not all(indexed)) or len(self._lists) == _MAX_LISTS:
-                notes.touch("list_without_index")
+                notes.mark_misread("list_without_index")
             if len(self._lists) < _MAX_LISTS:
                 self._lists.add(key)
 
-    def _entry(self, entry: object, notes: Anomalies) -> None:
+    def _entry(self, entry: object, notes: Anomalies, *, is_typed: bool) -> None:
         if not is_object(entry):
-            notes.touch("empty_entry")
+            notes.mark_misread("empty_entry")
             return
         if entry.get("type", "function") not in ("function", "custom"):
-            notes.touch("other_type")
+            notes.mark_misread("other_type")
         index = entry.get("index")
         if type(index) is not int or index < 0:
-            notes.touch("no_index")
+            notes.mark_misread("no_index")
             return
         if index > self._calls:
-            notes.touch("other_index")
+            notes.mark_misread("other_index")
             return
         function = entry.get("function")
         is_new = index == self._calls
         if is_new and not (entry.get("id") or _has_name(entry)):
-            notes.touch("empty_entry")
+            notes.mark_misread("empty_entry")
             return
         self._calls += is_new
+        if is_new and is_typed and "type" not in entry:
+            notes.mark_misread("no_type")  # openai-node raises at the end of the stream
         if is_object(function):
-            if isinstance(function.get("arguments"), str):
+            arguments = function.get("arguments")
+            if isinstance(arguments, str):
                 self._bare.discard(index)
+                if arguments:
+                    self._blank.discard(index)
             elif is_new:
                 self._bare.add(index)
-        elif not is_object(entry.get("custom")) and entry.get("type") != "custom":
-            notes.touch("empty_entry")
+            if is_new and not arguments:
+                self._blank.add(index)
+        custom = entry.get("custom")
+        if is_object(custom):
+            if custom.get("input"):
+                self._blank.discard(index)  # a free-form call, whose header did not show it
+        elif not is_object(function) and entry.get("type") != "custom":
+            notes.mark_misread("empty_entry")

@@ -27,4 +27,4 @@ def read_usage_member(
     usage = notes.an_object(holder, path, "usage")
     if usage is not None:
         assembler.usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
-    notes.tell()
+    notes.report()

@@ -88,8 +88,8 @@ class GeminiDecoder:
         """Decode a JSON payload: a chunk, or a list of chunks."""
         value = payload.value
         if is_array(value) and value and all(is_object(item) for item in value):
-            for place, item in enumerate(value):
-                self._document(payload, item, (place,), event, recovered=recovered)
+            for position, item in enumerate(value):
+                self._document(payload, item, (position,), event, recovered=recovered)
         elif is_object(value):
             self._document(payload, value, (), event, recovered=recovered)
         elif event == "error":
@@ -137,31 +137,31 @@ class GeminiDecoder:
     def _chunk(
         self, payload: Payload, chunk: Mapping[str, Any], path: Path, notes: Anomalies, *, recovered: bool
     ) -> None:
-        news = {} if recovered else self._news(leftovers(payload, path, chunk, ENVELOPE_FIELDS))
+        changed = {} if recovered else self._changed(leftovers(payload, path, chunk, ENVELOPE_FIELDS))
         if not self._started:
-            self._start(chunk, path, news, notes, recovered=recovered)
-            news = {}
+            self._start(chunk, path, changed, notes, recovered=recovered)
+            changed = {}
         candidates = chunk.get("candidates")
         if is_array(candidates):
-            for place, item in enumerate(candidates):
-                here = (*path, "candidates", place)
+            for position, item in enumerate(candidates):
+                here = (*path, "candidates", position)
                 if is_object(item):
-                    candidate = self._candidate(item, here, place, notes)
+                    candidate = self._candidate(item, here, position, notes)
                     candidate.read(payload, item, here, notes, recovered=recovered)
                 else:
                     notes.shape(here)
         elif candidates is not None:
             notes.shape((*path, "candidates"))
-        self._feedback(payload, chunk, path, news, notes)
-        metadata = as_object(news)
+        self._feedback(payload, chunk, path, changed, notes)
+        metadata = as_object(changed)
         if metadata is not None:
             self._assembler.choice_metadata(self._lowest or 0, metadata)
         usage = notes.an_object(chunk, path, "usageMetadata")
         if usage is not None:
             self._assembler.usage(read_usage(usage, payload.raw(*path, "usageMetadata")))
-        notes.tell()
+        notes.report()
 
-    def _start(self, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Anomalies, *, recovered: bool) -> None:
+    def _start(self, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies, *, recovered: bool) -> None:
         """Emit the start of the response from the first chunk. After a broken document, the id is not trusted."""
         self._started = True
         created = chunk.get("createTime")
@@ -169,10 +169,10 @@ class GeminiDecoder:
             None if recovered else a_word(chunk, path, "responseId", notes),
             a_word(chunk, path, "modelVersion", notes),
             seconds(created) if isinstance(created, str) else None,
-            as_object(news),
+            as_object(changed),
         )
 
-    def _news(self, members: Raw) -> Raw:
+    def _changed(self, members: Raw) -> Raw:
         """Return the members that are new or changed. Chunk-level members are repeated in every chunk."""
         known = self._members
         fresh = {key: raw for key, raw in members.items() if known.get(key) != raw}
@@ -181,7 +181,7 @@ class GeminiDecoder:
                 known[key] = raw
         return fresh
 
-    def _candidate(self, item: Mapping[str, Any], path: Path, place: int, notes: Anomalies) -> Candidate:
+    def _candidate(self, item: Mapping[str, Any], path: Path, position: int, notes: Anomalies) -> Candidate:
         """Return the candidate that an entry addresses.
 
         If its index is missing or invalid, the entry's position is the index.
@@ -191,7 +191,7 @@ class GeminiDecoder:
         if index is None or not 0 <= index <= _CANDIDATE_CAP:
             if sent is not None:
                 notes.shape((*path, "index"))
-            index = place
+            index = position
         return self._known(index)
 
     def _known(self, index: int) -> Candidate:
@@ -204,12 +204,12 @@ class GeminiDecoder:
             self._lowest = index if self._lowest is None else min(index, self._lowest)
         return known
 
-    def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, news: Raw, notes: Anomalies) -> None:
+    def _feedback(self, payload: Payload, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies) -> None:
         """Handle `promptFeedback`. A blocked prompt has no candidates, so the blockReason is the finish reason."""
         feedback = notes.an_object(chunk, path, "promptFeedback")
         if feedback is None:
             return
-        news["promptFeedback"] = payload.raw(*path, "promptFeedback") or "{}"
+        changed["promptFeedback"] = payload.raw(*path, "promptFeedback") or "{}"
         reason = a_reason(feedback, (*path, "promptFeedback"), "blockReason", notes)
         if reason is not None and not self._candidates:
             self._known(0).take(reason)
@@ -224,7 +224,7 @@ class GeminiDecoder:
         self._finish()
         if notes is not None:
             error = error.cleaned(notes.clean)
-            notes.tell()
+            notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def _unknown(self, payload: Payload, path: Path, event: str) -> None:

@@ -39,9 +39,9 @@ class CallReader:
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that continue, by id
 
     def read(
-        self, payload: Payload, part: Mapping[str, Any], path: Path, place: int, extra: Raw, notes: Anomalies
+        self, payload: Payload, part: Mapping[str, Any], path: Path, position: int, extra: Raw, notes: Anomalies
     ) -> None:
-        """Decode the functionCall of a part. `place`: the number of the part in its candidate."""
+        """Decode the functionCall of a part. `position`: the number of the part in its candidate."""
         call = notes.an_object(part, path, "functionCall")
         if call is None:
             return
@@ -68,7 +68,7 @@ class CallReader:
             if metadata is not None:
                 self._assembler.choice_metadata(self._choice, metadata)
             return
-        address = Address(call_id=identity, index=place)
+        address = Address(call_id=identity, index=position)
         if not goes_on and not is_array(partial):
             # Protobuf omits an empty object.
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)

@@ -36,7 +36,18 @@ _CUT = frozenset({"length", "content_filter", "error"})
 class Candidate:
     """Decodes the entries of one candidate."""
 
-    __slots__ = ("_assembler", "_calls", "_index", "_open", "_out", "_places", "_sources", "_told", "ran_on", "reason")
+    __slots__ = (
+        "_assembler",
+        "_calls",
+        "_index",
+        "_open",
+        "_out",
+        "_part_count",
+        "_sources",
+        "_finish_reported",
+        "ran_on",
+        "reason",
+    )
 
     def __init__(self, index: int, assembler: Assembler, out: Output) -> None:
         self._index = index
@@ -44,9 +55,9 @@ class Candidate:
         self._out = out
         self._calls = CallReader(index, assembler)
         self._sources = SourceReader(index, assembler)
-        self._places = 0  # number of parts so far
+        self._part_count = 0  # number of parts so far
         self._open: tuple[ItemKind, Address] | None = None  # the text part that continues
-        self._told = False
+        self._finish_reported = False
         self.reason: str | None = None
         self.ran_on = False  # there was content after a finish reason
         # Open every candidate, so that one without output also ends.
@@ -82,9 +93,9 @@ class Candidate:
 
     def finish(self) -> None:
         """Emit the finish reason before the stream closes."""
-        if self._told:
+        if self._finish_reported:
             return
-        self._told = True
+        self._finish_reported = True
         if self.reason is not None:
             if meaning("gemini", self.reason) == "natural":
                 self._calls.finish()
@@ -107,8 +118,8 @@ class Candidate:
             if parts is not None:
                 notes.shape(path)
             return
-        for place, part in enumerate(parts):
-            here = (*path, place)
+        for position, part in enumerate(parts):
+            here = (*path, position)
             if is_object(part):
                 self._part(payload, part, here, carry, notes, recovered=recovered)
             elif part is not None:
@@ -134,10 +145,12 @@ class Candidate:
             extra["thought"] = "true"
         for kind in kinds:
             if kind == "functionCall":
-                self._calls.read(payload, part, path, self._place(), extra, notes)
+                self._calls.read(payload, part, path, self._next_position(), extra, notes)
             else:
                 self._calls.finish()
-                read_tool(self._assembler, self._index, self._place(), kind, payload, part, path, dict(extra), notes)
+                read_tool(
+                    self._assembler, self._index, self._next_position(), kind, payload, part, path, dict(extra), notes
+                )
 
     def _keep(self, payload: Payload, path: Path) -> None:
         """Keep a part of unknown type, which a later turn must send back."""
@@ -158,7 +171,7 @@ class Candidate:
         if self._open is None or self._open[0] != kind:
             self._close()
             self._calls.finish()
-            self._open = kind, Address(index=self._place())
+            self._open = kind, Address(index=self._next_position())
             if not text:
                 self._opened(kind, self._open[1])
         address = self._open[1]
@@ -188,10 +201,10 @@ class Candidate:
             self._open = None
             self._assembler.item_closed(self._index, kind, address, None, None)
 
-    def _place(self) -> int:
-        place = self._places
-        self._places = place + 1
-        return place
+    def _next_position(self) -> int:
+        position = self._part_count
+        self._part_count = position + 1
+        return position
 
 
 def _channel(kind: ItemKind) -> Channel:

@@ -12,17 +12,17 @@ import re
 
 __all__ = ["PartialArguments", "parse_path"]
 
-Step = str | int
+ChunkProcessor = str | int
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-def parse_path(text: str, max_depth: int) -> list[Step] | None:
+def parse_path(text: str, max_depth: int) -> list[ChunkProcessor] | None:
     """Return the steps of a JSON path from the root, or None if it is invalid or too deep."""
     if not text.startswith("$"):
         return None
-    steps: list[Step] = []
+    steps: list[ChunkProcessor] = []
     at = 1
     while at < len(text):
         found = _STEP.match(text, at)
@@ -47,7 +47,7 @@ class _Open:
     def __init__(self, *, is_array: bool) -> None:
         self.is_array = is_array
         self.count = 0
-        self.key: Step | None = None
+        self.key: ChunkProcessor | None = None
         self.keys: set[str] = set()
 
 
@@ -58,7 +58,7 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
-        self._string: list[Step] | None = None  # path of the string that continues
+        self._string: list[ChunkProcessor] | None = None  # path of the string that continues
         self._begun = False  # something was written
         self._broken = False
 
@@ -67,7 +67,7 @@ class PartialArguments:
         """Whether every leaf so far is complete."""
         return self._string is None and not self._broken
 
-    def string(self, steps: list[Step], text: str, *, goes_on: bool) -> str | None:
+    def string(self, steps: list[ChunkProcessor], text: str, *, goes_on: bool) -> str | None:
         """Return the text for a piece of a string, or None if it does not fit."""
         piece = json.dumps(text, ensure_ascii=False)[1:-1]
         if self._string == steps:
@@ -80,7 +80,7 @@ class PartialArguments:
         self._string = steps if goes_on else None
         return written if goes_on else written + '"'
 
-    def leaf(self, steps: list[Step], token: str) -> str | None:
+    def leaf(self, steps: list[ChunkProcessor], token: str) -> str | None:
         """Return the text for a whole number, boolean or null, or None if it does not fit."""
         lead = self._lead(steps)
         return None if lead is None else lead + token
@@ -96,7 +96,7 @@ class PartialArguments:
             return "{}"
         return "".join("]" if level.is_array else "}" for level in reversed(self._open))
 
-    def _lead(self, steps: list[Step]) -> str | None:
+    def _lead(self, steps: list[ChunkProcessor]) -> str | None:
         """Return the text between the last leaf and the one at `steps`: brackets, comma and key."""
         if self._broken:
             return None
@@ -124,7 +124,7 @@ class PartialArguments:
         self._begun = True
         return "".join(out)
 
-    def _put(self, level: _Open, step: Step, out: list[str]) -> bool:
+    def _put(self, level: _Open, step: ChunkProcessor, out: list[str]) -> bool:
         """Write the comma and key of a new member or element. Return False if it does not fit."""
         if isinstance(step, int):
             if not level.is_array or step != level.count:

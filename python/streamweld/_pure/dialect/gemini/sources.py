@@ -22,12 +22,12 @@ _KINDS = ("web", "retrievedContext", "maps", "image")
 class SourceReader:
     """Decodes the sources of one candidate."""
 
-    __slots__ = ("_assembler", "_choice", "_told")
+    __slots__ = ("_assembler", "_choice", "_emitted")
 
     def __init__(self, choice: int, assembler: Assembler) -> None:
         self._choice = choice
         self._assembler = assembler
-        self._told: set[str] = set()  # emitted grounding chunks, as sent; the assembler limits their number
+        self._emitted: set[str] = set()  # emitted grounding chunks, as sent; the assembler limits their number
 
     def read(self, payload: Payload, candidate: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
         """Emit the `groundingMetadata.groundingChunks` of a candidate."""
@@ -37,9 +37,9 @@ class SourceReader:
             return
         path = (*path, "groundingMetadata", "groundingChunks")
         for chunk, raw in zip(chunks, payload.elements(*path), strict=True):
-            if not is_object(chunk) or raw in self._told:
+            if not is_object(chunk) or raw in self._emitted:
                 continue
-            self._told.add(raw)
+            self._emitted.add(raw)
             kind = next((kind for kind in _KINDS if is_object(chunk.get(kind))), None)
             inner: Mapping[str, Any] = {} if kind is None else chunk[kind]
             url, title = _text(inner, "uri", notes), _text(inner, "title", notes)

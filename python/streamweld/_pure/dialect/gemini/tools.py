@@ -42,7 +42,7 @@ _CODE_FAILED = frozenset({"OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"})
 def read_tool(
     assembler: Assembler,
     choice: int,
-    place: int,
+    position: int,
     kind: str,
     payload: Payload,
     part: Mapping[str, Any],
@@ -52,7 +52,7 @@ def read_tool(
 ) -> None:
     """Decode a part of one of the kinds above.
 
-    `place` is the number of the part in its candidate, `extra` its unknown members.
+    `position` is the number of the part in its candidate, `extra` its unknown members.
     """
     inner = notes.an_object(part, path, kind)
     if inner is None:
@@ -68,7 +68,7 @@ def read_tool(
             media_type = a_word(inner, path, "mimeType", notes)
             assembler.file(choice, media_type, notes.clean(data) or None, uri, as_object(extra))
         case "executableCode":
-            address = Address(call_id=an_id(payload, inner, path, notes), index=place)
+            address = Address(call_id=an_id(payload, inner, path, notes), index=position)
             assembler.call_opened(choice, address, CODE_TOOL, raw, True, False, as_object(extra))
             assembler.item_closed(choice, "call", address, None, None)
         case "codeExecutionResult":
@@ -76,7 +76,7 @@ def read_tool(
             _result(assembler, choice, an_id(payload, inner, path, notes), raw, failed, extra, whole)
         case "toolCall":
             extra |= leftovers(payload, path, inner, _TOOL_CALL_FIELDS)
-            address = Address(call_id=an_id(payload, inner, path, notes), index=place)
+            address = Address(call_id=an_id(payload, inner, path, notes), index=position)
             name = a_word(inner, path, "toolType", notes)
             arguments = payload.raw(*path, "args") if inner.get("args") is not None else "{}"
             assembler.call_opened(choice, address, name, arguments, True, False, as_object(extra))
@@ -96,7 +96,7 @@ def _result(
     assembler: Assembler, choice: int, call_id: str | None, output: str, failed: bool, extra: Raw, part: str
 ) -> None:
     """Emit the result of a call. Without an id, it belongs to the call before it; without a call, `part` is kept."""
-    call_id = call_id or assembler.last_told(choice)
+    call_id = call_id or assembler.last_closed_call(choice)
     if call_id is None:
         assembler.kept_unknown(choice, None, part.encode())
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.anomalies import Anomalies
+from streamweld._pure.dialect.responses.audio import Audio
 from streamweld._pure.dialect.responses.calls import ArgumentReader
 from streamweld._pure.dialect.responses.items import ItemReader
 from streamweld._pure.dialect.responses.read import INDEX_CAP, Reader
@@ -17,11 +18,15 @@ from streamweld._pure.dialect.responses.sequence import Sequence
 from streamweld._pure.dialect.responses.spec_tables import (
     ARGUMENT_DELTAS,
     ARGUMENT_VALUES,
+    AUDIO_DELTAS,
+    AUDIO_ENDS,
     COUNTS,
     ERRORS,
     EVENT_FIELDS,
     KEEP_ALIVE,
     OPENINGS,
+    PROGRESS,
+    PROGRESS_ADDRESS,
     RESPONSE_FIELDS,
     STATUSES,
     TERMINALS,
@@ -66,7 +71,8 @@ class ResponsesDecoder:
         self._text = TextReader(assembler)
         self._items = ItemReader(assembler, self._text)
         self._arguments = ArgumentReader(assembler)
-        self._said: Raw | None = None  # members with which the response started; None before the start
+        self._audio = Audio(assembler)
+        self._start_members: Raw | None = None  # members with which the response started; None before the start
         self.ended = False
         self._steps: Mapping[str, Callable[[dict[str, Any], Reader], bool]] = {
             "response.output_item.added": self._items.added,
@@ -80,6 +86,9 @@ class ResponsesDecoder:
             **dict.fromkeys(TEXT_VALUES, self._text_value),
             **dict.fromkeys(ARGUMENT_DELTAS, self._argument_delta),
             **dict.fromkeys(ARGUMENT_VALUES, self._argument_value),
+            **dict.fromkeys(PROGRESS, self._progress),
+            **dict.fromkeys(AUDIO_DELTAS, self._audio_delta),
+            **dict.fromkeys(AUDIO_ENDS, self._audio_end),
             **dict.fromkeys(OPENINGS, self._opening),
             **dict.fromkeys(TERMINALS, self._terminal),
         }
@@ -154,7 +163,7 @@ class ResponsesDecoder:
         step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None
         known = step is not None and step(value, reader)
         if not self.ended:
-            reader.notes.tell()
+            reader.notes.report()
         if not known:
             self._unknown(payload, event)
 
@@ -170,6 +179,7 @@ class ResponsesDecoder:
 
         `missing_terminal="assume"` treats any other stream without a terminal event as complete.
         """
+        self._audio.leave()
         if not self.ended and not self._items.ends_with_answer:
             self._assembler.cut()
 
@@ -226,6 +236,18 @@ class ResponsesDecoder:
         self._arguments.value(event, reader)
         return True
 
+    def _progress(self, event: dict[str, Any], reader: Reader) -> bool:
+        """Handle an event about a call in progress. Return False if it concerns no open call."""
+        metadata = as_object(reader.rest(event, (), PROGRESS_ADDRESS))
+        return self._assembler.call_progress(0, reader.address(event), metadata)
+
+    def _audio_delta(self, event: dict[str, Any], reader: Reader) -> bool:
+        return self._audio.delta(event, reader)
+
+    def _audio_end(self, event: dict[str, Any], reader: Reader) -> bool:  # noqa: ARG002
+        """Accept the event that ends the audio; it has no content."""
+        return True
+
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
         response = reader.notes.an_object(event, (), "response")
         if response is not None:
@@ -251,6 +273,7 @@ class ResponsesDecoder:
 
     def _begin_again(self) -> None:
         self._assembler.restart(0)
+        self._audio.forget()
         self._text = TextReader(self._assembler)
         self._items.begin_again(self._text)
 
@@ -268,7 +291,7 @@ class ResponsesDecoder:
             self._conclude(value, path, reader, status, {})
         else:
             self._usage(value, path, reader)
-            notes.tell()
+            notes.report()
 
     def _end(self, event: dict[str, Any], reader: Reader, *, with_output: bool) -> None:
         """Handle a terminal event. The status of its response takes precedence over its name (`response.done`)."""
@@ -284,7 +307,7 @@ class ResponsesDecoder:
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
         """Emit the start from the first event with a response. In a resumed stream, that may be the last event."""
-        if self._said is not None:
+        if self._start_members is not None:
             return
         members = reader.rest(response, path, RESPONSE_FIELDS)
         model = reader.text(response, path, "model")
@@ -292,7 +315,7 @@ class ResponsesDecoder:
         identity = reader.identity(response, path, "id")
         if identity is None and not model and created is None and not members:
             return
-        self._said = dict(list(members.items())[:_REMEMBERED])
+        self._start_members = dict(list(members.items())[:_REMEMBERED])
         self._assembler.started(
             identity,
             reader.notes.clean(model) if model else None,
@@ -315,12 +338,15 @@ class ResponsesDecoder:
     def _conclude(self, response: Mapping[str, Any], path: Path, reader: Reader, status: str, beside: Raw) -> None:
         """Emit usage, changed members of the response, and how it ended."""
         self._usage(response, path, reader)
-        said = self._said or {}
-        members = {k: raw for k, raw in reader.rest(response, path, RESPONSE_FIELDS).items() if said.get(k) != raw}
+        start_members = self._start_members or {}
+        members = {
+            k: raw for k, raw in reader.rest(response, path, RESPONSE_FIELDS).items() if start_members.get(k) != raw
+        }
         details = reader.notes.an_object(response, path, "incomplete_details")
         if details is not None:
             members["incomplete_details"] = reader.payload.raw(*path, "incomplete_details") or "null"
             status = _worse(status, details.get("reason"))
+        self._audio.leave()
         left = as_object({**members, **beside})
         if left is not None:
             self._assembler.choice_metadata(0, left)
@@ -328,7 +354,7 @@ class ResponsesDecoder:
         if status == "failed" or response.get("error"):
             self._error(_failure(reader.payload, response, path), reader.payload.text, reader.notes)
             return
-        reader.notes.tell()
+        reader.notes.report()
         self._assembler.finish(0, status)
         self._assembler.done()
 
@@ -338,7 +364,7 @@ class ResponsesDecoder:
         self.ended = True
         if notes is not None:
             error = error.cleaned(notes.clean)
-            notes.tell()
+            notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
     def _no_object(self, payload: Payload, event: str) -> None:
@@ -365,11 +391,11 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
     An `error` member in an event of a response or of an extension may be about something else.
     """
     error = value.get("error")
-    told = kind in ERRORS or event in ERRORS
+    is_named_error = kind in ERRORS or event in ERRORS
     bare = kind in TERMINALS and "response" not in value
-    if error and (told or bare or not (kind.startswith("response.") or ":" in kind)):
+    if error and (is_named_error or bare or not (kind.startswith("response.") or ":" in kind)):
         return read_error(payload, ("error",), error)
-    if told or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
+    if is_named_error or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
         found = read_error(payload, (), value)
         # The name of an event is not a kind of error.
         is_event = kind in ERRORS or kind in TERMINALS
@@ -379,8 +405,8 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
 
 def _worse(status: str, why: object) -> str:
     """Return the reason of an incomplete response in place of its status, unless it is the usual reason."""
-    says_more = status == "incomplete" and isinstance(why, str) and why.strip() and why != _USUAL
-    return str(why) if says_more else status
+    has_more = status == "incomplete" and isinstance(why, str) and why.strip() and why != _USUAL
+    return str(why) if has_more else status
 
 
 def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
 
 
+_PIECE_MEMBERS = ("arguments", "partial_json")  # members with the text of a delta that is an object
+
+
 @dataclass(frozen=True, slots=True)
 class CallItem:
     """One call item in the form that the assembler takes."""
@@ -85,6 +88,8 @@ class ArgumentReader:
 
     def delta(self, event: Mapping[str, Any], reader: Reader) -> None:
         text = reader.text(event, (), "delta")
+        if text is None and is_object(event.get("delta")):
+            text = _piece(event["delta"], reader)
         if text:
             name = ARGUMENT_DELTAS[reader.kind] or reader.name(event, ())
             self._assembler.call_text(0, reader.address(event), text, name, reader.metadata(event))
@@ -99,6 +104,15 @@ def _arguments(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallTy
         members = {key: reader.payload.raw(*path, key) or "null" for key in kind.members if item.get(key) is not None}
         return as_object(members)
     return _text(item, path, reader, kind.members[0]) if kind.members else None
+
+
+def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
+    """Return the arguments in a delta that is an object: the text in its only member, or the object itself."""
+    if len(delta) == 1:
+        member, value = next(iter(delta.items()))
+        if member in _PIECE_MEMBERS and isinstance(value, str):
+            return value
+    return reader.payload.raw("delta")
 
 
 def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str) -> str | None:

@@ -2,8 +2,8 @@
 
 Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number for
 two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next one
-position 1. An unknown label may still belong to a known part: a delta to the only announced part without text, a close
-to the only part that is not closed.
+position 1. An unknown label may still mean a known part: a delta then belongs to the only part that was
+announced but has no text, and a close to the only part that is still open.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class _Message:
         found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
         return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
 
-    def advance(self, place: int, channel: Channel, purpose: Purpose) -> None:
+    def advance(self, position: int, channel: Channel, purpose: Purpose) -> None:
         """Move the part at a position to the stage after the event, but never back to an earlier stage."""
-        before, after = self.stages.get(place), _LEADS_TO[purpose]
+        before, after = self.stages.get(position), _LEADS_TO[purpose]
         if before is not None:
             if _STAGES.index(before) >= _STAGES.index(after):
                 return
-            self.at_stage[channel, before].discard(place)
-        self.stages[place] = after
-        self.at_stage.setdefault((channel, after), set()).add(place)
+            self.at_stage[channel, before].discard(position)
+        self.stages[position] = after
+        self.at_stage.setdefault((channel, after), set()).add(position)
 
 
 class ContentIndexes:
@@ -89,17 +89,17 @@ class ContentIndexes:
         if sent is None or message is None:
             return sent
         name = (channel, sent)
-        place = message.named.get(name)
-        if place is None or (opens and message.stages[place] == "closed"):
+        position = message.named.get(name)
+        if position is None or (opens and message.stages[position] == "closed"):
             if len(message.named) >= _REMEMBERED or len(message.taken) >= _REMEMBERED:
                 return sent
-            place = message.only_part(channel, purpose)
-            if place is None:
-                place = len(message.taken)
-            message.named[name] = place
-            message.taken[place] = channel
-        message.advance(place, channel, purpose)
-        return place
+            position = message.only_part(channel, purpose)
+            if position is None:
+                position = len(message.taken)
+            message.named[name] = position
+            message.taken[position] = channel
+        message.advance(position, channel, purpose)
+        return position
 
     def skip(self, address: Address) -> None:
         """Reserve a position for a part of unknown type."""
@@ -113,12 +113,12 @@ class ContentIndexes:
         if message is not None:
             message.is_over = True
 
-    def listed(self, address: Address, channel: Channel, place: int) -> int:
+    def listed(self, address: Address, channel: Channel, position: int) -> int:
         """Return the position of a list entry: its own, unless only its label matches (lists may omit empty parts)."""
         message = self._known(address)
-        if message is None or message.taken.get(place) == channel:
-            return place
-        return message.named.get((channel, place), place)
+        if message is None or message.taken.get(position) == channel:
+            return position
+        return message.named.get((channel, position), position)
 
     def _known(self, address: Address) -> _Message | None:
         item_id, index = address.item_id, address.index

@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.responses.calls import call_type, open_call, read_call
-from streamweld._pure.dialect.responses.spec_tables import ANSWERS, CONTENT, ITEM_FIELDS, RESULTS
+from streamweld._pure.dialect.responses.spec_tables import (
+    CONTENT,
+    ITEM_FIELDS,
+    RESPONSE_EVENTS,
+    RESULT_MEMBERS,
+    RESULTS,
+)
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, compact
 from streamweld._pure.model.delta import Address
@@ -30,7 +36,7 @@ _ONCE = 4096  # maximum number of whole values that are remembered as emitted
 _TYPES = 4096  # maximum number of output indexes whose item type is remembered
 _TYPE = 64  # maximum number of characters of a type
 _ITEM_DONE = "response.output_item.done"  # event name of every kept item of unknown type
-_RESULT_FIELDS = frozenset({"call_id", "output"})
+_RESULT_FIELDS = frozenset({"call_id"})
 
 
 class ItemReader:
@@ -67,7 +73,7 @@ class ItemReader:
             members = _members(item, ("item",), reader) if kind == "message" else {}
             self._text.open_content(item, ("item",), reader, address, members)
             return True
-        return _is_result(item) and self._result(item, ("item",), reader, item_id)
+        return _is_result(item) and self._result(item, ("item",), reader, item_id, opens=True)
 
     def done(self, event: Mapping[str, Any], reader: Reader) -> None:
         """Handle `response.output_item.done`."""
@@ -78,10 +84,10 @@ class ItemReader:
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
         """Decode the terminal output, which repeats every item or contains it for the first time."""
         in_line = self._in_line(output)
-        for place, item in enumerate(output):
-            here = (*path, place)
+        for position, item in enumerate(output):
+            here = (*path, position)
             if is_object(item):
-                self._whole(item, here, reader, None, place if in_line else None, again=True)
+                self._whole(item, here, reader, None, position if in_line else None, again=True)
             elif item is not None:
                 reader.notes.shape(here)
 
@@ -113,9 +119,9 @@ class ItemReader:
         call = call_type(item)
         self.ends_with_answer = _is_answer(item)
         if call is not None:
-            told = read_call(item, path, reader, call, item_id, index)
-            self.ends_with_answer = self.ends_with_answer or not told.provider
-            self._call(item, path, reader, call, told, again=again)
+            call_fields = read_call(item, path, reader, call, item_id, index)
+            self.ends_with_answer = self.ends_with_answer or not call_fields.provider
+            self._call(item, path, reader, call, call_fields, again=again)
             return
         kind = _text_kind(item)
         if kind is not None:
@@ -125,7 +131,7 @@ class ItemReader:
             self._assembler.item_closed(0, kind, address, encrypted, as_object(left))
             self._unmodelled_content(item, path, reader)
             return
-        if not _is_result(item) or not self._result(item, path, reader, item_id):
+        if not _is_result(item) or not self._result(item, path, reader, item_id, opens=False):
             self._keep(item, path, reader)
 
     def _call(
@@ -143,27 +149,28 @@ class ItemReader:
             self._assembler.call_text(0, call.address, "", call.name, call.metadata)
             self._assembler.call_value(0, call.address, call.arguments)
             return
-        tell = self._assembler.restate_call if again else self._assembler.call_closed
-        tell(0, call.address, call.name, call.arguments, call.provider, call.custom, call.metadata)
-        if kind.type == "mcp_call":
-            self._mcp_result(item, path, reader, call)
-        elif kind.type == "image_generation_call":
+        report = self._assembler.restate_call if again else self._assembler.call_closed
+        report(0, call.address, call.name, call.arguments, call.provider, call.custom, call.metadata)
+        if kind.type == "image_generation_call":
             self._image(item, path, reader, call)
+        elif kind.results:
+            self._own_result(item, path, reader, call, kind)
 
-    def _mcp_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
-        """Emit the result that an MCP call contains: the output, or the error in its place."""
-        failed = item.get("error") is not None
-        raw = reader.payload.raw(*path, "error" if failed else "output")
+    def _own_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem, kind: CallType) -> None:
+        """Emit the result that the item of a call contains: the output, or the error in its place."""
+        output, error = kind.results
+        failed = item.get(error) is not None
+        raw = reader.payload.raw(*path, error if failed else output)
         identity = call.address.call_id
         if raw is None or raw == "null" or identity is None:
             return
-        if self._is_news("result", identity, compact(raw)):
+        if self._is_new("result", identity, compact(raw)):
             self._assembler.result(0, identity, raw, failed, None)
 
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
         """Emit a finished image as a file. The previews before it are not files (they stay `Unknown`)."""
         result = reader.text(item, path, "result")
-        if not result or not self._is_news("image", call.address.item_id or "", result):
+        if not result or not self._is_new("image", call.address.item_id or "", result):
             return
         shape = item.get("output_format")
         plain = isinstance(shape, str) and shape.isascii() and shape.isalnum()
@@ -174,15 +181,19 @@ class ItemReader:
         else:
             self._assembler.file(0, media_type, reader.notes.clean(result), None, metadata)
 
-    def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None) -> bool:
+    def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None, *, opens: bool) -> bool:
         """Emit the result of a tool. Return False if it has no id that pairs it with a call."""
-        identity = reader.identity(item, path, "call_id") or reader.identity(item, path, "id") or item_id
+        member = RESULT_MEMBERS.get(item["type"], "output")
+        identity = reader.identity(item, path, "call_id")
+        if identity is None and member == "output":
+            identity = reader.identity(item, path, "id") or item_id
         if identity is None:
             return False
-        raw = reader.payload.raw(*path, "output")
-        if raw is not None and item["output"] not in (None, "", []) and self._is_news("result", identity, compact(raw)):
+        raw = reader.payload.raw(*path, member)
+        is_empty = item.get(member) in ((None, "", []) if opens or member == "output" else (None,))
+        if raw is not None and not is_empty and self._is_new("result", identity, compact(raw)):
             failed = item.get("status") == "failed"
-            metadata = as_object(reader.rest(item, path, _RESULT_FIELDS))
+            metadata = as_object(reader.rest(item, path, _RESULT_FIELDS | {member}))
             self._assembler.result(0, identity, raw, failed, metadata)
         return True
 
@@ -191,20 +202,20 @@ class ItemReader:
         content = item.get("content")
         if not is_array(content):
             return
-        for place, part in enumerate(content):
+        for position, part in enumerate(content):
             if is_object(part) and isinstance(part.get("type"), str) and part["type"] not in CONTENT:
-                raw = reader.payload.raw(*path, "content", place) or ""
-                if self._is_news("part", "", raw):
+                raw = reader.payload.raw(*path, "content", position) or ""
+                if self._is_new("part", "", raw):
                     self._assembler.unknown(None, raw.encode())
 
     def _keep(self, item: Mapping[str, Any], path: Path, reader: Reader) -> None:
         raw = reader.payload.raw(*path) or ""
         identity = item.get("id")
         name = identity if isinstance(identity, str) and identity else raw
-        if self._is_news("item", name, ""):
+        if self._is_new("item", name, ""):
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
-    def _is_news(self, what: str, name: str, value: str) -> bool:
+    def _is_new(self, what: str, name: str, value: str) -> bool:
         """Return whether the value was not emitted before: the terminal output repeats what was streamed."""
         mark = hash((what, name, value))
         if mark in self._once:
@@ -238,7 +249,7 @@ def _is_answer(item: Mapping[str, Any]) -> bool:
     Reasoning, commentary, and the provider's calls and listings are followed by more.
     """
     kind = item.get("type")
-    return not isinstance(kind, str) or (kind in ANSWERS and item.get("phase") != "commentary")
+    return not isinstance(kind, str) or (kind in RESPONSE_EVENTS and item.get("phase") != "commentary")
 
 
 def _is_result(item: Mapping[str, Any]) -> bool:

@@ -39,9 +39,9 @@ class Reader:
         self._out = out
         self._max_index = max_index
 
-    def touch(self, why: str) -> None:
+    def mark_misread(self, why: str) -> None:
         """Record why official clients would read the event differently, with a word of the code `rewritten`."""
-        self._out.touch(why)
+        self._out.mark_misread(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
         """Return an id exactly as sent, or None if it is blank or a placeholder."""
@@ -78,13 +78,13 @@ class Reader:
         self.notes.shape((*path, key))
         return None
 
-    def address(self, event: Mapping[str, Any], place: str | None = None) -> Address:
+    def address(self, event: Mapping[str, Any], position: str | None = None) -> Address:
         """Return the address that an event refers to."""
         return Address(
             self.identity(event, (), "item_id"),
             self.identity(event, (), "call_id"),
             self._index(event, "output_index", self._max_index),
-            None if place is None else self._index(event, place, INDEX_CAP),
+            None if position is None else self._index(event, position, INDEX_CAP),
         )
 
     def rest(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:

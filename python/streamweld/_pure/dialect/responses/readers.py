@@ -1,7 +1,8 @@
-"""What the official clients need of an event, so that a repair rewrites what they would misread or reject.
+"""Check Responses events for what the official clients require, so that repair rewrites what they misread or reject.
 
-openai-python raises at content of an item or part that was not announced, and at an item whose identity changes. At the
-end it takes the output of the last event as it is.
+openai-python and openai-node keep one item at each output index and one part at each position of an item. They raise if
+an event does not match these, if an item or part was not added before, and if the id of an item changes. Their final
+result is the `output` of the last event.
 """
 
 from __future__ import annotations
@@ -10,45 +11,92 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS
 from streamweld._pure.json.kinds import is_array, is_object
-from streamweld._pure.model.output import AddedItem
+from streamweld._pure.model.output import AddedItem, AddedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from streamweld._pure.model.output import Output
 
-_MAX_ITEMS: Final = 4096  # that are remembered
+_MAX_ITEMS: Final = 4096  # maximum number of items to store
+_MAX_AT_INDEX: Final = 16  # maximum number of further items to store at one index
+_MAX_PARTS: Final = 4096  # maximum number of content parts to store; parts are not checked above it
 _BY_CALL_ID: Final = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
+_WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # types of items that need no id
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
+# Families of events about one item, and the type that the item must have.
+_ITEM_TYPES: Final = {
+    "output_text": "message",
+    "output_text.annotation": "message",
+    "refusal": "message",
+    "reasoning_text": "reasoning",
+    "reasoning_summary_part": "reasoning",
+    "reasoning_summary_text": "reasoning",
+    "function_call_arguments": "function_call",
+    "custom_tool_call_input": "custom_tool_call",
+    "mcp_call_arguments": "mcp_call",
+    "code_interpreter_call_code": "code_interpreter_call",
+    "mcp_call": "mcp_call",
+    "mcp_list_tools": "mcp_list_tools",
+    "code_interpreter_call": "code_interpreter_call",
+    "file_search_call": "file_search_call",
+    "web_search_call": "web_search_call",
+    "image_generation_call": "image_generation_call",
+}
+# Families of events about one part of an item, and the type that the part must have.
+_PART_TYPES: Final = {
+    "output_text": "output_text",
+    "output_text.annotation": "output_text",
+    "refusal": "refusal",
+    "reasoning_text": "reasoning_text",
+}
 
-# What the answer opened with: nothing yet, an event of the source, or the opening that is put before its first event.
+# How the response was opened: not yet, by an event of the source, or by an opening event that repair inserts.
 _Opening: TypeAlias = Literal["none", "sent", "ours"]
 
 
 def _added(item: Mapping[str, Any]) -> AddedItem:
-    content = item.get("content")
-    parts = len(content) if is_array(content) else 0
-    return AddedItem(_word(item, "type"), _word(item, "id"), _word(item, "call_id"), parts)
+    content, summary = item.get("content"), item.get("summary")
+    parts = [_part(part) for part in content[: _MAX_PARTS + 1]] if is_array(content) else []
+    summaries = len(summary) if is_array(summary) else 0
+    return AddedItem(_word(item, "type"), _word(item, "id"), _word(item, "call_id"), parts, summaries)
+
+
+def _part(part: object) -> AddedPart:
+    if not is_object(part):
+        return AddedPart(None, 0)
+    annotations = part.get("annotations")
+    return AddedPart(_word(part, "type"), len(annotations) if is_array(annotations) else 0)
 
 
 def _is_changed(known: AddedItem, item: AddedItem) -> bool:
-    """Whether clients refuse `item` as the end of the other."""
+    """Return whether clients reject `item` as the completed form of `known`."""
     ids_differ = known.id != item.id and not (known.kind in _BY_CALL_ID and known.id is None)
     return (known.kind, known.call_id) != (item.kind, item.call_id) or ids_differ
 
 
-class Readers:
-    """The output that clients keep of one response."""
+def _names(item: AddedItem) -> Iterable[tuple[str | None, str]]:
+    """Return the names by which clients find an item. No other item may have them."""
+    if item.id:
+        yield None, item.id
+    if item.kind in _BY_CALL_ID and item.call_id:
+        yield item.kind, item.call_id
 
-    __slots__ = ("_id", "_items", "_opening", "_out")
+
+class Readers:
+    """The output items that clients store for one response."""
+
+    __slots__ = ("_id", "_items", "_names", "_opening", "_out", "_parts")
 
     def __init__(self, out: Output) -> None:
         self._out = out
         self._opening: _Opening = "none"
         self._id: str | None = None
         self._items = out.added
+        self._names: dict[tuple[str | None, str], int] = {}  # names of items, and their indexes
+        self._parts = 0  # number of content parts of all items
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
         """Check an event of a response."""
@@ -57,34 +105,30 @@ class Readers:
         if kind in _EVENTS:
             self._lifecycle(kind, event)
         elif kind == "response.done":
-            self._out.touch("end_name")
+            self._out.mark_misread("end_name")
         elif kind == "response.output_item.added":
             self._added(event)
         elif kind == "response.output_item.done":
             self._item_done(event)
-        elif kind == "response.content_part.added":
-            item = self._item(event)
-            if item is not None:
-                item.parts += 1
-        elif kind in ("response.output_text.delta", "response.output_text.done"):
-            self._text(kind, event)
-        elif kind == "response.function_call_arguments.delta":
-            item = self._item(event)
-            if item is not None and item.kind == "function_call" and not isinstance(event.get("delta"), str):
-                self._out.touch("no_text")
+        else:
+            family, _, verb = kind.removeprefix("response.").rpartition(".")
+            if family == "content_part":
+                self._content_part(verb, event)
+            elif family in _ITEM_TYPES:
+                self._of_item(family, verb, event)
 
     def _begin(self, kind: str, event: Mapping[str, Any]) -> None:
-        """The first event. Clients want `response.created` before any other."""
+        """Check the first event. Clients require `response.created` before any other event."""
         self._opening = "sent"
         if kind in TERMINALS:
-            self._out.touch("start_missing")  # what it brings is not streamed either
+            self._out.mark_misread("start_missing")  # the content of a terminal event was not streamed either
         elif kind != "response.created":
             self._opening = "ours"
             self._out.miss_opening()
             response = event.get("response") if kind in _UNDER_WAY else None
             identity = _word(response, "id") if is_object(response) else None
             if identity is not None and identity.strip() and identity.strip() not in ABSENT_IDS:
-                self._id = identity  # which the opening takes
+                self._id = identity  # the inserted opening event uses this id
 
     def _lifecycle(self, kind: str, event: Mapping[str, Any]) -> None:
         response = event.get("response")
@@ -95,55 +139,131 @@ class Readers:
             self._id = identity
             self._out.created = (identity,)
         elif identity != self._id or (identity is None and self._opening == "ours"):
-            self._out.touch("other_id")
+            self._out.mark_misread("other_id")
         output = response.get("output")
         if kind == "response.completed" and is_array(output) and not output and self._items:
-            self._out.touch("empty_output")
+            self._out.mark_misread("empty_output")
 
     def _added(self, event: Mapping[str, Any]) -> None:
         item, index = event.get("item"), _index(event, "output_index")
         if not is_object(item):
             return
         if index is None:
-            self._out.touch("no_index")
-        elif len(self._items) < _MAX_ITEMS:
-            self._items.setdefault(index, _added(item))
+            self._out.mark_misread("no_index")
+            return
+        known, added = self._items.get(index), _added(item)
+        if known is None:
+            self._keep(index, added)
+            return
+        self._out.mark_misread("index_taken")
+        if _is_changed(known, added) and known.before < _MAX_AT_INDEX:
+            added.before, added.earlier = known.before + 1, known
+            self._items[index] = added
+
+    def _keep(self, index: int, item: AddedItem) -> None:
+        """Store a new item, as clients do, if they accept it."""
+        if len(self._items) >= _MAX_ITEMS:
+            return
+        self._items[index] = item
+        self._parts += len(item.parts)
+        if not item.id and (item.id is not None or item.kind not in _WITHOUT_ID):
+            self._out.mark_misread("no_id")
+        for name in _names(item):
+            if self._names.setdefault(name, index) != index:
+                self._out.mark_misread("id_taken")
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
         item, index = event.get("item"), _index(event, "output_index")
         if not is_object(item):
             return
-        known = None if index is None else self._items.get(index)
         if index is None:
-            self._out.touch("no_index")
+            self._out.mark_misread("no_index")
             return
+        known, done = self._items.get(index), _added(item)
         if known is None:
             if len(self._items) < _MAX_ITEMS:
-                self._items[index] = _added(item)
-        elif _is_changed(known, _added(item)):
-            self._out.touch("other_id")
+                self._out.mark_misread("not_opened")
+            self._keep(index, done)
+        elif _is_changed(known, done):
+            self._out.mark_misread("other_id")
+        else:
+            done.before, done.earlier = known.before, known.earlier
+            self._items[index] = done
+            self._parts += len(done.parts) - len(known.parts)
         if self._out.on_item is not None:
             self._out.on_item(index, item)
 
-    def _item(self, event: Mapping[str, Any]) -> AddedItem | None:
-        """The item that an event speaks of."""
+    def _item(self, event: Mapping[str, Any], kind: str) -> AddedItem | None:
+        """Return the item that an event addresses, and request a rewrite if clients do not find it."""
         index = _index(event, "output_index")
         item = None if index is None else self._items.get(index)
-        if item is None and len(self._items) < _MAX_ITEMS:
-            self._out.touch("no_index" if index is None else "not_opened")
-        return item
+        if item is None:
+            if len(self._items) < _MAX_ITEMS:
+                self._out.mark_misread("no_index" if index is None else "not_opened")
+            return None
+        identity = _word(event, "item_id")
+        if item.kind != kind:
+            self._out.mark_misread("other_kind")
+        elif not identity:
+            self._out.mark_misread("no_id")
+        elif identity != item.id:
+            self._out.mark_misread("other_id")
+        else:
+            return item
+        return None
 
-    def _text(self, kind: str, event: Mapping[str, Any]) -> None:
-        item = self._item(event)
+    def _content_part(self, verb: str, event: Mapping[str, Any]) -> None:
+        part = event.get("part")
+        if not is_object(part) or verb not in ("added", "done"):
+            return
+        item = self._item(event, "reasoning" if part.get("type") == "reasoning_text" else "message")
         if item is None:
             return
-        place = _index(event, "content_index")
-        if place is None:
-            self._out.touch("no_index")
-        elif item.kind != "message" or place >= item.parts:
-            self._out.touch("not_opened")
-        elif kind.endswith("delta") and not isinstance(event.get("delta"), str):
-            self._out.touch("no_text")
+        adds = verb == "added"
+        position = self._position(event, "content_index", len(item.parts), adds=adds)
+        if position is not None and self._parts <= _MAX_PARTS:
+            item.parts[position : position + 1] = [_part(part)]
+            self._parts += adds
+
+    def _of_item(self, family: str, verb: str, event: Mapping[str, Any]) -> None:
+        item = self._item(event, _ITEM_TYPES[family])
+        if item is None:
+            return
+        if family in _PART_TYPES:
+            self._of_part(item, family, event)
+        elif family.startswith("reasoning_summary"):
+            adds = verb == "added"
+            if self._position(event, "summary_index", item.summaries, adds=adds) is not None:
+                item.summaries += adds
+        if verb == "delta" and not isinstance(event.get("delta"), str):
+            self._out.mark_misread("no_text")
+
+    def _of_part(self, item: AddedItem, family: str, event: Mapping[str, Any]) -> None:
+        position = self._position(event, "content_index", len(item.parts))
+        if position is None or self._parts > _MAX_PARTS:
+            return
+        part = item.parts[position]
+        if part.kind != _PART_TYPES[family]:
+            self._out.mark_misread("other_kind")
+        elif family == "output_text.annotation":
+            adds = event.get("annotation_index") == part.annotations
+            if self._position(event, "annotation_index", part.annotations, adds=adds) is not None:
+                part.annotations += adds
+
+    def _position(self, event: Mapping[str, Any], key: str, count: int, *, adds: bool = False) -> int | None:
+        """Return the position that an event addresses among `count` parts: the next one if it adds a part."""
+        position = _index(event, key)
+        if position is None:
+            self._out.mark_misread("no_index")
+        elif self._parts > _MAX_PARTS:
+            return position
+        elif adds and position != count:
+            self._out.mark_misread("index_taken" if position < count else "other_index")
+        elif not adds and position >= count:
+            self._out.mark_misread("not_opened")
+        else:
+            return position
+        return None
 
 
 def _index(holder: Mapping[str, Any], key: str) -> int | None:

@@ -20,14 +20,14 @@ WINDOW = 16_384
 class Sequence:
     """The sequence numbers of one stream, as long as they can be trusted."""
 
-    __slots__ = ("_order", "_out", "_said", "_seen", "_trusted")
+    __slots__ = ("_order", "_out", "_reported", "_seen", "_trusted")
 
     def __init__(self, out: Output) -> None:
         self._out = out
         self._seen: dict[int, int] = {}  # number -> hash of the payload
         self._order: deque[int] = deque()  # numbers in order of arrival
         self._trusted = True
-        self._said = False
+        self._reported = False
 
     def is_replayed(self, number: object, text: str) -> bool:
         """Return whether the same event came before. A number that is not an integer is ignored."""
@@ -51,7 +51,7 @@ class Sequence:
             self._out.diagnose("sequence_untrusted", detail=str(number))
             return False
         self._out.emptied = True
-        if not self._said:
-            self._said = True
+        if not self._reported:
+            self._reported = True
             self._out.diagnose("sequence_replayed", detail=str(number))
         return True

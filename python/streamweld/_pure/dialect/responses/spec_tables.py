@@ -33,10 +33,10 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """An event with text. `place`: the index of the part within the item; `member`: the member with the text."""
+    """An event with text. `position`: the index of the part within the item; `member`: the member with the text."""
 
     sort: Sort
-    place: str
+    position: str
     member: str
 
 
@@ -51,6 +51,7 @@ class CallType:
     custom: bool  # free-form text
     provider: bool  # run by the provider
     modelled: frozenset[str]  # members of the item that are not metadata
+    results: tuple[str, ...]  # members of the item with its result: the output, then the error
 
 
 TEXT = Sort("message", "text", "raw")
@@ -65,16 +66,25 @@ TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
 STATUSES = frozenset[str](_FACTS["terminal_statuses"])
 ERRORS = frozenset[str](_FACTS["error_events"])
 KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
-TEXT_DELTAS = {name: TextEvent(_SORTS[sort], place, "delta") for name, (sort, place) in _FACTS["text_deltas"].items()}
+TEXT_DELTAS = {
+    name: TextEvent(_SORTS[sort], position, "delta") for name, (sort, position) in _FACTS["text_deltas"].items()
+}
 TEXT_VALUES = {
-    name: TextEvent(_SORTS[sort], place, member) for name, (sort, place, member) in _FACTS["text_values"].items()
+    name: TextEvent(_SORTS[sort], position, member) for name, (sort, position, member) in _FACTS["text_values"].items()
 }
 CONTENT = {name: (_SORTS[sort], str(member)) for name, (sort, member) in _FACTS["content_types"].items()}
 ARGUMENT_DELTAS: Mapping[str, str] = _FACTS["argument_deltas"]
 ARGUMENT_VALUES: Mapping[str, str] = _FACTS["argument_values"]
 PROVIDER_TOOLS = frozenset[str](_FACTS["provider_tools"])  # free-form tools that the provider runs (xAI)
-ANSWERS = frozenset[str](_FACTS["answers"])  # items with which a response may end, in addition to calls of the client
+RESPONSE_EVENTS = frozenset[str](
+    _FACTS["answers"]
+)  # items with which a response may end, in addition to calls of the client
 RESULTS = frozenset[str](_FACTS["result_types"])
+RESULT_MEMBERS: Mapping[str, str] = _FACTS["result_members"]
+PROGRESS = frozenset[str](_FACTS["progress_events"])
+PROGRESS_ADDRESS = frozenset[str](_FACTS["progress_address"])
+AUDIO_DELTAS: Mapping[str, str] = _FACTS["audio_deltas"]
+AUDIO_ENDS = frozenset[str](_FACTS["audio_ends"])
 ABSENT_IDS = frozenset[str](_FACTS["absent_ids"])
 
 EVENT_FIELDS = frozenset[str](_FACTS["event_fields"])
@@ -83,6 +93,9 @@ RESPONSE_FIELDS = frozenset[str](_FACTS["response_fields"]) | ECHOED_FIELDS
 ITEM_FIELDS = frozenset[str](_FACTS["item_fields"]) | {"type"}
 PART_FIELDS = frozenset[str](_FACTS["part_fields"])
 _CALL_MEMBERS = frozenset(member for members in _FACTS["call_types"].values() for member in members)
+
+
+_READ_OF_ITEM = frozenset({"status", "output", "error", "result", "tools"})
 
 
 def _call_type(name: str, members: tuple[str, ...]) -> CallType:
@@ -97,6 +110,7 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
         provider=name in _FACTS["provider_calls"],
         # Except for a plain function call, the type is kept, because a later turn sends the item back.
         modelled=frozenset({"id", "call_id", "name", *members, *results, *({"type"} if plain else ())}),
+        results=results,
     )
 
 
@@ -127,7 +141,7 @@ def _is_read(path: Path, top: frozenset[str]) -> bool:
         case ("incomplete_details",):
             return key == "reason"
         case ("item",):
-            return key in ITEM_FIELDS or key in _CALL_MEMBERS or key in ("status", "output", "error", "result")
+            return key in ITEM_FIELDS or key in _CALL_MEMBERS or key in _READ_OF_ITEM
         case ("part",) | ("item", "content" | "summary", int()):
             return key in PART_FIELDS
         case _:

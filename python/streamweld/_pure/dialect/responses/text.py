@@ -43,8 +43,8 @@ class TextReader:
         "_closed",
         "_members",
         "_members_of",
-        "_places",
-        "_summary_places",
+        "_indexes",
+        "_summary_indexes",
     )
 
     def __init__(self, assembler: Assembler) -> None:
@@ -55,8 +55,8 @@ class TextReader:
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
-        self._places = ContentIndexes()  # positions by `content_index`
-        self._summary_places = ContentIndexes()
+        self._indexes = ContentIndexes()  # positions by `content_index`
+        self._summary_indexes = ContentIndexes()
 
     # Text events
 
@@ -67,12 +67,12 @@ class TextReader:
         text = _delta_text(event, facts.member, reader)
         if not text:
             return
-        address = self._placed(reader.address(event, facts.place), reader, sort, "delta")
+        address = self._with_position(reader.address(event, facts.position), reader, sort, "delta")
         if not self._carried and self._members_of == _key(address) and sort.item == "message":
             # No event opened the part, and the deltas of a message do not carry its members.
             self._carried = True
-            told = as_object(self._members)
-            self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, told)
+            members_sent = as_object(self._members)
+            self._assembler.part_opened(0, sort.item, address, sort.channel, sort.reasoning, None, members_sent)
         metadata = reader.metadata(event)
         self._assembler.part_text(0, sort.item, address, sort.channel, sort.reasoning, text, metadata)
 
@@ -90,7 +90,7 @@ class TextReader:
         """
         facts = TEXT_VALUES[reader.kind]
         sort = facts.sort
-        address = self._placed(reader.address(event, facts.place), reader, sort, "value")
+        address = self._with_position(reader.address(event, facts.position), reader, sort, "value")
         text = reader.text(event, (), facts.member)
         self._assembler.part_value(0, sort.item, address, sort.channel, sort.reasoning, text)
         metadata = reader.metadata(event)
@@ -106,9 +106,9 @@ class TextReader:
         sent = reader.address(event, "summary_index" if summary else "content_index")
         if sort is None:
             if not closes:
-                self._places.skip(sent)
+                self._indexes.skip(sent)
             return False
-        address = self._placed(sent, reader, sort, "close" if closes else "open")
+        address = self._with_position(sent, reader, sort, "close" if closes else "open")
         text = reader.text(part, ("part",), member)
         members = reader.rest(part, ("part",), PART_FIELDS)
         if closes:
@@ -130,21 +130,21 @@ class TextReader:
         if event.get("annotation") is None:
             return
         sort, _ = CONTENT["output_text"]
-        address = self._placed(reader.address(event, "content_index"), reader, sort, "delta")
+        address = self._with_position(reader.address(event, "content_index"), reader, sort, "delta")
         raw = reader.payload.raw("annotation")
         self._assembler.part_attributes(0, sort.item, address, sort.channel, f"[{raw}]", None, None, None)
         self._count(address, 1)
 
-    def _placed(self, sent: Address, reader: Reader, sort: Sort, purpose: Purpose) -> Address:
+    def _with_position(self, sent: Address, reader: Reader, sort: Sort, purpose: Purpose) -> Address:
         """Return an event's address, with the position of its part as the index."""
-        place = self._places_of(sort).of(sent, sort.channel, purpose)
-        if place == sent.sub:
+        position = self._content_indexes(sort).of(sent, sort.channel, purpose)
+        if position == sent.sub:
             return sent
-        reader.touch("index_taken")  # clients keep the parts of an item in a list
-        return replace(sent, sub=place)
+        reader.mark_misread("index_taken")  # clients keep the parts of an item in a list
+        return replace(sent, sub=position)
 
-    def _places_of(self, sort: Sort) -> ContentIndexes:
-        return self._summary_places if sort.reasoning == "summary" else self._places
+    def _content_indexes(self, sort: Sort) -> ContentIndexes:
+        return self._summary_indexes if sort.reasoning == "summary" else self._indexes
 
     # The content of an item
 
@@ -155,16 +155,16 @@ class TextReader:
         key = self._members_of = _key(address)
         self._annotated.pop(key, None)
         self._closed.pop(key, None)
-        self._places.begin(address)
-        self._summary_places.begin(address)
-        for sort, part, here, place in _content(item, path, reader):
+        self._indexes.begin(address)
+        self._summary_indexes.begin(address)
+        for sort, part, here, position in _content(item, path, reader):
             text = _text(part, here, sort, reader)
             if text:
-                at = replace(address, sub=place)
-                self._places_of(sort).of(at, sort.channel, "open")
-                told = as_object({**members, **_rest(part, here, reader)})
+                at = replace(address, sub=position)
+                self._content_indexes(sort).of(at, sort.channel, "open")
+                members_sent = as_object({**members, **_rest(part, here, reader)})
                 self._carried = True
-                self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, told)
+                self._assembler.part_opened(0, sort.item, at, sort.channel, sort.reasoning, text, members_sent)
 
     def close_content(
         self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
@@ -176,8 +176,8 @@ class TextReader:
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []
-        for sort, part, here, place in _content(item, path, reader):
-            at = replace(address, sub=self._places_of(sort).listed(address, sort.channel, place))
+        for sort, part, here, position in _content(item, path, reader):
+            at = replace(address, sub=self._content_indexes(sort).listed(address, sort.channel, position))
             annotations = None
             if not isinstance(part, str) and not self._is_closed(at):
                 annotations = self._new_annotations(part, here, reader, at)
@@ -189,8 +189,8 @@ class TextReader:
             entry = ListedPart(sort.item, at, sort.channel, sort.reasoning, text, annotations, as_object(rest))
             entries.append(entry)
         self._assembler.parts_listed(0, entries, again=again)
-        self._places.finish(address)
-        self._summary_places.finish(address)
+        self._indexes.finish(address)
+        self._summary_indexes.finish(address)
         if not announced:
             return members
         known = self._members if self._carried else {}
@@ -227,9 +227,9 @@ class TextReader:
     def _close(self, address: Address) -> None:
         for key in {_key(address), address.item_id}:
             if key in self._closed or len(self._closed) < _REMEMBERED:
-                places = self._closed.setdefault(key, set())
-                if len(places) < _REMEMBERED:
-                    places.add(address.sub)
+                positions = self._closed.setdefault(key, set())
+                if len(positions) < _REMEMBERED:
+                    positions.add(address.sub)
 
     def _is_closed(self, address: Address) -> bool:
         return any(address.sub in self._closed.get(key, ()) for key in {_key(address), address.item_id})
@@ -259,18 +259,18 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
         parts: list[Any] = value if is_array(value) else [value] if isinstance(value, str) else []
         if value is not None and not isinstance(value, str | list):
             reader.notes.shape((*path, member))
-        for place, part in enumerate(parts):
-            here = (*path, member, place)
+        for position, part in enumerate(parts):
+            here = (*path, member, position)
             if isinstance(part, str):
-                yield sort, part, (*path, member), place
+                yield sort, part, (*path, member), position
             elif is_object(part):
                 kind = part.get("type")
                 if kind is None or (member == "summary" and isinstance(kind, str)):
-                    yield sort, part, here, place
+                    yield sort, part, here, position
                 elif isinstance(kind, str) and kind in CONTENT:
                     # Text in a reasoning item is reasoning, whatever the type of its part.
                     own = CONTENT[kind][0]
-                    yield (sort if reasons and own.item == "message" else own), part, here, place
+                    yield (sort if reasons and own.item == "message" else own), part, here, position
                 elif not isinstance(kind, str):
                     reader.notes.shape((*here, "type"))
             elif part is not None:

@@ -1,1 +1,1 @@
-"""Events to the two streams of the AI SDK."""
+"""Encoders of the two stream protocols of the AI SDK."""

@@ -1,7 +1,7 @@
-"""What the two protocols of the AI SDK write alike: text and reasoning blocks, calls that are whole or are not, and
-what their parts bring beside them.
+"""Writes what both AI SDK protocols share: text and reasoning blocks, whole and incomplete calls, and the sources and
+files next to them.
 
-Knows the chunks that both have. Knows no tool chunk, no opening and no ending: those are each protocol's own.
+The tool chunks, the opening and the ending differ, so each protocol writes them itself.
 """
 
 from __future__ import annotations
@@ -26,63 +26,69 @@ if TYPE_CHECKING:
 __all__ = ["OCTETS", "TRUE", "AiSdk"]
 
 TRUE: Final = "true"
-OCTETS: Final = "application/octet-stream"  # of what nobody named; both schemas ask for a media type
-# What these cut off is no mistake of anybody's.
+OCTETS: Final = "application/octet-stream"  # media type of a file whose type is unknown: both schemas require one
+# Finish reasons that truncate calls, which is not an error in the call.
 _CUTTING: Final = frozenset({"length", "content_filter"})
 
 
-class AiSdk(SequentialAnswer):
-    """A writer of blocks with ids of ours; a call has the id that upstream gave it."""
+# Members of a citation that name a document, and the media types by its type. OpenAI and Anthropic send none, and
+# @ai-sdk/openai writes these.
+_NAMES_OF_DOCUMENT: Final = ("document_title", "filename", "file_id")
+_MEDIA_TYPES: Final = {"page_location": "application/pdf", "file_path": OCTETS}
 
-    corrects = True  # `tool-call` and `tool-input-available` say the input again, and win
+
+class AiSdk(SequentialAnswer):
+    """Writes blocks under generated ids. A call keeps the id that the upstream sent."""
+
+    corrects = True  # `tool-call` and `tool-input-available` repeat the whole input and replace the streamed one
     runs_calls = True
     side_by_side = True  # every event names its block
 
-    def __init__(self, job: EncodeContext) -> None:
-        super().__init__(job)
-        self._cut: list[ToolCall] = []  # what was begun and is not whole
+    def __init__(self, context: EncodeContext) -> None:
+        super().__init__(context)
+        self._cut: list[ToolCall] = []  # calls that were started and are not whole
 
     def frame(self, kind: str, **fields: str | None) -> None:
-        """One part or chunk; the fields are JSON already."""
-        self.job.frames.data(members(type=quoted(kind), **fields))
+        """Write one part or chunk. The fields are already JSON."""
+        self.context.frames.data(members(type=quoted(kind), **fields))
 
-    # What a protocol adds
+    # Chunks that differ between the protocols
 
     @abstractmethod
     def call_start(self, call_id: str, name: str, executed: str | None) -> None:
-        """The input of a call begins. `executed`: JSON, or None."""
+        """Write the start of a call's input. `executed`: JSON, or None."""
 
     @abstractmethod
     def call_delta(self, call_id: str, text: str) -> None:
-        """More of it."""
+        """Write the next piece of a call's input."""
 
     @abstractmethod
     def call_end(self, call_id: str) -> None:
-        """No more of it comes; that says nothing of the call."""
+        """Write the end of a call's input. This does not mean that the call is valid."""
 
     @abstractmethod
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
-        """The call, with all of its arguments: the text of a JSON object."""
+        """Write the call with all of its arguments, which are a JSON object."""
 
     @abstractmethod
     def call_refused(self, call: ToolCall, reason: str) -> None:
-        """A call whose arguments are no object."""
+        """Write a call whose arguments are not an object."""
 
     @abstractmethod
     def write_result(self, result: ToolResult, call: ToolCall) -> None:
-        """What a tool gave."""
+        """Write the result of a tool."""
 
     @abstractmethod
     def write_url(self, url: str, title: str | None) -> None:
-        """A page that the answer cites."""
+        """Write a web page that the answer cites."""
 
     @abstractmethod
     def write_document(self, media_type: str, title: str, filename: str | None) -> None:
-        """Any other source."""
+        """Write a source that is not a web page."""
 
     @abstractmethod
     def write_file(self, file: File) -> None:
-        """A file of the answer."""
+        """Write a file of the answer."""
 
     # Blocks
 
@@ -91,10 +97,10 @@ class AiSdk(SequentialAnswer):
             self.call_start(block.call_id, block.name, TRUE if block.provider_executed else None)
             return
         if block.kind == "refusal":
-            self.job.losses.note("refusal")
+            self.context.losses.note("refusal")
         reasoning = block.kind == "reasoning"
-        block.mark = block.item or self.job.mint.new("rs" if reasoning else "txt")
-        # Nothing of it came before its end: what hangs on it need not wait for the end of the block.
+        block.mark = block.item or self.context.mint.new("rs" if reasoning else "txt")
+        # Nothing was written before the end of the block, so its metadata is known here.
         metadata = None if block.done is None or block.done.text else self._hung(block)
         self.frame("reasoning-start" if reasoning else "text-start", id=quoted(block.mark), providerMetadata=metadata)
 
@@ -119,23 +125,23 @@ class AiSdk(SequentialAnswer):
         done = block.done
         if done is None or done.type == "refusal_done":
             return False
-        return provider_metadata(self.job, done) is not None
+        return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
-        """The metadata of a part that is over, once."""
+        """Return the metadata of a finished part, once."""
         done = block.done
-        if done is None or block.told:
+        if done is None or block.metadata_written:
             return None
-        block.told = True
+        block.metadata_written = True
         if done.type == "refusal_done":
-            self.job.losses.metadata(done)
+            self.context.losses.metadata(done)
             return None
-        return provider_metadata(self.job, done)
+        return provider_metadata(self.context, done)
 
     # Calls
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        if call.part not in self.job.passed.closed:
+        if call.part not in self.context.passed.closed:
             self.call_end(call.call_id)
         self._conclude(call, text)
         return True
@@ -150,36 +156,38 @@ class AiSdk(SequentialAnswer):
 
     def _conclude(self, call: ToolCall, text: str) -> None:
         if call.state == "invalid":
-            self.job.losses.metadata(call)
+            self.context.losses.metadata(call)
             self.call_refused(call, call.reason or call.state)
         elif call.state in ("complete", "empty"):
-            self.call_whole(call, text, provider_metadata(self.job, call))
+            self.call_whole(call, text, provider_metadata(self.context, call))
         else:
-            self.job.losses.metadata(call)
+            self.context.losses.metadata(call)
             self._cut.append(call)
 
     def _arguments(self, call: ToolCall) -> str:
         if call.custom:
-            # A free-form text has no place but inside of an object.
-            self.job.losses.note("custom_call")
+            # Free-form text can only be a member of an object.
+            self.context.losses.note("custom_call")
             return members(input=quoted(call.arguments))
         return arguments_of(call) or ("{}" if call.state == "empty" else "")
 
     def refuse_cut(self, reason: str) -> None:
-        """The answer is whole, but these calls are not: for the reader they are invalid, unless a limit cut them."""
+        """Report calls of a complete answer that are not whole: clients must treat them as invalid, unless a limit cut
+        them.
+        """
         if reason not in _CUTTING:
             for call in self._cut:
                 self.call_refused(call, "incomplete")
         self._cut = []
 
-    # Beside
+    # Sources, files and results
 
     def beside(self, event: Beside, call: ToolCall | None) -> None:
         if isinstance(event, Source):
-            self.job.losses.metadata(event)
+            self.context.losses.metadata(event)
             self._source(event)
         elif isinstance(event, File):
-            self.job.losses.metadata(event)
+            self.context.losses.metadata(event)
             self.write_file(event)
         elif call is not None:
             self.write_result(event, call)
@@ -193,15 +201,19 @@ class AiSdk(SequentialAnswer):
             self.write_document(_text(document, "mediaType") or OCTETS, title, _text(document, "filename"))
 
     def _cite(self, annotation: object) -> None:
-        """A citation as a source, where it says which page; places in the text have no member."""
+        """Write a citation as a source if it names a page or a document. A source has no place in the text."""
         found: Mapping[str, Any] = annotation if is_object(annotation) else {}
         inner = found.get("url_citation")
         page: Mapping[str, Any] = inner if is_object(inner) else found
         url = _text(page, "url")
-        if url is None:
-            self.job.losses.note("sources")
-        else:
+        document = next((name for key in _NAMES_OF_DOCUMENT if (name := _text(found, key)) is not None), None)
+        if url is not None:
             self.write_url(url, _text(page, "title"))
+        elif document is not None:
+            media_type = _MEDIA_TYPES.get(_text(found, "type") or "", "text/plain")
+            self.write_document(media_type, document, _text(found, "filename"))
+        else:
+            self.context.losses.note("sources")
 
 
 def _text(holder: Mapping[str, Any], key: str) -> str | None:

@@ -1,7 +1,8 @@
-"""Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart), one `data:` event each, no marker.
+"""Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart): one `data:` event per part, without a
+terminal marker.
 
-Templates and order: what providers of the SDK emit for one call is one id through `tool-input-start`, `-delta`, `-end`
-and `tool-call`, each once. Knows these parts; knows no other dialect.
+As the SDK's own providers do, it uses one id per call in `tool-input-start`, `-delta`, `-end` and `tool-call`, each
+sent once.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = ["AiSdkParts"]
 
-_YEARS: Final = range(-62_135_596_800, 253_402_300_800)  # seconds of the years 1 to 9999
+_YEARS: Final = range(-62_135_596_800, 253_402_300_800)  # seconds since 1970 of the years 1 to 9999
 _DAY: Final = 86_400
 
 
 class AiSdkParts(AiSdk):
-    """`stream-start`, parts, `finish`."""
+    """Writes `stream-start`, parts, `finish`."""
 
     target = "ai-sdk-parts"
 
-    # The frame of the answer
+    # Opening and ending
 
     def write_start(self, started: ResponseStarted) -> None:
-        self.job.losses.metadata(started)
+        self.context.losses.metadata(started)
         self.frame("stream-start", warnings="[]")
         identity = quoted(started.id) if started.id else None
         model = quoted(started.model) if started.model else None
@@ -42,11 +43,11 @@ class AiSdkParts(AiSdk):
             self.frame("response-metadata", id=identity, timestamp=timestamp, modelId=model)
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
-        if self.job.passed.finished:
+        if self.context.passed.finished:
             return
         self.refuse_cut(finished.finish_reason)
-        # Of an answer in this dialect the unified word is all that is told.
-        raw = None if finished.raw_reason is None or self.job.passed.own else quoted(finished.raw_reason)
+        # A source in the same dialect reports only the unified reason.
+        raw = None if finished.raw_reason is None or self.context.passed.own else quoted(finished.raw_reason)
         self._finish(word, raw, counts)
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:
@@ -96,33 +97,35 @@ class AiSdkParts(AiSdk):
             providerMetadata=metadata,
         )
 
-    # Beside
+    # Sources, files and results
 
     def write_result(self, result: ToolResult, call: ToolCall) -> None:
         self.frame(
             "tool-result",
             toolCallId=quoted(call.call_id),
             toolName=quoted(call.name),
-            result="{}" if result.output is None else compact_json(result.output),  # the schema has no null
+            result="{}" if result.output is None else compact_json(result.output),  # the schema does not allow null
             isError=TRUE if result.is_error else None,
         )
 
     def write_url(self, url: str, title: str | None) -> None:
-        said = quoted(title) if title else None
-        self.frame("source", sourceType='"url"', id=quoted(self.job.mint.new("src")), url=quoted(url), title=said)
+        quoted_title = quoted(title) if title else None
+        self.frame(
+            "source", sourceType='"url"', id=quoted(self.context.mint.new("src")), url=quoted(url), title=quoted_title
+        )
 
     def write_document(self, media_type: str, title: str, filename: str | None) -> None:
         self.frame(
             "source",
             sourceType='"document"',
-            id=quoted(self.job.mint.new("src")),
+            id=quoted(self.context.mint.new("src")),
             mediaType=quoted(media_type),
             title=quoted(title),
             filename=quoted(filename) if filename else None,
         )
 
     def write_file(self, file: File) -> None:
-        # As V4 has it, which @ai-sdk/gateway reads: V3 has no form for an address.
+        # The V4 form, which @ai-sdk/gateway reads. V3 has no form for a URL.
         if file.data is not None:
             data = members(type='"data"', data=quoted(file.data))
         else:
@@ -153,11 +156,11 @@ def _number(count: int | None) -> str | None:
 
 
 def _timestamp(seconds: int) -> str | None:
-    """As JavaScript writes a date; None for a year that it would write another way."""
+    """Format a time as JavaScript's `toISOString` does. Return None for years that JavaScript formats differently."""
     if seconds not in _YEARS:
         return None
     days, rest = divmod(seconds, _DAY)
-    # Years that begin in March, counted from 0000-03-01, so that a leap day is the last one.
+    # Counts years that begin in March, from 0000-03-01, so that the leap day is the last day of a year.
     era, day = divmod(days + 719_468, 146_097)
     year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
     day -= 365 * year + year // 4 - year // 100

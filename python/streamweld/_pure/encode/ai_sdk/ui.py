@@ -1,7 +1,6 @@
-"""Writes the UI message stream of the AI SDK, version 1: what `useChat` reads, in one step, ended by `[DONE]`.
+"""Writes the UI message stream of the AI SDK, version 1, which `useChat` reads: one step, ended by `[DONE]`.
 
-The schema is strict: a client refuses chunks with members that it does not know. Knows these chunks; knows no other
-dialect.
+The schema is strict: clients reject chunks with unknown members.
 """
 
 from __future__ import annotations
@@ -22,46 +21,46 @@ __all__ = ["AiSdkUi"]
 
 
 class AiSdkUi(AiSdk):
-    """`start`, `start-step`, chunks, `finish-step`, `finish`, `[DONE]`."""
+    """Writes `start`, `start-step`, chunks, `finish-step`, `finish`, `[DONE]`."""
 
     target = "ai-sdk-ui"
 
-    # The frame of the answer
+    # Opening and ending
 
     def write_start(self, started: ResponseStarted) -> None:
-        self.job.losses.metadata(started)
+        self.context.losses.metadata(started)
         if started.model is not None or started.created is not None:
-            self.job.losses.note("metadata")
-        self.frame("start", messageId=quoted(started.id or self.job.mint.new("msg")))
+            self.context.losses.note("metadata")
+        self.frame("start", messageId=quoted(started.id or self.context.mint.new("msg")))
         self._step("start-step")
 
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
-        if self.job.passed.finished:
-            self.job.frames.done()
+        if self.context.passed.finished:
+            self.context.frames.done()
             return
         self.refuse_cut(finished.finish_reason)
         self._step("finish-step")
         metadata = None
         if counts is not None and not counts.is_blank:
-            if self.job.include_usage:
+            if self.context.include_usage:
                 metadata = members(usage=_usage(counts))
             else:
-                self.job.losses.note("usage_detail")
+                self.context.losses.note("usage_detail")
         self.frame("finish", finishReason=quoted(word), messageMetadata=metadata)
-        self.job.frames.done()
+        self.context.frames.done()
 
     def _step(self, kind: str) -> None:
-        """The steps of the source's own are told by its own chunks."""
-        if not self.job.passed.own:
+        """Write a step chunk, unless the source has the same dialect and sends its own."""
+        if not self.context.passed.own:
             self.frame(kind)
 
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:  # noqa: ARG002
         self.blocks.abandon()
         self.frame("error", errorText=quoted(fault.message))
-        self.job.frames.done()
+        self.context.frames.done()
 
     def broken_off(self, block: Block) -> None:
-        """It stays open: that is how the reader's state tells what is not whole."""
+        """Leave the block open, because the client's state shows open parts as incomplete."""
 
     # Calls
 
@@ -72,7 +71,7 @@ class AiSdkUi(AiSdk):
         self.frame("tool-input-delta", toolCallId=quoted(call_id), inputTextDelta=quoted(text))
 
     def call_end(self, call_id: str) -> None:
-        """Not told: the input is there when it is available."""
+        """Write nothing: `tool-input-available` ends the input."""
 
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
         self.frame(
@@ -94,26 +93,28 @@ class AiSdkUi(AiSdk):
             providerExecuted=TRUE if call.provider_executed else None,
         )
 
-    # Beside
+    # Sources, files and results
 
     def write_result(self, result: ToolResult, call: ToolCall) -> None:
         executed = TRUE if call.provider_executed else None
         call_id, output = quoted(call.call_id), result.output
         if result.is_error:
-            said = output if isinstance(output, str) else compact_json(output)
-            self.frame("tool-output-error", toolCallId=call_id, errorText=quoted(said), providerExecuted=executed)
+            quoted_title = output if isinstance(output, str) else compact_json(output)
+            self.frame(
+                "tool-output-error", toolCallId=call_id, errorText=quoted(quoted_title), providerExecuted=executed
+            )
         else:
             output = compact_json(output)
             self.frame("tool-output-available", toolCallId=call_id, output=output, providerExecuted=executed)
 
     def write_url(self, url: str, title: str | None) -> None:
-        said = quoted(title) if title else None
-        self.frame("source-url", sourceId=quoted(self.job.mint.new("src")), url=quoted(url), title=said)
+        quoted_title = quoted(title) if title else None
+        self.frame("source-url", sourceId=quoted(self.context.mint.new("src")), url=quoted(url), title=quoted_title)
 
     def write_document(self, media_type: str, title: str, filename: str | None) -> None:
         self.frame(
             "source-document",
-            sourceId=quoted(self.job.mint.new("src")),
+            sourceId=quoted(self.context.mint.new("src")),
             mediaType=quoted(media_type),
             title=quoted(title),
             filename=quoted(filename) if filename else None,
@@ -126,7 +127,7 @@ class AiSdkUi(AiSdk):
 
 
 def _usage(counts: Counts) -> str:
-    """`LanguageModelUsage`, where applications look for it."""
+    """Return the usage as `LanguageModelUsage`, which applications expect here."""
     fresh = plain = None
     if counts.input is not None and (counts.cached is not None or counts.cache_write is not None):
         fresh = max(0, counts.input - (counts.cached or 0) - (counts.cache_write or 0))

@@ -1,7 +1,8 @@
-"""Writes Chat Completions chunks: every choice with its index, deltas as they come, finish and usage at the end.
+"""Writes Chat Completions chunks: each choice with its index, deltas as they arrive, finish reasons and usage at the
+end.
 
-Knows this dialect's wire, and of the source only its events. A delta cannot be taken back here: a source that corrects
-what was passed on gets the error ending. How an unfinished answer ends: `data: {"error":…}`, and no `[DONE]`.
+Deltas cannot be revoked, so a source that corrects text already written gets the error ending. An unfinished answer
+ends with `data: {"error":…}` and no `[DONE]`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from streamweld._json import loads_raw
 from streamweld._pure.encode.chat.calls import Calls
 from streamweld._pure.encode.common.citations import Citation, read_citation
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_is_lost, finish_word, own_word
-from streamweld._pure.encode.common.part_details import Told
+from streamweld._pure.encode.common.logprobs import read_logprobs
+from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import members, quoted
 from streamweld._pure.json.kinds import integer, is_object
@@ -67,18 +69,22 @@ _MEMBER: Final[Mapping[type[Any], str]] = {
 
 
 class Chat:
-    """One answer, with all its choices."""
+    """Writes one answer with all its choices."""
 
-    def __init__(self, job: EncodeContext) -> None:
-        self._job = job
-        self._head = ""  # of every chunk; made when the first one is written
+    def __init__(self, context: EncodeContext) -> None:
+        self._context = context
+        self._head = ""  # beginning of every chunk, created with the first one
         self._started: ResponseStarted | None = None
         self._choices: dict[int, Calls] = {}
         self._finished: dict[int, str] = {}
-        self._sent: dict[int, str | None] = {}  # the word of a source of this dialect
-        self._told: dict[int, Told] = {}  # of the parts that are open
-        self._carriers: dict[int, int] = {}  # how many carriers of reasoning each choice has
+        self._sent: dict[int, str | None] = {}  # finish reasons as a source of this dialect sent them
+        self._written_texts: dict[int, WrittenText] = {}  # text written so far of each open part
+        self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
+        self._pages: dict[int, list[Source]] = {}  # pages that the source cites without a position, per choice
+        self._length: dict[int, int] = {}  # length of the closed texts per choice, in characters
+        self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
+        self._native: dict[int, str] = {}  # the source's own finish reasons, if the written ones are less specific
         self._usage: Usage | None = None
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
@@ -105,14 +111,15 @@ class Chat:
         }
 
     def event(self, event: Event) -> None:
-        """Write what the event brings."""
+        """Handle the next event."""
         handler = self._take.get(type(event))
         if handler is not None:
-            self._job.losses.metadata(event)
+            if not self._has_place_for_metadata(event):
+                self._context.losses.metadata(event)
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """Finish chunks, usage, `[DONE]`; or the error, and nothing behind it."""
+        """Write the finish chunks, the usage and `[DONE]`, or the error, after which nothing follows."""
         fault = ending.fault
         if fault is None and (ending.completeness == "truncated" or not self._finished):
             fault = fault_of(CUT)
@@ -124,58 +131,70 @@ class Chat:
             self._fail(fault)
             return
         for index in sorted(self._finished):
-            if index in self._job.passed.finished:
+            if index in self._context.passed.finished:
                 continue
-            # In one chunk: openai-python raises at a second list of them, openai-node keeps the last one.
-            if index in self._citations and index not in self._job.passed.choices:
-                self._chunk(index, f'{{"annotations":[{",".join(self._citations[index])}]}}')
-            self._chunk(index, "{}", quoted(self._word(index) or ""))
+            # In one chunk, because openai-python raises at a second list and openai-node keeps only the last one.
+            cited = self._cited(index)
+            if cited and index not in self._context.passed.choices:
+                self._chunk(index, f'{{"annotations":[{",".join(cited)}]}}')
+            self._chunk(index, "{}", quoted(self._word(index) or ""), native=self._native.get(index))
         self._write_usage()
-        self._job.frames.done()
+        self._context.frames.done()
+
+    def open(self, choice: int) -> None:
+        """Write the first chunk of a choice, with its role, unless the choice is already open."""
+        self._choice(choice)
 
     def role(self, choice: int) -> bytes:
-        """The chunk that opens a choice whose first one lacks the role."""
+        """Return the chunk that opens a choice whose first chunk lacks the role."""
         opened = _chosen(choice, '{"role":"assistant"}')
-        return f"data: {self._envelope()}{opened}]}}\n\n".encode()
+        return f"data: {self._chunk_head()}{opened}]}}\n\n".encode()
 
     # Chunks
 
     def _begin(self, started: ResponseStarted) -> None:
         self._started = self._started or started
 
-    def _envelope(self) -> str:
-        """The members that stand first in every chunk."""
+    def _chunk_head(self) -> str:
+        """Return the members at the beginning of every chunk."""
         if not self._head:
             started = self._started or ResponseStarted()
-            if self._job.passed.own:
-                started = _completed(started, self._job.passed.payload)
-            identity = started.id or self._job.mint.new("chatcmpl")
+            if self._context.passed.own:
+                started = _completed(started, self._context.passed.payload)
+            identity = started.id or self._context.mint.new("chatcmpl")
             model = started.model or _UNKNOWN_MODEL
-            created = self._job.created if started.created is None else started.created
+            created = self._context.created if started.created is None else started.created
             self._head = (
                 f'{{"id":{quoted(identity)},"object":"chat.completion.chunk","created":{created},'
                 f'"model":{quoted(model)},"choices":['
             )
         return self._head
 
-    def _chunk(self, index: int, delta: str, finish: str = "null") -> None:
-        self._job.frames.data(f"{self._envelope()}{_chosen(index, delta, finish)}]}}")
+    def _chunk(self, index: int, delta: str, finish: str = "null", *, native: str | None = None) -> None:
+        self._context.frames.data(f"{self._chunk_head()}{_chosen(index, delta, finish, native)}]}}")
+
+    def _text_chunk(self, index: int, delta: str, tokens: str) -> None:
+        """Write a chunk with log probabilities."""
+        chances = f'"logprobs":{{"content":[{tokens}],"refusal":null}}'
+        self._context.frames.data(
+            f'{self._chunk_head()}{{"index":{index},"delta":{delta},{chances},"finish_reason":null}}]}}'
+        )
 
     def _choice(self, index: int) -> Calls:
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = Calls(self._job)
-            if index not in self._job.passed.choices:
+            choice = self._choices[index] = Calls(self._context)
+            if index not in self._context.passed.choices:
                 self._chunk(index, '{"role":"assistant","content":""}')
         return choice
 
     def _fail(self, fault: Fault) -> None:
         sent = None if fault.sent is None else quoted(fault.sent)
-        said = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code), detail=sent)
-        self._job.frames.data(f'{{"error":{said}}}')
+        error = members(message=quoted(fault.message), type=quoted(fault.type), code=quoted(fault.code), detail=sent)
+        self._context.frames.data(f'{{"error":{error}}}')
 
     def _break(self) -> None:
-        self._job.broken = True
+        self._context.broken = True
         self._fail(fault_of("contradicted"))
 
     # Text
@@ -186,50 +205,90 @@ class Chat:
     def _delta(self, event: _Delta) -> None:
         if event.text:
             self._choice(event.choice)
-            self._told.setdefault(event.part, Told()).add(event.text)
-            self._chunk(event.choice, f'{{"{_MEMBER[type(event)]}":{quoted(event.text)}}}')
+            self._written_texts.setdefault(event.part, WrittenText()).add(event.text)
+            delta = f'{{"{_MEMBER[type(event)]}":{quoted(event.text)}}}'
+            is_text = isinstance(event, TextDelta) and event.provider_metadata is not None
+            found = read_logprobs(self._context.source, _TARGET, event.provider_metadata) if is_text else None
+            if found is None:
+                self._chunk(event.choice, delta)
+            else:
+                self._has_logprobs.add(event.part)
+                self._text_chunk(event.choice, delta, found.tokens)
+
+    def _has_place_for_metadata(self, event: Event) -> bool:
+        """Return True if the event's metadata is written, or repeats what is written: the log probabilities of a text,
+        which a delta or the close repeats.
+        """
+        if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
+            return False
+        if isinstance(event, TextDelta) and not event.text:
+            return False
+        found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)
+        return found is not None and not found.others
 
     def _rest(self, event: _Done) -> None:
         self._choice(event.choice)
-        rest = self._told.pop(event.part, Told()).rest(event.text)
+        rest = self._written_texts.pop(event.part, WrittenText()).rest(event.text)
         if rest is None:
-            self._job.losses.note("text_corrected")
+            self._context.losses.note("text_corrected")
         elif rest:
             self._chunk(event.choice, f'{{"{_MEMBER[type(event)]}":{quoted(rest)}}}')
 
     def _text_done(self, event: TextDone) -> None:
+        self._choice(event.choice)
+        found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)
+        if found is not None and event.part not in self._has_logprobs:
+            self._text_chunk(event.choice, "{}", found.tokens)  # they came only with the close
+        self._has_logprobs.discard(event.part)
+        reported = self._written_texts.get(event.part, WrittenText()).text()
+        length = len(event.text) if event.text.startswith(reported) else len(reported)
         self._rest(event)
+        # Positions in Chat count from the beginning of the message, in other dialects from the beginning of the part.
+        is_message = self._context.source == _TARGET
+        start = 0 if is_message else self._length.get(event.choice, 0)
         for annotation in event.annotations:
-            citation = read_citation(annotation)
+            citation = read_citation(annotation, None if is_message else length)
             if citation is None or citation.start is None or citation.end is None:
-                # Every client has its types with the place in the text; @ai-sdk/openai refuses the stream without it.
-                self._job.losses.note("sources")
+                # All clients expect a position in the text; @ai-sdk/openai rejects the stream without it.
+                self._context.losses.note("sources")
             else:
-                self._citations.setdefault(event.choice, []).append(_citation(citation))
+                self._citations.setdefault(event.choice, []).append(_citation(citation.shifted(start)))
+        self._length[event.choice] = self._length.get(event.choice, 0) + length
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         self._rest(event)
-        if event.signature and self._job.carries:
+        if event.signature and self._context.carries:
             self._carry(event.choice, event.signature)
             return
         if event.signature:
-            self._job.losses.note("reasoning_signature")
+            self._context.losses.note("reasoning_signature")
         if event.encrypted_content:
-            self._job.losses.note("encrypted_reasoning")
+            self._context.losses.note("encrypted_reasoning")
         if event.kind == "redacted" and not event.text:
-            self._job.losses.note("redacted_reasoning")
+            self._context.losses.note("redacted_reasoning")
 
     def _carry(self, index: int, carrier: str) -> None:
-        """A carrier of reasoning, in the member whose entries clients return as they are:
+        """Write a reasoning carrier into the member that clients send back unchanged:
         https://openrouter.ai/docs/use-cases/reasoning-tokens.
         """
-        place = self._carriers.get(index, 0)
-        self._carriers[index] = place + 1
-        entry = members(type='"reasoning.encrypted"', data=quoted(carrier), format='"unknown"', index=str(place))
+        carrier_index = self._carriers.get(index, 0)
+        self._carriers[index] = carrier_index + 1
+        entry = members(
+            type='"reasoning.encrypted"', data=quoted(carrier), format='"unknown"', index=str(carrier_index)
+        )
         self._chunk(index, f'{{"reasoning_details":[{entry}]}}')
 
-    def _source(self, _: Source) -> None:
-        self._job.losses.note("sources")  # a citation here needs the place in the text that it stands for
+    def _source(self, source: Source) -> None:
+        if source.url is None or self._context.passed.own:
+            self._context.losses.note("sources")
+        else:
+            self._pages.setdefault(source.choice, []).append(source)
+
+    def _cited(self, index: int) -> list[str]:
+        """Return all citations of a choice. Those without a position follow the text: an empty range at its end."""
+        end = self._length.get(index, 0)
+        pages = [Citation(source.url or "", source.title, end, end) for source in self._pages.get(index, [])]
+        return self._citations.get(index, []) + [_citation(page) for page in pages]
 
     # Calls
 
@@ -261,16 +320,16 @@ class Chat:
             self._chunk(choice, f'{{"tool_calls":[{entry}]}}')
 
     def _result(self, event: ToolResult) -> None:
-        self._job.losses.note("server_tool")
+        self._context.losses.note("server_tool")
         self._choice(event.choice).answered(event.call_id)
 
-    # The rest
+    # Ending
 
     def _file(self, _: File) -> None:
-        self._job.losses.note("files")
+        self._context.losses.note("files")
 
     def _unknown(self, _: Unknown) -> None:
-        self._job.losses.note("unknown")
+        self._context.losses.note("unknown")
 
     def _count(self, usage: Usage) -> None:
         self._usage = usage
@@ -278,12 +337,16 @@ class Chat:
     def _finish(self, event: Finished) -> None:
         self._choice(event.choice)
         self._finished[event.choice] = event.finish_reason
-        self._sent[event.choice] = own_word(_TARGET, event) if self._job.passed.own else None
+        self._sent[event.choice] = own_word(_TARGET, event) if self._context.passed.own else None
         if self._sent[event.choice] is None and finish_is_lost(_TARGET, event.finish_reason):
-            self._job.losses.note("finish")
+            self._context.losses.note("finish")
+            if event.raw_reason is not None:
+                self._native[event.choice] = event.raw_reason
 
     def _word(self, index: int) -> str | None:
-        """Its word beside the calls that were written: some may not have been, and a provider's own are none here."""
+        """Return the finish word that matches the written calls: some were omitted, and calls that the provider ran
+        are not written here.
+        """
         calls, reason = self._choices[index], self._finished[index]
         if reason == "tool_calls":
             return finish_word(_TARGET, "tool_calls" if calls.written else "stop")
@@ -292,9 +355,9 @@ class Chat:
         return self._sent[index] or finish_word(_TARGET, reason)
 
     def _write_usage(self) -> None:
-        if self._usage is None or not self._job.include_usage or self._job.passed.counted:
+        if self._usage is None or not self._context.include_usage or self._context.passed.counted:
             return
-        counts = neutral(self._usage, self._job.source)
+        counts = neutral(self._usage, self._context.source)
         if counts.is_blank:
             return
         total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
@@ -305,7 +368,7 @@ class Chat:
             prompt_tokens_details=_details(cached_tokens=counts.cached, cache_write_tokens=counts.cache_write),
             completion_tokens_details=_details(reasoning_tokens=counts.reasoning),
         )
-        self._job.frames.data(f'{self._envelope()}],"usage":{usage}}}')
+        self._context.frames.data(f'{self._chunk_head()}],"usage":{usage}}}')
 
 
 def _details(**counts: int | None) -> str | None:
@@ -314,21 +377,22 @@ def _details(**counts: int | None) -> str | None:
 
 
 def _citation(citation: Citation) -> str:
-    said = members(
+    error = members(
         url=quoted(citation.url),
         title=quoted(citation.title or ""),
         start_index=str(citation.start),
         end_index=str(citation.end),
     )
-    return f'{{"type":"url_citation","url_citation":{said}}}'
+    return f'{{"type":"url_citation","url_citation":{error}}}'
 
 
-def _chosen(index: int, delta: str, finish: str = "null") -> str:
-    return f'{{"index":{index},"delta":{delta},"finish_reason":{finish}}}'
+def _chosen(index: int, delta: str, finish: str = "null", native: str | None = None) -> str:
+    sent = "" if native is None else f',"native_finish_reason":{quoted(native)}'
+    return f'{{"index":{index},"delta":{delta},"finish_reason":{finish}{sent}}}'
 
 
 def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:
-    """With the id, model and time of the current chunk where the first one left them blank (Azure)."""
+    """Add the id, model and time of the current chunk if the first chunk left them blank (Azure)."""
     if started.id and started.model:
         return started
     try:

@@ -1,14 +1,14 @@
-"""The tool calls of one choice as entries of `delta.tool_calls`: indexes, heads, pieces, and what contradicts them.
+"""Writes the tool calls of one choice as entries of `delta.tool_calls`, and detects a close that contradicts them.
 
-Knows entries; which chunk they stand in is the encoder's business.
+The encoder decides which chunk an entry goes into.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.common.encode_context import is_whole, text_behind
-from streamweld._pure.encode.common.part_details import Told
+from streamweld._pure.encode.common.encode_context import final_text, is_whole
+from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.same_json import same_value
 from streamweld._pure.encode.common.writer import quoted
 
@@ -20,37 +20,39 @@ __all__ = ["Calls"]
 
 
 class _Begun:
-    """A call whose head went out."""
+    """A call whose id and name were written."""
 
-    __slots__ = ("call_id", "corrected", "custom", "index", "name", "told")
+    __slots__ = ("call_id", "corrected", "custom", "index", "name", "written_text")
 
     def __init__(self, index: int, call_id: str, name: str, *, custom: bool) -> None:
         self.index = index
-        self.custom = custom  # free-form text, as only this dialect's own readers know it
+        self.custom = custom  # free-form text, which only clients of this dialect can read
         self.call_id = call_id
         self.name = name
-        self.told = Told()
-        self.corrected = False  # its deltas were taken back: the call will say whether that changes anything
+        self.written_text = WrittenText()
+        self.corrected = False  # its deltas were retracted: the closing call shows whether that changes anything
 
 
 class Calls:
-    """Those of one choice."""
+    """The calls of one choice."""
 
-    __slots__ = ("_begun", "_behind", "_indexes", "_job", "_next", "_waiting", "contradicted", "written")
+    __slots__ = ("_begun", "_held_parts", "_indexes", "_context", "_next", "_waiting", "contradicted", "written")
 
-    def __init__(self, job: EncodeContext) -> None:
-        self._job = job
-        self._begun: dict[int, _Begun] = {}  # by part, until the call is whole
-        self._behind: set[int] = set()  # parts that wait until they are whole: no later call is written before them
-        self._waiting: set[str] = set()  # ids that no result answered
+    def __init__(self, context: EncodeContext) -> None:
+        self._context = context
+        self._begun: dict[int, _Begun] = {}  # started calls by part, until they are whole
+        self._held_parts: set[int] = (
+            set()
+        )  # parts that are held until they are whole: no later call is written before them
+        self._waiting: set[str] = set()  # ids of calls without a result
         self._indexes: set[int] = set()
-        self._next = 0  # above all of them
+        self._next = 0  # index after all started calls
         self.written = 0
         self.contradicted = False
 
     @property
     def waiting(self) -> bool:
-        """A written call is still to be run: none that the source answered itself."""
+        """True if the client must run a written call. Calls with a result from the source do not count."""
         return bool(self._waiting)
 
     def is_begun(self, part: int) -> bool:
@@ -60,20 +62,20 @@ class Calls:
         self._waiting.discard(call_id)
 
     def started(self, event: ToolCallStarted) -> str | None:
-        """The head, if it can be written before the call is whole."""
-        job = self._job
-        opens = job.opens(event)
-        if job.provider_executed:
+        """Return the first entry of the call, if it can be written before the call is whole."""
+        context = self._context
+        opens = context.opens(event)
+        if context.provider_executed:
             return None
-        if not opens or event.call_id is None or self._behind or (job.custom and not job.passed.own):
-            self._behind.add(event.part)
+        if not opens or event.call_id is None or self._held_parts or (context.custom and not context.passed.own):
+            self._held_parts.add(event.part)
             return None
-        begun = self._begun[event.part] = self._begin(event.call_id, event.name, job.custom, job.passed.index)
+        begun = self._begun[event.part] = self._begin(event.call_id, event.name, context.custom, context.passed.index)
         return _head(begun, "")
 
     def retracted(self, part: int) -> None:
-        """The call is none."""
-        self._behind.discard(part)
+        """Remove a call that was retracted."""
+        self._held_parts.discard(part)
 
     def reset(self, part: int) -> None:
         if part in self._begun:
@@ -83,35 +85,35 @@ class Calls:
         begun = self._begun.get(event.part)
         if begun is None or begun.corrected or not event.arguments:
             return None
-        begun.told.add(event.arguments)
+        begun.written_text.add(event.arguments)
         return _piece(begun, event.arguments)
 
     def whole(self, call: ToolCall) -> str | None:
-        """What of the call is still to be written; `contradicted` where something else was."""
-        self._job.takes(call.call_id)
-        self._behind.discard(call.part)
+        """Return what of the call was not written yet. Sets `contradicted` if something else was written."""
+        self._context.takes(call.call_id)
+        self._held_parts.discard(call.part)
         begun = self._begun.pop(call.part, None)
         if begun is None:
             return self._at_once(call)
-        whole, losses = is_whole(call), self._job.losses
+        whole, losses = is_whole(call), self._context.losses
         same = (begun.call_id, begun.name) == (call.call_id, call.name)
         if whole and (not same or call.provider_executed or call.custom != begun.custom):
             self.contradicted = True
             return None
         if call.reason == "refused":
             losses.note("refused_call")
-        told = begun.told.text()
-        text = text_behind(told, call)
-        rest = begun.told.rest(text)
+        written_text = begun.written_text.text()
+        text = final_text(written_text, call)
+        rest = begun.written_text.rest(text)
         if rest is None and whole:
-            # What was cut, or is no JSON, is what there is.
-            self.contradicted = call.custom or not same_value(told, text)
+            # A truncated call or one that is not JSON ends with the text that was streamed.
+            self.contradicted = call.custom or not same_value(written_text, text)
             if not self.contradicted:
                 losses.note("arguments_spelling")
         return _piece(begun, rest) if rest else None
 
     def _at_once(self, call: ToolCall) -> str | None:
-        losses = self._job.losses
+        losses = self._context.losses
         if call.provider_executed:
             losses.note("server_tool")
             return None
@@ -121,12 +123,12 @@ class Calls:
         if call.state == "incomplete":
             losses.note("cut_call")
             return None
-        own = self._job.passed.own
+        own = self._context.passed.own
         if call.custom and not own:
             losses.note("custom_call")
         if call.reason == "refused":
             losses.note("refused_call")
-        arguments = f'{{"input":{quoted(call.arguments)}}}' if call.custom and not own else text_behind("", call)
+        arguments = f'{{"input":{quoted(call.arguments)}}}' if call.custom and not own else final_text("", call)
         return _head(self._begin(call.call_id, call.name, call.custom and own), arguments)
 
     def _begin(self, call_id: str, name: str, custom: bool, sent: int | None = None) -> _Begun:

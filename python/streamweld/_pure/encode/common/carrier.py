@@ -1,7 +1,8 @@
-"""Opaque carriers: what only its provider can use again, in one text that a client of another dialect returns.
+"""Opaque carriers: data that only its provider can use, as one text that a client of another dialect returns.
 
-The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it back. It
-holds the reasoning whole, because clients may change or drop the text beside it.
+The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it. It holds
+the whole reasoning, because clients may change or drop the text next to it. The carrier of a text's signature holds the
+position of that text among all texts of the choice, in characters.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode.common.writer import compact_json, members, quoted
 from streamweld._pure.json.kinds import is_object
-from streamweld.events import ReasoningDone, ReasoningStarted, ToolCall
+from streamweld.events import ReasoningDone, ReasoningStarted, TextDone, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,38 +21,51 @@ if TYPE_CHECKING:
 
 __all__ = ["CARRYING", "Carriers"]
 
-# The targets that have no member for what other providers sign or encrypt.
+# Targets without a member for what other providers sign or encrypt.
 CARRYING: Final = frozenset({"chat", "responses", "anthropic", "gemini"})
-_LAST_PART: Final = 2**32 - 1  # parts of carriers count down from here, far from those of the source
+_LAST_PART: Final = 2**32 - 1  # part numbers of carriers count down from here, far from those of the source
 _NO_METADATA: Final[Mapping[str, Any]] = {}
 
 
 class Carriers:
     """The carriers of one stream."""
 
-    __slots__ = ("_made", "_target")
+    __slots__ = ("_ends", "_made", "_target")
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self._made = 0  # carriers of a call's signature, each a part of its own
+        self._made = 0  # number of carriers for signatures of texts and calls; each is a separate part
+        self._ends: dict[int, int] = {}  # choice -> number of characters in its texts so far
 
     def carried(self, source: str, event: Event) -> list[Event] | None:
-        """The events to write in place of one that holds what only its provider can use; None if it holds none."""
+        """Return the events to write instead of one with data that only its provider can use; None if it has none."""
         if isinstance(event, ReasoningDone):
             carrier = _of_reasoning(source, event)
             return None if carrier is None else [self._reasoning(event, carrier)]
-        if not isinstance(event, ToolCall):
+        if not isinstance(event, TextDone | ToolCall):
             return None
         metadata = event.provider_metadata or _NO_METADATA
         signature = _signature(source, metadata)
+        if isinstance(event, TextDone):
+            start = self._ends.get(event.choice, 0)
+            end = self._ends[event.choice] = start + len(event.text)
+            if signature is None:
+                return None
+            carrier = _text(source, start=str(start), end=str(end), signature=quoted(signature))
+            left = None if len(metadata) == 1 else event.provider_metadata
+            text = TextDone(event.part, event.text, event.annotations, event.choice, left)
+            return [text, *self._alone(event.choice, carrier)]
         if signature is None:
             return None
+        carrier = _text(source, call_id=quoted(event.call_id), signature=quoted(signature))
+        return [*self._alone(event.choice, carrier), _bare(event) if len(metadata) == 1 else event]
+
+    def _alone(self, choice: int, carrier: str) -> list[Event]:
+        """Return the events of a reasoning part that consists of the carrier only."""
         self._made += 1
         part = _LAST_PART - self._made
-        carrier = _text(source, call_id=quoted(event.call_id), signature=quoted(signature))
-        started = ReasoningStarted(part, "summary", choice=event.choice)
-        bare = ReasoningDone(part, "", "summary", choice=event.choice)
-        return [started, self._reasoning(bare, carrier), _bare(event) if len(metadata) == 1 else event]
+        bare = ReasoningDone(part, "", "summary", choice=choice)
+        return [ReasoningStarted(part, "summary", choice=choice), self._reasoning(bare, carrier)]
 
     def _reasoning(self, event: ReasoningDone, carrier: str) -> ReasoningDone:
         encrypts = self._target == "responses" or (self._target == "anthropic" and not event.text)
@@ -67,7 +81,7 @@ class Carriers:
 
 
 def _bare(call: ToolCall) -> ToolCall:
-    """The call without metadata."""
+    """Return the call without metadata."""
     return ToolCall(
         *(call.part, call.call_id, call.name, call.arguments, call.state),
         item_id=call.item_id,

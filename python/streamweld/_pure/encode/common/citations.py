@@ -1,11 +1,12 @@
-"""Citations of web pages, out of the annotations of any source: the one sort that several dialects can write.
+"""Reads citations of web pages from annotations: flat as in Responses, or under `url_citation` as in Chat.
 
-Knows the two spellings of OpenAI (flat in Responses, under `url_citation` in Chat Completions); knows no frame.
+A citation of Anthropic applies to the whole of its text block. Other kinds of annotations have no place in other
+dialects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streamweld._pure.json.kinds import integer, is_object
@@ -13,21 +14,38 @@ from streamweld._pure.json.kinds import integer, is_object
 __all__ = ["Citation", "read_citation"]
 
 _KIND = "url_citation"
+_OF_WHOLE_TEXT = "web_search_result_location"
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One cited page; None where the source did not say."""
+    """One cited page. A field is None if the source did not send it."""
 
     url: str
     title: str | None
     start: int | None
     end: int | None
 
+    def shifted(self, start: int) -> Citation:
+        """Return the citation at its position in a longer text, which contains the cited one from `start` on."""
+        if self.start is None or self.end is None:
+            return self
+        return replace(self, start=self.start + start, end=self.end + start)
 
-def read_citation(annotation: Any) -> Citation | None:
-    """An annotation, if it cites a page."""
-    if not is_object(annotation) or annotation.get("type") != _KIND:
+
+def read_citation(annotation: Any, length: int | None = None) -> Citation | None:
+    """Return an annotation if it cites a page.
+
+    `length`: the number of characters of the text, if a citation without a position in it has a place.
+    """
+    if not is_object(annotation):
+        return None
+    if annotation.get("type") == _OF_WHOLE_TEXT:
+        page, name = annotation.get("url"), annotation.get("title")
+        if not isinstance(page, str) or not page:
+            return None
+        return Citation(page, name if isinstance(name, str) else None, None if length is None else 0, length)
+    if annotation.get("type") != _KIND:
         return None
     inner: object = annotation.get(_KIND)
     holder: dict[str, Any] = inner if is_object(inner) else annotation
@@ -35,9 +53,7 @@ def read_citation(annotation: Any) -> Citation | None:
     title: object = holder.get("title")
     if not isinstance(url, str) or not url:
         return None
-    return Citation(
-        url,
-        title if isinstance(title, str) else None,
-        integer(holder.get("start_index")),
-        integer(holder.get("end_index")),
-    )
+    start, end = integer(holder.get("start_index")), integer(holder.get("end_index"))
+    if start is None or end is None:
+        start = end = length  # it follows the text
+    return Citation(url, title if isinstance(title, str) else None, start, end)

@@ -1,6 +1,6 @@
-"""How an answer ended: the target's word for a reason, and what its reader is told about a fault.
+"""How an answer ends: the target's word for the finish reason, and the error that its client receives.
 
-Knows the tables of `_spec/conversions.json`; how an ending is written is each encoder's own.
+Words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ if TYPE_CHECKING:
     from streamweld.events import Finished
 
 __all__ = ["CUT", "Completeness", "Ending", "Fault", "fault_of", "finish_is_lost", "finish_word", "own_word"]
-__all__ += ["sent_word", "told"]
+__all__ += ["ending_fault", "sent_word"]
 
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
-_CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})  # readers refuse a reason that is not on their list
+# Targets whose clients reject a reason that is not in their list.
+_CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What went wrong: an exception class of `streamweld.errors`, or one of our own endings. No payload is in it."""
+    """An error for the client: of an exception class of `streamweld.errors`, or one of streamweld's own endings.
+    Contains nothing of the payload.
+    """
 
     name: str
     message: str
@@ -39,57 +42,57 @@ class Fault:
     """What the upstream sent, where that is not written in its own form and the message does not hold all of it."""
 
     def keep_sent(self, payload: bytes) -> Fault:
-        """With the payload in which the upstream sent the error."""
+        """Store the payload in which the upstream sent the error."""
         text = payload.decode("utf-8", "replace")
         return replace(self, sent=text if text and text != self.message else None)
 
     @property
     def sent_type(self) -> str | None:
-        """What the upstream calls this kind of error, if it said so."""
+        """The kind of error that the upstream sent, if any."""
         return None if self.type == _FACTS["error_type"] else self.type
 
     @property
     def is_cut(self) -> bool:
-        """The input ended early, and nothing else is wrong: an ending of its own where the target has one."""
+        """True if the input ended early and nothing else is wrong. Some targets have a separate ending for this."""
         return self.name == CUT
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of the source. A fault, or an answer that is not whole, is never written as a success."""
+    """The end of the source. An error or an incomplete answer is never written as a success."""
 
     completeness: Completeness
     fault: Fault | None
 
 
 def fault_of(name: str, message: str = "", kind: str | None = None, code: str | None = None) -> Fault:
-    """The fault as a reader is told it; `message`, `kind` and `code` are the upstream's own, if it sent an error."""
+    """Create the error for a class name. `message`, `kind` and `code` are the upstream's own, if it sent an error."""
     known: Sequence[str] = _FACTS["faults"].get(name) or _FACTS["faults"]["StreamError"]
     return Fault(name, message or known[1], kind or _FACTS["error_type"], code or known[0])
 
 
-def told(fault: StreamError) -> Fault:
-    """What a reader is told of an exception."""
+def ending_fault(fault: StreamError) -> Fault:
+    """Create the error for an exception."""
     if isinstance(fault, UpstreamError):
         return fault_of("UpstreamError", fault.message, fault.kind, fault.code)
     return fault_of(type(fault).__name__)
 
 
 def finish_word(target: str, reason: str) -> str | None:
-    """The target's word; None where it has none but its unfinished ending."""
+    """Return the target's word; None if the target can only end as incomplete."""
     word: str | None = _FACTS["finish"][target][reason]
     return word
 
 
 def sent_word(target: str, finished: Finished) -> str | None:
-    """The word of any source that the target writes as it is: it says why the answer is not whole."""
+    """Return the source's own word if the target can write it. It states why the answer is incomplete."""
     raw = finished.raw_reason
     kept = raw in _FACTS["finish_own"].get(target, ()) or finished.finish_reason in _FACTS["finish_raw"].get(target, ())
     return raw if kept else None
 
 
 def own_word(dialect: str, finished: Finished) -> str | None:
-    """The reason as a source of the same dialect sent it, if it still holds beside what the answer came to."""
+    """Return the reason as a source of the same dialect sent it, if it still matches the content of the answer."""
     raw = finished.raw_reason
     unknown = None if dialect in _CLOSED else "other"
     means = None if raw is None else DIALECTS[dialect]["finish"].get(raw, unknown)
@@ -97,5 +100,5 @@ def own_word(dialect: str, finished: Finished) -> str | None:
 
 
 def finish_is_lost(target: str, reason: str) -> bool:
-    """The word says less than the reason."""
+    """Return True if the word is less specific than the reason."""
     return reason in _FACTS["finish_lost"][target]

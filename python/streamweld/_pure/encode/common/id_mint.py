@@ -1,7 +1,8 @@
-"""Ids of what the source has no id for: `<kind>_<prefix><n>`, the numbers running over all kinds of one stream.
+"""Generates ids that the target requires and the source lacks: `<kind>_<prefix><n>`, numbered across all kinds of a
+stream.
 
-Knows no dialect and no randomness: the prefix comes from outside (128 random bits, or the caller's seed), never from
-upstream text, so that no stream can foresee or choose an id.
+The caller provides the prefix (128 random bits or its seed). It never contains upstream text, so no stream can predict
+or choose an id.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ __all__ = ["IdMint", "Kind"]
 
 Kind: TypeAlias = Literal["resp", "msg", "rs", "fc", "chatcmpl", "txt", "src"]
 
-_JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…`, and everything else with an underscore
+_JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…`, and all other ids with an underscore
 
 
 class IdMint:
@@ -25,6 +26,6 @@ class IdMint:
         self._minted = 0
 
     def new(self, kind: Kind) -> str:
-        """The next id."""
+        """Return the next id."""
         self._minted += 1
         return f"{kind}{_JOINT.get(kind, '_')}{self._prefix}{self._minted}"

@@ -1,7 +1,7 @@
-"""What the target has no place for, noted once a stream, as `_spec/conversions.json` lists it.
+"""Records what the target has no place for, each kind once per stream. The kinds are in `_spec/conversions.json`.
 
-Knows the ids of the table, no dialect. An encoder notes a loss while it takes an event; whoever drives it passes it on
-as the diagnostic `not_carried` afterwards, when the encoder's own state is whole again.
+An encoder records a loss while it handles an event. The converter reports it afterwards as the diagnostic
+`not_carried`, when the encoder's state is consistent again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["LOSSES", "Losses"]
 
 LOSSES: Final[frozenset[str]] = frozenset(row["id"] for row in load_conversions()["losses"])
-# What closes a part or the answer says again what came before it.
-_TELLING_AGAIN: Final = frozenset(
+# Events that close a part or the answer and repeat earlier metadata.
+_REPEATED: Final = frozenset(
     {"text_done", "reasoning_done", "refusal_done", "tool_call", "finished", "response_started"}
 )
 
@@ -25,32 +25,32 @@ _TELLING_AGAIN: Final = frozenset(
 class Losses:
     """The losses of one stream."""
 
-    __slots__ = ("_fresh", "_said", "own")
+    __slots__ = ("_fresh", "_reported", "own")
 
     def __init__(self) -> None:
-        self.own = False  # the source's own dialect is written: what it said once may have passed
-        self._said: set[str] = set()
+        self.own = False  # source and target have the same dialect, so what was sent once may have passed through
+        self._reported: set[str] = set()
         self._fresh: list[str] = []
 
     def note(self, loss: str) -> None:
-        """Something was left out, or written as something else."""
-        if loss not in self._said:
+        """Record that something was omitted or replaced."""
+        if loss not in self._reported:
             if loss not in LOSSES:
                 raise KeyError(loss)
-            self._said.add(loss)
+            self._reported.add(loss)
             self._fresh.append(loss)
 
     def metadata(self, event: Event) -> None:
-        """The event's members of the provider's own are not carried, if it has any."""
-        if getattr(event, "provider_metadata", None) and not (self.own and event.type in _TELLING_AGAIN):
+        """Record a loss if the event has provider metadata."""
+        if getattr(event, "provider_metadata", None) and not (self.own and event.type in _REPEATED):
             self.note("metadata")
 
     def forget(self) -> None:
-        """What was noted since the last call of `take` was not written after all, and so not lost."""
-        self._said.difference_update(self._fresh)
+        """Discard the losses since the last `take`, because their content was not written at all."""
+        self._reported.difference_update(self._fresh)
         self._fresh = []
 
     def take(self) -> list[str]:
-        """Those that are new since the last call, in order."""
+        """Return the losses since the last call, in order."""
         fresh, self._fresh = self._fresh, []
         return fresh

@@ -1,15 +1,15 @@
-"""What of a part went out, so that its whole text can be held against it.
+"""Text of a part as it was written, to compare it with the whole text.
 
-Knows texts only. Pieces are joined once, when the part ends: a part costs its length, however many pieces it came in.
+The pieces are joined once, at the end of the part, so the cost is linear in the length of the part.
 """
 
 from __future__ import annotations
 
-__all__ = ["Told"]
+__all__ = ["WrittenText"]
 
 
-class Told:
-    """The text of one part as it was written."""
+class WrittenText:
+    """The written text of one part."""
 
     __slots__ = ("_pieces",)
 
@@ -29,6 +29,6 @@ class Told:
         return self._pieces[0] if self._pieces else ""
 
     def rest(self, whole: str) -> str | None:
-        """What the whole text adds at the end; None where it contradicts what was written."""
-        said = self.text()
-        return whole[len(said) :] if whole.startswith(said) else None
+        """Return the rest of the whole text; None if the whole text contradicts what was written."""
+        written = self.text()
+        return whole[len(written) :] if whole.startswith(written) else None

@@ -1,7 +1,7 @@
-"""What only the provider that made it can use again: signatures, encrypted reasoning, ids of items.
+"""Metadata that only the provider that created it can use: signatures, encrypted reasoning, item ids.
 
-It is passed on where the next reader hands it back to that provider, and nowhere else: under the provider's name in the
-AI SDK's `providerMetadata`, and from there to the provider's own dialect. Knows these names; knows no frame.
+It is carried only where the client sends it back to that provider: in the AI SDK's `providerMetadata`, under the
+provider's name, and from there to the provider's own dialect.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ if TYPE_CHECKING:
 __all__ = ["is_genuine", "provider_metadata"]
 
 _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
-# What providers of the AI SDK ask back, inside of their namespace.
+# Members that providers of the AI SDK require back, in their namespace.
 _HANDED_BACK: Final = frozenset(
     {"itemId", "signature", "thoughtSignature", "reasoningEncryptedContent", "redactedData"}
 )
-_SIGNATURE: Final = {"google": "thoughtSignature"}  # all others: `signature`
-_ENCRYPTED: Final = {"anthropic": "redactedData"}  # all others: `reasoningEncryptedContent`
+_SIGNATURE: Final = {"google": "thoughtSignature"}  # all other providers: `signature`
+_ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers: `reasoningEncryptedContent`
 
 
-def is_genuine(job: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
-    """Whether a part comes from that provider, by the word of the AI SDK that read it."""
-    return job.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
+def is_genuine(context: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
+    """Return True if a part comes from that provider, according to the AI SDK's namespace."""
+    return context.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
 
 
-def provider_metadata(job: EncodeContext, event: ReasoningDone | TextDone | ToolCall) -> str | None:
-    """The `providerMetadata` of a part; of what is not in it the loss is noted."""
+def provider_metadata(context: EncodeContext, event: ReasoningDone | TextDone | ToolCall) -> str | None:
+    """Return the `providerMetadata` of a part, and record a loss for the rest."""
     metadata: Mapping[str, Any] = event.provider_metadata or {}
-    if job.source in _AI_SDK:
+    if context.source in _AI_SDK:
         kept = {
             name: value
             for name, value in metadata.items()
-            if is_object(value) and (job.passed.own or not _HANDED_BACK.isdisjoint(value))
+            if is_object(value) and (context.passed.own or not _HANDED_BACK.isdisjoint(value))
         }
         if len(kept) < len(metadata):
-            job.losses.note("metadata")
+            context.losses.note("metadata")
         return compact_json(kept) if kept else None
-    name: str = load_conversions()["provider_names"].get(job.source, job.source or "unknown")
-    own = _own(job, name, event)
+    name: str = load_conversions()["provider_names"].get(context.source, context.source or "unknown")
+    own = _own(context, name, event)
     signature = metadata.get("thoughtSignature") if name == "google" else None
     if isinstance(signature, str) and signature:
         own.setdefault("thoughtSignature", signature)
     if len(metadata) > isinstance(signature, str):
-        job.losses.note("metadata")
+        context.losses.note("metadata")
     return compact_json({name: own}) if own else None
 
 
-def _own(job: EncodeContext, name: str, event: ReasoningDone | TextDone | ToolCall) -> dict[str, str]:
-    """What a reasoning carries as fields of its own."""
+def _own(context: EncodeContext, name: str, event: ReasoningDone | TextDone | ToolCall) -> dict[str, str]:
+    """Return what a reasoning part has in fields of its own."""
     own: dict[str, str] = {}
     if event.type != "reasoning_done":
         return own
     if event.encrypted_content:
-        # OpenAI asks the two back together.
-        if job.source == "responses" and event.item_id:
+        # OpenAI requires both to be sent back together.
+        if context.source == "responses" and event.item_id:
             own["itemId"] = event.item_id
         own[_ENCRYPTED.get(name, "reasoningEncryptedContent")] = event.encrypted_content
     if event.signature:

@@ -1,7 +1,6 @@
-"""Whether two argument texts say the same: one JSON value, spelled twice (blanks, escapes, order, 1.0 and 1).
+"""Compares argument texts as JSON values: whitespace, escapes, member order and 1.0 for 1 make no difference.
 
-Some sources stream a call's arguments as the model spelled them and restate them as they were parsed and written again.
-That takes back nothing, whatever the reader was shown. Knows JSON, no calls.
+Some sources stream the arguments as the model wrote them and repeat them reformatted, which is not a correction.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ __all__ = ["is_value", "same_value"]
 
 
 def is_value(text: str) -> bool:
-    """It is one whole JSON value."""
+    """Return True for one whole JSON value."""
     try:
         loads_arguments(text)
     except JsonFault:
@@ -22,7 +21,7 @@ def is_value(text: str) -> bool:
 
 
 def same_value(one: str, other: str) -> bool:
-    """Both are one whole JSON value, and the same."""
+    """Return True if both are one whole JSON value and equal."""
     try:
         return _same(loads_arguments(one), loads_arguments(other))
     except JsonFault:

@@ -1,7 +1,7 @@
-"""One answer for a target that writes block after block: its opening, its parts, its ending, each at its time.
+"""Writes one answer for a target with sequential blocks: its opening, its parts and its ending.
 
-Knows which events open an answer and what makes an ending whole. Knows no dialect and no frame: an encoder says how an
-opening, an ending and a fault are written, and `Blocks` in which order the parts come.
+Decides which events open an answer and when its ending is complete. Subclasses write openings, endings and errors;
+`Blocks` decides the order of the parts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SequentialAnswer"]
 
-_NOTHING_SAID: Final = ResponseStarted()
+_NO_CONTENT: Final = ResponseStarted()
 _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
 _PASSING: Final = frozenset(
     {
@@ -35,51 +35,51 @@ _PASSING: Final = frozenset(
 
 
 class SequentialAnswer:
-    """What the encoders of such targets share. Each is its own `Writer`."""
+    """Base of the encoders with sequential blocks. Each one is its own `Writer`."""
 
     target: str
     corrects: bool
     runs_calls: bool
     side_by_side: bool
 
-    def __init__(self, job: EncodeContext) -> None:
-        self.job = job
-        self.blocks = SourceBlocks(job, self) if job.passed.own else Blocks(job, self)
+    def __init__(self, context: EncodeContext) -> None:
+        self.context = context
+        self.blocks = SourceBlocks(context, self) if context.passed.own else Blocks(context, self)
         self.opened = False
         self._over = False
-        self._choice: int | None = None  # the one that is written
+        self._choice: int | None = None  # the choice that is written
         self._counted: Usage | None = None
         self._finished: Finished | None = None
 
     # The encoder
 
     def event(self, event: Event) -> None:
-        """Write what the event brings."""
+        """Handle the next event."""
         if self._over:
             return
         match event:
             case Usage():
                 self._counted = event
             case Unknown():
-                self.job.losses.note("unknown")
+                self.context.losses.note("unknown")
             case UpstreamErrorEvent():
-                pass  # the ending tells it
+                pass  # the ending reports it
             case ResponseStarted():
                 self._open_with(event)
             case _:
-                if not self._is_ours(getattr(event, "choice", 0)):
-                    self.job.losses.note("choices")
+                if not self._is_own_choice(getattr(event, "choice", 0)):
+                    self.context.losses.note("choices")
                     return
-                self._open_with(_NOTHING_SAID)
+                self._open_with(_NO_CONTENT)
                 if isinstance(event, Finished):
                     self._finished = event
-                    self.job.losses.metadata(event)
+                    self.context.losses.metadata(event)
                 else:
                     self._note(event)
                     self.blocks.event(event)
 
     def end(self, ending: Ending) -> None:
-        """Write the ending: whole only where the choice said why it ended, and nothing is wrong."""
+        """Write the ending. It is complete only if the choice has a finish reason and no error occurred."""
         if self._over:
             return
         finished, fault = self._finished, ending.fault
@@ -89,55 +89,57 @@ class SequentialAnswer:
             self._fail(fault or fault_of(CUT))
             return
         reason = finished.finish_reason
-        sent = (own_word if self.job.passed.own else sent_word)(self.target, finished)
+        sent = (own_word if self.context.passed.own else sent_word)(self.target, finished)
         word = finish_word(self.target, reason) or sent
         if word is not None:
             self.blocks.finish()
-            if self.job.broken:
-                return  # what waited until now took back what went out
+            if self.context.broken:
+                return  # what waited until now contradicts what was written
             if reason == "tool_calls" and not self.blocks.client_calls:
-                # Nothing is left to be run: every call is answered already, or has no name.
+                # No call is left to run: every call has a result or lacks a name.
                 reason = "other" if self.blocks.answered else "error"
                 word = finish_word(self.target, reason)
         if word is None:
             self._fail(fault_of("finish"))
             return
         if sent is None and finish_is_lost(self.target, reason):
-            self.job.losses.note("finish")
+            self.context.losses.note("finish")
         self._over = True
         self.write_end(sent or word, finished, self._counts())
 
     def contradicted(self) -> None:
-        """Upstream took back what went out."""
+        """End the stream, because the upstream retracted text that was written."""
         if not self._over:
-            self.job.broken = True
+            self.context.broken = True
             self._fail(fault_of("contradicted"))
 
-    # What an encoder adds
+    # Methods of the target
 
     @abstractmethod
     def write_start(self, started: ResponseStarted) -> None:
-        """The opening of the answer."""
+        """Write the opening of the answer."""
 
     @abstractmethod
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
-        """The ending of a whole answer."""
+        """Write the ending of a complete answer."""
 
     @abstractmethod
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:
-        """The honest ending of one that is not whole."""
+        """Write the ending of an incomplete answer."""
 
-    # Inside
+    # Internals
 
-    def _is_ours(self, choice: int) -> bool:
+    def _is_own_choice(self, choice: int) -> bool:
         if self._choice is None:
             self._choice = choice
         return choice == self._choice
 
     def _note(self, event: Event) -> None:
-        """What hangs on a start or a delta (log probabilities). The AI SDK's comes again with the close of its part."""
-        if event.type in _PASSING and self.job.source not in _AI_SDK:
-            self.job.losses.metadata(event)
+        """Record lost metadata of a start or delta (log probabilities). The AI SDK repeats its metadata at the close
+        of the part.
+        """
+        if event.type in _PASSING and self.context.source not in _AI_SDK:
+            self.context.losses.metadata(event)
 
     def _open_with(self, started: ResponseStarted) -> None:
         if not self.opened:
@@ -149,9 +151,9 @@ class SequentialAnswer:
         self.write_fault(fault, self._counts())
 
     def _counts(self) -> Counts | None:
-        return None if self._counted is None else neutral(self._counted, self.job.source)
+        return None if self._counted is None else neutral(self._counted, self.context.source)
 
-    # The writer
+    # Methods of `Writer`
 
     @abstractmethod
     def open(self, block: Block) -> None: ...

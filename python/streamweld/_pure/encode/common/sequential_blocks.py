@@ -1,11 +1,9 @@
-"""One block at a time, out of parts that come as they please: who writes now, who waits, in which order it goes on.
+"""Puts parts that may be interleaved into a sequence of blocks: which one is written now, which wait, and in which
+order.
 
-For targets whose blocks stand one behind the other (Anthropic, AI SDK). Text gives way to whatever comes next; a tool
-call keeps its place until it is whole, and what others bring meanwhile waits in order, so that parallel calls are never
-cross-wired. Calls are written in the order in which they were announced. What waits is bounded by
-the parser's own limits, which counted it already.
-
-Knows events and their parts. Knows no dialect, no frame and no JSON: a `Writer` does the writing.
+For targets with one open block at a time (Anthropic, AI SDK). Text is interrupted by whatever follows; a tool call
+keeps its place until it is whole, and other parts wait in order, so that parallel calls are never mixed. Calls are
+written in the order in which they were announced. The parser's limits bound what waits. A `Writer` writes the bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from streamweld._pure.encode.common.encode_context import arguments_of
-from streamweld._pure.encode.common.part_details import Told
+from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.same_json import same_value
 from streamweld.events import (
     File,
@@ -71,82 +69,89 @@ class Block:
     name: str = ""
     provider_executed: bool = False
     held: bool = False  # a call that is written whole, at its ToolCall
-    out: Told = field(default_factory=Told)  # what went out
-    waiting: list[str] = field(default_factory=list[str])  # what did not
+    out: WrittenText = field(default_factory=WrittenText)  # text that was written
+    waiting: list[str] = field(default_factory=list[str])  # text that is waiting
     queued: bool = False
-    gone: bool = False  # it is in the row, but has nothing to write any more
-    over: bool = False  # a call that was written, or never will be
-    passed: bool = False  # a call that had something to write when it was not its turn, and left the row
-    turn: int = 0  # of a call: its part, which is the place of its first fragment
-    has_turn: bool = False  # of a call: those announced after it wait for it
-    frozen: bool = False  # its deltas were taken back: only the close speaks for it now
+    gone: bool = False  # it is in the queue, but has nothing left to write
+    over: bool = False  # a call that was written or dropped
+    passed: bool = False  # a call that was removed from the queue, because an earlier call was not written yet
+    turn: int = 0  # of a call: its part number, which gives the order of first fragments
+    has_turn: bool = False  # of a call: later announced calls wait for it
+    frozen: bool = False  # its deltas were retracted: only the close is authoritative now
     done: Done | None = None
     call: ToolCall | None = None
-    results: list[ToolResult] = field(default_factory=list[ToolResult])  # that came before their call was written
-    mark: str = ""  # the writer's own: what the open block is called on the wire
-    told: bool = False  # the writer's own: what hangs on the part was written
-    comes_whole: bool = False  # nothing is shown of it before its end
-    part: int = -1  # where several blocks are open at once: which one it is
-    sent: int | None = None  # its index on the wire, and its id, where that is the target's own
+    # Results that arrived before their call was written.
+    results: list[ToolResult] = field(default_factory=list[ToolResult])
+    mark: str = ""  # set by the writer: what the open block is called on the wire
+    metadata_written: bool = False  # True once the metadata of the part was written
+    comes_whole: bool = False  # nothing of the block is written before its end
+    part: int = -1  # part number, for targets with several open blocks
+    sent: int | None = None  # if the source has the same dialect: its index on the wire, and its id
     item: str | None = None
 
 
 class Writer(Protocol):
-    """What a target does with blocks. None is opened before the one before it is closed."""
+    """How a target writes blocks. A block is opened only after the one before it was closed."""
 
-    corrects: bool  # the close of a call says again, with authority, what its arguments are
-    runs_calls: bool  # calls that somebody else ran, and their results, have a place
-    side_by_side: bool  # readers of the target take several open blocks, where a source of its own opens them
+    corrects: bool  # the close of a call repeats its arguments and replaces the streamed ones
+    runs_calls: bool  # the target has a place for calls that someone other than the client ran, and for their results
+    # Clients of the dialect accept several open blocks, as a source of the same dialect may send them.
+    side_by_side: bool
 
     def open(self, block: Block) -> None:
-        """A block begins. Where its Done came already (`block.done`), nothing else will be known of it."""
+        """Write the opening of a block. `block.done` is its close if that has already arrived."""
         ...
 
     def piece(self, block: Block, text: str) -> None:
-        """More of its text or arguments, never empty."""
+        """Write the next piece of its text or arguments, which is never empty."""
         ...
 
     def close(self, block: Block) -> None:
-        """The block is over; without `block.done` or `block.call` another part only took its place."""
+        """Write the end of a block. Without `block.done` or `block.call` it is only interrupted by another part."""
         ...
 
     def over(self, block: Block) -> None:
-        """Its part is over: what else its Done said. Once a part, behind the close of its block if it had one."""
+        """Write the rest of what the part's close contains. Called once per part, after the close of its block, if
+        any.
+        """
         ...
 
     def is_worth(self, block: Block) -> bool:
-        """Whether a part that ended without an open block has still something to write."""
+        """Return True if a part that ended without an open block still needs one."""
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        """A call that was opened is whole or cut, `text` is its arguments; False if its block stays open to the end."""
+        """Close an open call, which may be incomplete; `text`: its arguments.
+
+        Return False if the block must stay open until the answer ends.
+        """
         ...
 
     def whole_call(self, call: ToolCall) -> None:
-        """A call of which nothing was written yet."""
+        """Write a call that was not written yet."""
         ...
 
     def beside(self, event: Beside, call: ToolCall | None) -> None:
-        """A source, a file, or the result of that call."""
+        """Write a source, a file, or the result of the given call."""
         ...
 
     def broken_off(self, block: Block) -> None:
-        """The answer ended inside of the block."""
+        """Handle an answer that ended inside the block."""
         ...
 
     def contradicted(self) -> None:
-        """Upstream took back what went out, and the target cannot: the stream ends here."""
+        """End the stream, because the upstream retracted written text and the target cannot express that."""
         ...
 
 
 class Blocks:
-    """The parts of one answer, put in a row."""
+    """The parts of one answer, in sequence."""
 
     __slots__ = (
         "_active",
         "_calls",
         "_ids",
-        "_job",
+        "_context",
         "_later",
         "_parts",
         "_row",
@@ -157,23 +162,24 @@ class Blocks:
         "client_calls",
     )
 
-    def __init__(self, job: EncodeContext, writer: Writer) -> None:
-        self._job = job
+    def __init__(self, context: EncodeContext, writer: Writer) -> None:
+        self._context = context
         self._writer = writer
         self._active: Block | None = None
-        self._parts: dict[int, Block] = {}  # those that are not over
+        self._parts: dict[int, Block] = {}  # parts that are not finished
         self._row: deque[Block | Beside] = deque()
-        # A heap of calls by their parts, which have the order of their first fragments; without those that are over.
+        # Heap of the calls that are not finished, by part number, which gives the order of their first fragments.
         self._turns: list[tuple[int, Block]] = []
-        self._ids: dict[str, Block] = {}  # calls that were announced under an id and are not over
-        self._later: dict[str, Block] = {}  # calls that are over and wait
-        self._calls: dict[str, ToolCall] = {}  # those that were written: results name them
-        self._unanswered: dict[str, Block] = {}  # those that may yet be answered, and then must not be run again
+        self._ids: dict[str, Block] = {}  # calls that were announced under an id and are not finished
+        self._later: dict[str, Block] = {}  # finished calls that wait
+        self._calls: dict[str, ToolCall] = {}  # written calls, because their results repeat the name
+        # Written calls that may still receive a result; such a call must not be run again.
+        self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
-        self.answered = False  # a call was left out because its answer came
+        self.answered = False  # a call was omitted because its result arrived
 
     def event(self, event: Event) -> None:
-        """Take the next event of a part; others are nothing to it."""
+        """Handle the next event of a part, and ignore other events."""
         match event:
             case TextDelta() | ReasoningDelta() | RefusalDelta():
                 self._push(self._textual(event), event.text)
@@ -197,7 +203,7 @@ class Blocks:
                 pass
 
     def finish(self) -> None:
-        """The answer is whole: what was left open for the end is closed, and nothing waits any more."""
+        """End a complete answer: close the blocks that stayed open and write what waits."""
         while self._active is not None:
             block, self._active = self._active, None
             self._writer.close(block)
@@ -208,7 +214,7 @@ class Blocks:
             self._write(block)
 
     def abandon(self) -> None:
-        """The answer broke off: texts that wait are written as far as they came, calls are not begun."""
+        """End an incomplete answer: write waiting text as far as it was received, and start no calls."""
         block, self._active = self._active, None
         if block is not None:
             self._writer.broken_off(block)
@@ -217,12 +223,12 @@ class Blocks:
             if not isinstance(item, Block):
                 self._write_beside(item)
             elif item.kind == "call" and not item.gone:
-                self._job.losses.note("cut_call")
+                self._context.losses.note("cut_call")
             elif not item.gone:
                 self._write(item)
                 self._give_way()
         if any(block.passed for _, block in self._turns):
-            self._job.losses.note("cut_call")
+            self._context.losses.note("cut_call")
 
     # Texts
 
@@ -255,7 +261,7 @@ class Blocks:
         rest = block.out.rest(event.text)
         block.waiting = [rest or ""]
         if rest is None:
-            self._job.losses.note("text_corrected")
+            self._context.losses.note("text_corrected")
         if self._waits(block):
             self._line_up(block)
         else:
@@ -264,14 +270,14 @@ class Blocks:
     # Calls
 
     def _call_started(self, event: ToolCallStarted) -> None:
-        job, call_id = self._job, event.call_id or ""
-        executed = job.provider_executed
-        held = job.hold_arguments or job.custom or not call_id or not event.name.strip()
-        held = held or call_id in job.known_call_ids
+        context, call_id = self._context, event.call_id or ""
+        executed = context.provider_executed
+        held = context.hold_arguments or context.custom or not call_id or not event.name.strip()
+        held = held or call_id in context.known_call_ids
         held = held or call_id in self._ids or call_id in self._later or call_id in self._calls
         held = held or (not self._writer.runs_calls and (executed or self._may_be_answered()))
         block = self._parts[event.part] = Block("call", call_id, event.name, executed, held)
-        # What another one runs is not written: nobody waits for it.
+        # A call that the client does not run may be omitted, so no other call waits for it.
         self._give_turn(block, event.part, waits=self._writer.runs_calls or not (executed or self._may_be_answered()))
         if call_id:
             self._ids.setdefault(call_id, block)
@@ -281,7 +287,7 @@ class Blocks:
         if block is None or block.held or block.frozen or not event.arguments:
             return
         if not block.out and not block.waiting and event.arguments.lstrip(_BLANK)[:1] != "{":
-            block.held = True  # no object: it will be repaired, or it is invalid
+            block.held = True  # the arguments are not an object: the call will be repaired or is invalid
             return
         self._push(block, event.arguments)
 
@@ -315,7 +321,7 @@ class Blocks:
         elif not self._is_written(event):
             block.gone = True
             if block.results:
-                self._job.losses.note("server_tool")
+                self._context.losses.note("server_tool")
             self._is_over(block)
         elif not self._writer.runs_calls and self._may_be_answered():
             self._unanswered[event.call_id] = block
@@ -328,12 +334,14 @@ class Blocks:
             self._go_on()
 
     def _may_be_answered(self) -> bool:
-        """UI messages go on behind their calls: which of them the application ran is known when the answer ends."""
-        return self._job.source == "ai-sdk-ui"
+        """Return True if results may follow in the same stream. UI messages continue after their calls, so only the
+        end of the answer shows which calls the client must run.
+        """
+        return self._context.source == "ai-sdk-ui"
 
     def _is_written(self, call: ToolCall) -> bool:
-        """Whether a call of which nothing went out is written at all."""
-        losses = self._job.losses
+        """Return True if a call that was not written must be written."""
+        losses = self._context.losses
         if not call.name.strip():
             losses.note("nameless_call")
         elif call.provider_executed and not self._writer.runs_calls:
@@ -345,15 +353,15 @@ class Blocks:
         return False
 
     def _close_call(self, block: Block, call: ToolCall) -> bool:
-        """Its end; False if its block stays open."""
+        """Close the call. Return False if its block stays open."""
         text, writer = arguments_of(call), self._writer
         right = call.call_id == block.call_id and (call.name == block.name or self._renames)
         rest = block.out.rest(text)
         if rest:
             writer.piece(block, rest)
         elif rest is None and same_value(block.out.text(), text):
-            # UI messages give a parsed input back, spelled anew.
-            self._job.losses.note("arguments_spelling")
+            # UI messages return a parsed input, which may be formatted differently.
+            self._context.losses.note("arguments_spelling")
             text = block.out.text()
         elif rest is None and not writer.corrects:
             right = False
@@ -368,8 +376,8 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """The close says the name again, in a dialect whose readers saw the source say it so."""
-        return self._writer.corrects and self._job.passed.own
+        """Return True if the close repeats the name, in a dialect whose clients saw the source send it."""
+        return self._writer.corrects and self._context.passed.own
 
     def _written(self, block: Block, call: ToolCall) -> None:
         self._calls[call.call_id] = call
@@ -383,7 +391,7 @@ class Blocks:
         if self._ids.get(block.call_id) is block:
             del self._ids[block.call_id]
 
-    # What stands beside
+    # Sources, files and results
 
     def _beside(self, event: Beside) -> None:
         if isinstance(event, ToolResult):
@@ -394,7 +402,7 @@ class Blocks:
             if event.call_id not in self._calls:
                 if self._unanswered.pop(event.call_id, None) is not None:
                     self.answered = True
-                self._job.losses.note("server_tool")
+                self._context.losses.note("server_tool")
                 return
         if self._active is not None and self._active.kind == "call":
             self._row.append(event)
@@ -402,32 +410,32 @@ class Blocks:
             self._write_beside(event)
 
     def _write_beside(self, event: Beside) -> None:
-        if not isinstance(event, Source):  # a source stands in its text
+        if not isinstance(event, Source):  # a source belongs to a position in its text
             self._give_way()
         self._writer.beside(event, self._calls.get(event.call_id) if isinstance(event, ToolResult) else None)
 
-    # The row
+    # The queue
 
     def _waits(self, block: Block) -> bool:
-        """A call is open, and everything else has to wait; or a call that was announced before is not over."""
+        """Return True if the block has to wait: a call is open, or an earlier announced call is not finished."""
         active = self._active
         if active is not None and active is not block and active.kind == "call":
             return True
-        return self._is_behind(block)
+        return self._is_not_started(block)
 
-    def _is_behind(self, block: Block) -> bool:
-        """A call that was announced before this one is not begun, nor is this one."""
+    def _is_not_started(self, block: Block) -> bool:
+        """Return True if neither this call nor one that was announced earlier has started."""
         return block.has_turn and not (block.over or block.out) and self._turns[0][1] is not block
 
     def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:
-        """A call is announced. `waits`: those announced after it wait for it."""
+        """Announce a call. `waits`: calls that are announced later wait for it."""
         block.turn = part
         block.has_turn = waits
         if waits:
             heappush(self._turns, (part, block))
 
     def _take_turn(self, block: Block) -> None:
-        """The call is over: the next one that is not may be written."""
+        """Finish the call, so that the next unfinished one may be written."""
         block.over = True
         turns = self._turns
         while turns and turns[0][1].over:
@@ -438,7 +446,7 @@ class Blocks:
             self._row.appendleft(following)
 
     def _is_over(self, block: Block) -> None:
-        """The same of a call that is not written."""
+        """Finish a call that is not written."""
         self._take_turn(block)
         self._go_on()
 
@@ -453,13 +461,13 @@ class Blocks:
         self._writer.open(block)
 
     def _give_way(self) -> None:
-        """The open text makes room for another part; it may go on in a block of its own."""
+        """Close the open text block to make room for another part. The text may continue in a new block."""
         if self._active is not None:
             block, self._active = self._active, None
             self._writer.close(block)
 
     def _go_on(self) -> None:
-        """Write what waits, until a call takes the place again."""
+        """Write what waits, until a call takes the place."""
         row = self._row
         while row and (self._active is None or self._active.kind != "call"):
             item = row.popleft()
@@ -467,13 +475,13 @@ class Blocks:
                 self._write_beside(item)
             elif not item.gone:
                 item.queued = False
-                if self._is_behind(item):
+                if self._is_not_started(item):
                     item.passed = True
                 else:
                     self._write(item)
 
     def _write(self, block: Block) -> None:
-        """All that a block has so far; nobody is in its way."""
+        """Write everything that a block has so far, when no other block is open."""
         if block.call is not None:
             self._give_way()
             self._later.pop(block.call.call_id, None)

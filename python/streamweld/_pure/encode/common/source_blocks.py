@@ -1,9 +1,8 @@
-"""Blocks in the dialect that they came in: each is opened, goes on and is closed where the source did that.
+"""Writes blocks in the dialect of their source: each is opened, continued and closed where the source did so.
 
-The source's own order needs no row. Where a source opens a block beside another, and readers of its dialect have one at
-a time, the first keeps its place until it is closed, and the others wait in the order in which they began. What was
-announced in a way that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame
-and no JSON.
+Used instead of the queue of `Blocks`. If a source opens a block while another is open, and clients of the dialect
+support one open block, the first one keeps its place until it is closed and the others wait in order of their start. A
+part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ __all__ = ["SourceBlocks"]
 
 
 class SourceBlocks(Blocks):
-    """The parts of one answer, as they come."""
+    """The parts of one answer, in the order of the source."""
 
     __slots__ = ("_holding", "_late", "_open_blocks", "_open_calls", "_unseen")
 
-    def __init__(self, job: EncodeContext, writer: Writer) -> None:
-        super().__init__(job, writer)
+    def __init__(self, context: EncodeContext, writer: Writer) -> None:
+        super().__init__(context, writer)
         self._open_blocks: set[Block] = set()
-        self._holding: dict[int, Block] = {}  # those of them whose stop has not passed, by part
-        self._open_calls: Counter[str] = Counter()  # and how many of them are calls with that id
-        self._unseen: Block | None = None  # has the place of an open one, and nothing to show yet
+        self._holding: dict[int, Block] = {}  # open blocks whose stop has not passed through, by part
+        self._open_calls: Counter[str] = Counter()  # number of open calls under each id
+        self._unseen: Block | None = None  # a part that has the place of an open block and nothing to write yet
         self._late: list[Block] = []  # calls that are not whole: whether they may be closed is known at the end
 
     def event(self, event: Event) -> None:
@@ -41,8 +40,8 @@ class SourceBlocks(Blocks):
         match event:
             case TextStarted() | ReasoningStarted() | RefusalStarted():
                 block = self._parts[event.part]
-                block.part, block.sent = event.part, self._job.passed.index
-                block.item = self._job.passed.item_id
+                block.part, block.sent = event.part, self._context.passed.index
+                block.item = self._context.passed.item_id
                 block.comes_whole = isinstance(event, ReasoningStarted) and event.kind == "redacted"
                 self._begin(block)
             case _:
@@ -50,7 +49,7 @@ class SourceBlocks(Blocks):
         self._go_on()
 
     def finish(self) -> None:
-        while self._late and not self._job.broken:
+        while self._late and not self._context.broken:
             late, self._late = self._late, []
             for block in late:
                 self._shut(block)
@@ -63,29 +62,31 @@ class SourceBlocks(Blocks):
             self._writer.broken_off(block)
         self._open_blocks.clear()
 
-    # The row
+    # The queue
 
     def _waits(self, block: Block) -> bool:
         return not (block is self._unseen or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """A block is open, and no other may be. Of one that was stopped on the wire the stop has passed."""
+        """True if a block is open and no other may be. If the wire stopped the open block, its stop has passed
+        through.
+        """
         if self._writer.side_by_side:
             return False
-        for part in self._job.passed.ended.collected():
+        for part in self._context.passed.ended.collected():
             self._holding.pop(part, None)
         return self._unseen is not None or bool(self._holding)
 
     def _go_on(self) -> None:
-        """Write what waits, as long as nobody is in its way. Where upstream took something back, nothing follows."""
-        while self._row and not (self._job.broken or self._is_taken()):
+        """Write what waits, as long as no block is open. If the upstream retracted written text, nothing follows."""
+        while self._row and not (self._context.broken or self._is_taken()):
             block = self._row.popleft()
             if isinstance(block, Block) and not block.gone:
                 block.queued = False
                 self._write(block)
 
     def _is_over(self, block: Block) -> None:
-        self._take_turn(block)  # what waits goes on behind the event
+        self._take_turn(block)  # waiting blocks continue after the current event
 
     # Blocks
 
@@ -111,7 +112,7 @@ class SourceBlocks(Blocks):
     def _open(self, block: Block) -> None:
         if block not in self._open_blocks:
             self._open_blocks.add(block)
-            if block.part not in self._job.passed.ended:
+            if block.part not in self._context.passed.ended:
                 self._holding[block.part] = block
             if block.kind == "call":
                 self._open_calls[block.call_id] += 1
@@ -122,7 +123,7 @@ class SourceBlocks(Blocks):
         self._writer.close(block)
 
     def _leave(self, block: Block) -> None:
-        """It is open no more."""
+        """Mark the block as closed."""
         if block in self._open_blocks:
             self._open_blocks.remove(block)
             self._holding.pop(block.part, None)
@@ -145,7 +146,7 @@ class SourceBlocks(Blocks):
         if text:
             self._push(block, text)
         elif block.done is None:
-            self._begin(block)  # more may come
+            self._begin(block)  # more pieces may follow
         elif block not in self._open_blocks and self._writer.is_worth(block):
             self._open(block)
         if block.done is not None:
@@ -154,7 +155,7 @@ class SourceBlocks(Blocks):
             self._writer.over(block)
 
     def _write_call(self, block: Block, call: ToolCall) -> None:
-        """A call of which nothing was written yet. One that takes the id of an open one takes it back."""
+        """Write a call that was not written yet. A call with the id of an open one replaces that one."""
         if self._open_calls[call.call_id]:
             self._writer.contradicted()
         else:
@@ -164,28 +165,28 @@ class SourceBlocks(Blocks):
     def _call_started(self, event: ToolCallStarted) -> None:
         super()._call_started(event)
         block = self._parts[event.part]
-        block.part, block.sent = event.part, self._job.passed.index
-        # Also the calls that the provider runs have their place in their own dialect.
+        block.part, block.sent = event.part, self._context.passed.index
+        # In their own dialect, calls that the provider runs are written, too.
         block.held = self._is_held(event)
         if not block.held:
             self._begin(block)
 
     def _is_held(self, event: ToolCallStarted) -> bool:
-        job, call_id = self._job, event.call_id or ""
+        context, call_id = self._context, event.call_id or ""
         used = (
-            call_id in job.known_call_ids
+            call_id in context.known_call_ids
             or call_id in self._calls
             or call_id in self._later
             or self._ids.get(call_id) is not (self._parts[event.part])
         )
-        return job.hold_arguments or job.custom or used or not event.name.strip()
+        return context.hold_arguments or context.custom or used or not event.name.strip()
 
     def _call_delta(self, event: ToolCallDelta) -> None:
         block = self._parts.get(event.part)
         if block is None or block.held or block.frozen:
             return
-        if event.arguments and event.part in self._job.passed.ended:
-            self._writer.contradicted()  # readers have it as a call without arguments
+        if event.arguments and event.part in self._context.passed.ended:
+            self._writer.contradicted()  # clients already received the end of a call without arguments
         else:
             self._push(block, event.arguments)
 
@@ -210,8 +211,8 @@ class SourceBlocks(Blocks):
             self._end_call(block, event)
 
     def _end_call(self, block: Block, event: ToolCall) -> None:
-        if event.part in self._job.passed.ended and block.out.rest(arguments_of(event)):
-            self._writer.contradicted()  # its block is over, and had less
+        if event.part in self._context.passed.ended and block.out.rest(arguments_of(event)):
+            self._writer.contradicted()  # clients already received the end of the block with less text
         elif self._close_call(block, event):
             self._leave(block)
         else:
@@ -221,4 +222,4 @@ class SourceBlocks(Blocks):
         self._write_beside(event)
 
     def _give_way(self) -> None:
-        """Nothing is in anybody's way."""
+        """Do nothing: blocks of a source are not interrupted."""

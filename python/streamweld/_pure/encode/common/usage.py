@@ -1,6 +1,6 @@
-"""Token counts in one convention, whatever the source's: `input` with all cached tokens, `output` with all reasoning.
+"""Token counts with one meaning for every source: `input` includes the cache, `output` includes the reasoning.
 
-Knows the table of conventions, and no way to write them: each encoder turns these numbers into its own.
+`streamweld.usage` finds them; each encoder writes them with the meaning of its target.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streamweld._spec import load_conversions
+from streamweld.usage import normalized
 
 if TYPE_CHECKING:
     from streamweld.events import Usage
@@ -18,7 +18,7 @@ __all__ = ["Counts", "neutral"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """None where the source did not say."""
+    """The token counts of one answer; None if unknown."""
 
     input: int | None
     output: int | None
@@ -29,23 +29,11 @@ class Counts:
 
     @property
     def is_blank(self) -> bool:
-        """Nothing to write."""
+        """True if there is nothing to write."""
         return self.input is None and self.output is None and self.total is None
 
 
 def neutral(usage: Usage, source: str | None) -> Counts:
-    """The counts of a source of that dialect. The total is the source's own; else the sum, if both sides are known."""
-    known = usage.input_tokens
-    if known is not None:
-        left_out = load_conversions()["usage"].get(source, {}).get("input_excludes", ())
-        if "cached" in left_out:
-            known += usage.cached_input_tokens or 0
-        if "cache_write" in left_out:
-            known += usage.cache_write_tokens or 0
-    total, output, reasoning = usage.total_tokens, usage.output_tokens, usage.reasoning_tokens
-    if total is not None and known is not None and output is not None and reasoning:
-        if total == known + output + reasoning:
-            output += reasoning  # xAI counts the reasoning beside the output, in the dialects of others
-    elif total is None and known is not None and output is not None:
-        total = known + output
-    return Counts(known, output, usage.cached_input_tokens, usage.cache_write_tokens, reasoning, total)
+    """Return the counts of an answer of this dialect."""
+    found = normalized(usage, source)
+    return Counts(found.input, found.output, found.cached_read, found.cache_write, found.reasoning, found.total)

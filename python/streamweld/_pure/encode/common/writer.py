@@ -1,7 +1,6 @@
-"""Writes frames of an event stream and compact JSON, into a buffer that the converter empties.
+"""Writes frames of an event stream and compact JSON into a buffer that the converter empties.
 
-Knows bytes and JSON, no dialect: which names and members there are comes from outside. The form of the JSON (members in
-the order they are given, what is escaped, how floats look) is the same in both backends, byte for byte.
+The JSON has the same bytes in both backends: order of members, escapes and floats.
 """
 
 from __future__ import annotations
@@ -31,56 +30,57 @@ class Frames:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._later: dict[int, Callable[[], str]] = {}  # payloads that are made when they are taken, by their place
+        # Payloads that are created when the output is taken, by position.
+        self._later: dict[int, Callable[[], str]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
     def data(self, payload: str) -> None:
-        """An event without a name."""
+        """Write an event without a name."""
         self._pieces.append(f"data: {payload}\n\n")
 
     def named(self, event: str, payload: str) -> None:
-        """An event with a name: a constant of ours, never upstream text, which could end the line."""
+        """Write an event with a name. The name must be a constant: upstream text could contain a line end."""
         self._pieces.append(f"event: {event}\ndata: {payload}\n\n")
 
     def named_later(self, event: str, payload: Callable[[], str]) -> None:
-        """The same with a payload that is long, and may be dropped before it is written."""
+        """Write an event with a long payload, which is created on demand because the event may be dropped."""
         self._pieces.append(f"event: {event}\ndata: ")
         self._later[len(self._pieces)] = payload
         self._pieces.append("\n\n")
 
     def done(self) -> None:
-        """The marker that three dialects end with."""
+        """Write the terminal marker of three dialects."""
         self._pieces.append("data: [DONE]\n\n")
 
     def shown(self) -> bytes:
-        """All bytes since they were taken last; they stay."""
-        for place, payload in self._later.items():
-            self._pieces[place] = payload() + self._pieces[place]
+        """Return all bytes since the last `take`, without removing them."""
+        for position, payload in self._later.items():
+            self._pieces[position] = payload() + self._pieces[position]
         self._later.clear()
         return "".join(self._pieces).encode()
 
     def take(self) -> bytes:
-        """All bytes since the last call."""
+        """Return all bytes since the last call."""
         taken = self.shown()
         self._pieces.clear()
         return taken
 
     def drop(self) -> None:
-        """They are not written after all."""
+        """Discard these bytes."""
         self._pieces.clear()
         self._later.clear()
 
 
 def quoted(text: str) -> str:
-    """A JSON string. The two line separators are escaped too: many readers still split at them."""
+    """Return a JSON string. U+2028 and U+2029 are escaped, because many clients split lines at them."""
     made: str = encode_basestring(text)
     return made if made.isascii() else _separated(made)
 
 
 def compact_json(value: Any) -> str:
-    """A value in canonical form: no blanks, members in their order, floats as `repr`, an infinite one as null."""
+    """Return a value in canonical form: no whitespace, members in their order, floats as `repr`, infinity as null."""
     try:
         made = dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -89,14 +89,14 @@ def compact_json(value: Any) -> str:
 
 
 def members(**fields: str | None) -> str:
-    """An object of members that are JSON already; one that is None is left out."""
+    """Return an object of members that are already JSON, without those that are None."""
     return "{" + ",".join([f'"{name}":{text}' for name, text in fields.items() if text is not None]) + "}"
 
 
 def spliced(arguments: str) -> str:
-    """The text of an argument object, to stand as an object: its own tokens, without the blanks between them.
+    """Return the text of an argument object without whitespace between its tokens.
 
-    Numbers keep their digits and escapes stay escapes; only half a surrogate pair becomes U+FFFD, as elsewhere.
+    Numbers and escapes are kept as sent; only an unpaired surrogate becomes U+FFFD.
     """
     made = compact(pair_escapes(arguments)) or _EMPTY
     return made if made.isascii() else _separated(made)
@@ -107,7 +107,9 @@ def _separated(text: str) -> str:
 
 
 def _spelled(value: object) -> str:
-    """As `dumps` writes it, and what it refuses: an infinite float, an integer longer than Python prints."""
+    """Format a value as `dumps` does, including what it rejects: an infinite float, and an integer that Python cannot
+    print.
+    """
     if isinstance(value, float) and not isfinite(value):
         return "null"
     if isinstance(value, int) and not isinstance(value, bool):

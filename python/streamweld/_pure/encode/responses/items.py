@@ -1,6 +1,6 @@
 """The output items of a Responses stream: each is added once, filled, and done once, under one id and one index.
 
-Knows the frames of items. Which event belongs to which item, and when one is over, is the encoder's business.
+The encoder decides which event belongs to which item and when an item ends.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from streamweld._pure.encode.common.part_details import Told
+from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.same_json import is_value
 from streamweld._pure.encode.common.writer import quoted
 
@@ -22,29 +22,30 @@ __all__ = ["CALL", "CUSTOM", "OPENRESPONSES", "RAW", "REFUSAL", "SUMMARY", "TEXT
 __all__ += ["CallItem", "Holder", "Key", "TextItem", "Wire"]
 
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]
-Key: TypeAlias = tuple[int | str, bool]  # of an item: its index or its id, and whether it is a message
+# Key of an item: its index or its id, whether it is a message, and the number of earlier items with its index.
+Key: TypeAlias = tuple[int | str, bool, int]
 
 
 class Wire:
-    """Events with their sequence numbers: from 0, or behind what passed, by one."""
+    """Writes events with sequence numbers, starting at 0 or after those that passed through."""
 
-    __slots__ = ("_job",)
+    __slots__ = ("_context",)
 
-    def __init__(self, job: EncodeContext) -> None:
-        self._job = job
+    def __init__(self, context: EncodeContext) -> None:
+        self._context = context
 
     def event(self, kind: str, fields: str) -> None:
-        """One event; `fields`: its members behind type and number."""
+        """Write one event. `fields`: its members after the type and the number."""
         number = self._number()
-        self._job.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
+        self._context.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
 
     def event_later(self, kind: str, fields: Callable[[], str]) -> None:
-        """The same with fields that are long, and may be dropped before they are written."""
+        """Write an event with long fields, which are created on demand because the event may be dropped."""
         number = self._number()
-        self._job.frames.named_later(kind, lambda: f'{{"type":"{kind}",{number}{fields()}}}')
+        self._context.frames.named_later(kind, lambda: f'{{"type":"{kind}",{number}{fields()}}}')
 
     def _number(self) -> str:
-        passed = self._job.passed
+        passed = self._context.passed
         if passed.sequence is None:
             return ""
         number = f'"sequence_number":{passed.sequence},'
@@ -54,21 +55,17 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How one sort of text is written."""
+    """How one kind of text is written."""
 
-    part: str  # the family of its part's events
-    index: str  # what a part's place is called
-    text: str  # the family of its text's events
-    type: str  # of the part
-    member: str  # of the part and of the done event, which holds the text
-    holder: str | None  # the member of a reasoning that holds the parts; None: a message
-    extra: str = ""  # what the text's events have beside
-    part_extra: str = ""
+    part: str  # prefix of the events of its part
+    index: str  # name of the part's index
+    text: str  # prefix of the events of its text
+    type: str  # type of the part
+    member: str  # member that holds the text, in the part and in the done event
+    holder: str | None  # member of a reasoning item that holds the parts; None for a message
 
 
-TEXT: Final = Shape(
-    "content_part", "content_index", "output_text", "output_text", "text", None, ',"logprobs":[]', ',"logprobs":[]'
-)
+TEXT: Final = Shape("content_part", "content_index", "output_text", "output_text", "text", None)
 REFUSAL: Final = Shape("content_part", "content_index", "refusal", "refusal", "refusal", None)
 RAW: Final = Shape("content_part", "content_index", "reasoning_text", "reasoning_text", "text", "content")
 OPENRESPONSES: Final = Shape("content_part", "content_index", "reasoning", "reasoning_text", "text", "content")
@@ -78,7 +75,7 @@ SUMMARY: Final = Shape(
 
 
 class Holder:
-    """A message or a reasoning, with its parts."""
+    """A message or reasoning item, with its parts."""
 
     __slots__ = (
         "_next",
@@ -99,45 +96,45 @@ class Holder:
     )
 
     def __init__(self, wire: Wire, shape: Shape, identity: str | None, index: int, *, announced: bool = False) -> None:
-        """`announced`: its opening went out before."""
+        """Create an item. `announced`: its opening was already written."""
         self.wire = wire
         self.identity = "null" if identity is None else quoted(identity)
         self.index = index
-        self.numbers: set[int] = set()  # of its parts, where it may have several
-        self.open: set[int] = set()  # those that are not over
-        self.ended = False  # its close went out before
-        self.resumed = False  # it continued after its close, which the encoder writes once more, at the end
-        self.status: ItemStatus = "completed"  # of its last close
-        self.key: Key = (index, True)  # the encoder's own: under which it is found, and when it came under that
+        self.numbers: set[int] = set()  # numbers of its parts, if it can have several
+        self.open: set[int] = set()  # those that are not closed
+        self.ended = False  # its close was already written
+        self.resumed = False  # it continued after its close, which the encoder writes once more at the end
+        self.status: ItemStatus = "completed"  # status of its last close
+        self.key: Key = (index, True, 0)  # set by the encoder: its key, and when it got that key
         self.turn = 0
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
-        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # by the member that holds them
-        self._next: dict[str, int] = {}  # by the same, the place behind all of them
+        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # parts by the member that holds them
+        self._next: dict[str, int] = {}  # index after all parts, by the same member
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
     def free_sub(self, shape: Shape, sent: int | None = None) -> int:
-        """The place of a new part: as sent, unless another one has it."""
+        """Return the index of a new part: as sent, unless another part has it."""
         member = shape.holder or "content"
         return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 
     def put(self, shape: Shape, sub: int, part: str) -> None:
-        """A part as it is so far, or in the end."""
+        """Store the current form of a part."""
         member = shape.holder or "content"
         self.parts.setdefault(member, {})[sub] = part
         self._next[member] = max(sub + 1, self._next.get(member, 0))
 
     def close(self, status: ItemStatus) -> Callable[[], str]:
-        """The item as it is in the end, made when it is asked for: it may have many parts, and go on behind this."""
+        """Return the final item, created on demand: it may have many parts and continue after this."""
         self.status = status
         if not self.resumed:
             self.done()
         return lambda: self._item(status)
 
     def done(self) -> None:
-        """Write the done event of the item, unless the source's own passed."""
+        """Write the done event of the item, unless the source's own passed through."""
         if not self.ended:
             self.wire.event_later("response.output_item.done", lambda: f'{self.at},"item":{self._item(self.status)}')
 
@@ -149,7 +146,7 @@ class Holder:
         if self.is_message:
             head = f'"type":"message","id":{self.identity},"status":"{status}"'
             return f'{{{head},"role":"assistant","content":[{lists["content"]}]}}'
-        # The schema's reasoning has no status; only what is not whole must say so.
+        # A reasoning item needs a status only if it is incomplete.
         tail = ',"status":"incomplete"' if status == "incomplete" else ""
         content = f',"content":[{lists["content"]}]' if "content" in lists else ""
         if self.encrypted is not None:
@@ -158,32 +155,41 @@ class Holder:
 
 
 class TextItem:
-    """One part of a message or a reasoning."""
+    """One part of a message or reasoning item."""
 
-    __slots__ = ("_place", "_shape", "_sub", "_wire", "holder", "told", "whole")
+    __slots__ = ("_location", "_shape", "_sub", "_wire", "holder", "logprobs", "written_text", "whole")
 
     def __init__(self, holder: Holder, shape: Shape, sub: int) -> None:
         self.holder = holder
         self._wire = holder.wire
         self._shape = shape
         self._sub = sub
-        self._place = f'"item_id":{holder.identity},{holder.at},"{shape.index}":{sub}'
-        self.told = Told()
-        self.whole: str | None = None  # the text as its end said it, where that is known
+        self._location = f'"item_id":{holder.identity},{holder.at},"{shape.index}":{sub}'
+        self.written_text = WrittenText()
+        self.whole: str | None = None  # the text in the part's close, if there is one
+        self.logprobs: list[str] = []  # log probabilities of the text so far
         holder.put(shape, sub, "")
         self._event(f"{shape.part}.added", f'"part":{self._part("", "")}')
 
-    def delta(self, text: str) -> None:
-        self.told.add(text)
-        self._event(f"{self._shape.text}.delta", f'"delta":{quoted(text)}{self._shape.extra}')
+    def delta(self, text: str, logprobs: str = "") -> None:
+        self.written_text.add(text)
+        self._event(f"{self._shape.text}.delta", f'"delta":{quoted(text)}{self._extra(logprobs)}')
+        if logprobs:
+            self.logprobs.append(logprobs)
+
+    def _extra(self, logprobs: str) -> str:
+        """Return the member that follows a text in its events and its part."""
+        return f',"logprobs":[{logprobs}]' if self._shape is TEXT else ""
 
     def is_retracted(self) -> bool:
-        """Whether the text was streamed, and its item does not have it."""
-        return self.whole == "" and bool(self.told.text())
+        """Return True if text was streamed that the item does not contain."""
+        return self.whole == "" and bool(self.written_text.text())
 
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
-        """The done events of the part. What its end said has authority over the deltas. `closed`: they went out."""
-        text = quoted(self.told.text() if self.whole is None else self.whole)
+        """Write the done events of the part. Its closing text replaces the deltas. `closed`: they were already
+        written.
+        """
+        text = quoted(self.written_text.text() if self.whole is None else self.whole)
         shape = self._shape
         annotations = [_annotation(citation) for citation in citations]
         part = self._part(text[1:-1], ",".join(annotations))
@@ -192,31 +198,33 @@ class TextItem:
             return
         for number, annotation in enumerate(annotations):
             self._event(f"{shape.text}.annotation.added", f'"annotation_index":{number},"annotation":{annotation}')
-        self._event(f"{shape.text}.done", f'"{shape.member}":{text}{shape.extra}')
+        extra = self._extra(",".join(self.logprobs))
+        self._event(f"{shape.text}.done", f'"{shape.member}":{text}{extra}')
         self._event(f"{shape.part}.done", f'"part":{part}')
 
     def close(self, status: ItemStatus, citations: Sequence[Citation] = ()) -> Callable[[], str]:
-        """The done events of a part that is all of its item; the item as it is in the end."""
+        """Write the done events of a part that is the only one of its item, and return the final item."""
         self.close_part(citations)
         return self.holder.close(status)
 
     def _event(self, kind: str, fields: str) -> None:
-        self._wire.event(f"response.{kind}", f"{self._place},{fields}")
+        self._wire.event(f"response.{kind}", f"{self._location},{fields}")
 
     def _part(self, text: str, annotations: str) -> str:
         shape = self._shape
         cited = f',"annotations":[{annotations}]' if shape is TEXT else ""
-        return f'{{"type":"{shape.type}","{shape.member}":"{text}"{cited}{shape.part_extra}}}'
+        extra = self._extra(",".join(self.logprobs))
+        return f'{{"type":"{shape.type}","{shape.member}":"{text}"{cited}{extra}}}'
 
 
 def _annotation(citation: Citation) -> str:
-    place = f'"start_index":{citation.start or 0},"end_index":{citation.end or 0}'
-    return f'{{"type":"url_citation","url":{quoted(citation.url)},{place},"title":{quoted(citation.title or "")}}}'
+    span = f'"start_index":{citation.start or 0},"end_index":{citation.end or 0}'
+    return f'{{"type":"url_citation","url":{quoted(citation.url)},{span},"title":{quoted(citation.title or "")}}}'
 
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """How one sort of call is written: its type, the family of its text's events, and the member that holds it."""
+    """How one kind of call is written: its type, the prefix of its text's events and the member that holds the text."""
 
     type: str
     text: str
@@ -228,50 +236,62 @@ CUSTOM: Final = CallShape("custom_tool_call", "custom_tool_call_input", "input")
 
 
 class CallItem:
-    """A call of the client."""
+    """A call that the client runs."""
 
-    __slots__ = ("_at", "_head", "_place", "_shape", "_wire", "call_id", "corrected", "custom", "name", "told", "whole")
+    __slots__ = (
+        "_at",
+        "_head",
+        "_location",
+        "_shape",
+        "_wire",
+        "call_id",
+        "corrected",
+        "custom",
+        "name",
+        "written_text",
+        "whole",
+    )
 
     def __init__(
         self, wire: Wire, shape: CallShape, identity: str | None, index: int, names: Mapping[str, str]
     ) -> None:
-        """`names`: its `call_id` and `name`."""
+        """Create a call. `names`: its `call_id` and `name`."""
         item_id = "null" if identity is None else quoted(identity)
         self._wire = wire
         self._shape = shape
         self.call_id = names["call_id"]
         self.name = names["name"]
         self.custom = shape is CUSTOM
-        self.corrected = False  # its deltas were taken back: no more of them, the close says the text
-        self.told = Told()
+        self.corrected = False  # its deltas were retracted: no more are written, and the close has the text
+        self.written_text = WrittenText()
         self.whole: str | None = None
         self._at = f'"output_index":{index}'
-        self._place = f'"item_id":{item_id},{self._at}'
+        self._location = f'"item_id":{item_id},{self._at}'
         self._head = f'"type":"{shape.type}","id":{item_id},"call_id":{quoted(self.call_id)},"name":{quoted(self.name)}'
         wire.event("response.output_item.added", f'{self._at},"item":{self._item("in_progress", quoted(""))}')
 
     def delta(self, text: str) -> None:
         if text and not self.corrected:
-            self.told.add(text)
-            self._wire.event(f"response.{self._shape.text}.delta", f'{self._place},"delta":{quoted(text)}')
+            self.written_text.add(text)
+            self._wire.event(f"response.{self._shape.text}.delta", f'{self._location},"delta":{quoted(text)}')
 
     def could_be_run(self) -> bool:
-        """Whether a reader that does not look at its status would: AI SDK takes no text for `{}`."""
+        """Return True if a client that ignores the status would run the call: the AI SDK reads no text as `{}`."""
         text = self._text()
         return self.custom or not text.strip() or is_value(text)
 
     def close(self, status: ItemStatus, *, closed: bool = False, ended: bool = False) -> Callable[[], str]:
-        """The done events, with the whole text, unless they went out; the item as it is in the end."""
+        """Write the done events with the whole text, unless they were already written, and return the final item."""
         text = quoted(self._text())
         if not closed:
-            self._wire.event(f"response.{self._shape.text}.done", f'{self._place},"{self._shape.member}":{text}')
+            self._wire.event(f"response.{self._shape.text}.done", f'{self._location},"{self._shape.member}":{text}')
         item = self._item(status, text)
         if not ended:
             self._wire.event("response.output_item.done", f'{self._at},"item":{item}')
         return lambda: item
 
     def _text(self) -> str:
-        return self.told.text() if self.whole is None else self.whole
+        return self.written_text.text() if self.whole is None else self.whole
 
     def _item(self, status: str, text: str) -> str:
         return f'{{{self._head},"{self._shape.member}":{text},"status":"{status}"}}'

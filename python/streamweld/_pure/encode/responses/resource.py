@@ -1,7 +1,6 @@
-"""The response object of the Responses API: all 31 members that its schema requires, and the usage inside.
+"""The response object of the Responses API: all 31 members that its schema requires, including the usage.
 
-Knows members and their neutral values: what was asked for is not known here, so everything about the request is the
-API's own default. Knows no events and no items.
+Members of the request, which a converter cannot know, have the API's defaults.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "cancelled
 
 _NO_OUTPUT: Final[Mapping[int, str]] = {}
 _NO_ITEMS: Final[Mapping[int, Mapping[str, Any]]] = {}
-_OURS: Final = ("id", "status", "output", "error", "incomplete_details")
-_SAID: Final = ("type", "id", "call_id", "name", "arguments", "input")
+_OWN_MEMBERS: Final = ("id", "status", "output", "error", "incomplete_details")
+_IDENTIFYING_MEMBERS: Final = ("type", "id", "call_id", "name", "arguments", "input")
 _BEFORE_OUTPUT: Final = {"previous_response_id": "null", "instructions": "null"}
 _REQUEST: Final = {
     "tools": "[]",
@@ -53,7 +52,7 @@ _AFTER_USAGE: Final = {
 
 
 class Resource:
-    """One response, as its events show it."""
+    """One response, as its events describe it."""
 
     __slots__ = ("_created", "_id", "_model", "_sent", "passed")
 
@@ -61,22 +60,22 @@ class Resource:
         self._id = quoted(identity)
         self._created = created
         self._model = quoted(model)
-        self.passed: set[int] = set()  # indexes of items that went out as the source wrote them
-        self._sent: Mapping[str, Any] = {}  # as the source wrote it, in this dialect
+        self.passed: set[int] = set()  # indexes of items that were written as the source sent them
+        self._sent: Mapping[str, Any] = {}  # the response as the source sent it in this dialect
 
     def keep_id(self, created: tuple[str | None] | None) -> None:
-        """Clients have the id of the event that opened the response, if that has passed."""
+        """Keep the id of the event that opened the response, if that event passed through: clients have it."""
         if created is not None:
             self._id = _id(created[0])
 
     def learn(self, started: ResponseStarted) -> None:
-        """What the response calls itself, where that was not known when it began."""
+        """Set the id and model of the response if they were unknown when it began."""
         if started.model:
             self._model = quoted(started.model)
         self._created = self._created if started.created is None else started.created
 
     def take(self, payload: bytes) -> None:
-        """The event at hand may bring the response itself: what it says of itself then stays as it is."""
+        """Take the response object of the current event, if it has one, to keep its members unchanged."""
         try:
             event: object = loads_raw(payload.decode("utf-8", "replace"))
         except ValueError:
@@ -96,7 +95,7 @@ class Resource:
         incomplete: str | None = None,
         error: tuple[str, str] | None = None,
     ) -> str:
-        """The object. `output`: its items by index; `ended`: those whose close passed, as it has them.
+        """Return the object. `output`: its items by index; `ended`: those whose close passed through, as sent.
 
         `incomplete`: the reason; `error`: code and message.
         """
@@ -110,7 +109,7 @@ class Resource:
             else output[index]
             for index in sorted(output.keys() | ended.keys())
         ]
-        told = {
+        fields = {
             "id": self._id,
             "object": '"response"',
             "created_at": str(self._created),
@@ -126,46 +125,48 @@ class Resource:
             **_AFTER_USAGE,
         }
         if self._sent:
-            told = self._as_sent(told, status)
-        return "{" + ",".join([f"{quoted(name)}:{value}" for name, value in told.items()]) + "}"
+            fields = self._as_sent(fields, status)
+        return "{" + ",".join([f"{quoted(name)}:{value}" for name, value in fields.items()]) + "}"
 
-    def _as_sent(self, told: dict[str, str], status: Status) -> dict[str, str]:
-        """All members as the source wrote them, but for those that say what the answer came to; then what it lacked."""
+    def _as_sent(self, fields: dict[str, str], status: Status) -> dict[str, str]:
+        """Return all members as the source sent them, except those that describe the outcome, then the missing ones."""
         sent = self._sent
-        ours: set[str] = set(_OURS)
+        ours: set[str] = set(_OWN_MEMBERS)
         if sent.get("usage") is None:
             ours.add("usage")
-        if told["incomplete_details"] != "null" and sent.get("status") == status:
+        if fields["incomplete_details"] != "null" and sent.get("status") == status:
             ours.remove("incomplete_details")
-        written = {name: told[name] if name in ours else compact_json(value) for name, value in sent.items()}
-        return written | {name: value for name, value in told.items() if name not in written}
+        written = {name: fields[name] if name in ours else compact_json(value) for name, value in sent.items()}
+        return written | {name: value for name, value in fields.items() if name not in written}
 
 
 class _Again:
-    """The items of the answer as the source tells them again, to be found by what they say."""
+    """The items of the answer as the source repeats them, found by their identifying members."""
 
-    __slots__ = ("_by_said", "_output")
+    __slots__ = ("_by_identity", "_output")
 
     def __init__(self, output: list[Any]) -> None:
         self._output = output
-        self._by_said: dict[tuple[str, ...], dict[tuple[str, ...], Any]] = {}  # by the members that are compared
+        self._by_identity: dict[
+            tuple[str, ...], dict[tuple[str, ...], Any]
+        ] = {}  # items by the members that are compared
 
     def spelled(self, text: str) -> str:
-        """An item that passed, in the source's own spelling where that has it."""
+        """Return an item that passed through as the source sent it, if the source repeats it."""
         item: dict[str, Any] = loads_raw(text)
-        names = tuple([name for name in _SAID if isinstance(item.get(name), str)])
-        if names not in self._by_said:
-            self._by_said[names] = self._index(names)
-        found = self._by_said[names].get(tuple([item[name] for name in names]))
+        names = tuple([name for name in _IDENTIFYING_MEMBERS if isinstance(item.get(name), str)])
+        if names not in self._by_identity:
+            self._by_identity[names] = self._index(names)
+        found = self._by_identity[names].get(tuple([item[name] for name in names]))
         return text if found is None else compact_json(found)
 
     def _index(self, names: tuple[str, ...]) -> dict[tuple[str, ...], Any]:
         found: dict[tuple[str, ...], Any] = {}
         for sent in self._output:
             if is_object(sent):
-                said = [value for value in map(sent.get, names) if isinstance(value, str)]
-                if len(said) == len(names):
-                    found.setdefault(tuple(said), sent)
+                identity = [value for value in map(sent.get, names) if isinstance(value, str)]
+                if len(identity) == len(names):
+                    found.setdefault(tuple(identity), sent)
         return found
 
 
@@ -174,9 +175,9 @@ def _id(identity: str | None) -> str:
 
 
 def usage_json(counts: Counts) -> str:
-    """The counts; the schema requires numbers, so what is not known is 0."""
+    """Return the counts. The schema requires numbers, so unknown counts are 0."""
     total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
-    # The published schema asks for the first of these two; OpenAI's client (3.54) for both.
+    # The published schema requires the first of these two; OpenAI's client (3.54) requires both.
     details = members(cached_tokens=str(counts.cached or 0), cache_write_tokens=str(counts.cache_write or 0))
     return members(
         input_tokens=str(counts.input or 0),

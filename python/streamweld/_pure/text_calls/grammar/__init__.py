@@ -1,4 +1,4 @@
-"""One parser per shape: the text of a block to the calls that it holds, with their arguments as written."""
+"""One parser per shape. Each reads the text of a block and returns its calls with their arguments as written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHAPES: Final = {
 
 
 class Parsing:
-    """One family at work on one block."""
+    """The parser of one family, reading one block."""
 
     __slots__ = ("_cursor", "_steps", "calls", "end", "failed", "family")
 
@@ -35,12 +35,12 @@ class Parsing:
         self._cursor = Cursor()
         self._steps: Steps[list[WrittenCall]] = _SHAPES[family.shape](self._cursor, family.data)
         self.calls: list[WrittenCall] | None = None
-        self.end = 0  # where the block ended, in characters fed
+        self.end = 0  # end of the block, in characters fed
         self.failed = False
 
     @property
     def has_matched(self) -> bool:
-        """Something after the marker was of this family, or an object or a list begins there."""
+        """True if more than white space and a name matched after the marker, or an object or a list begins there."""
         return self._cursor.matched or self._cursor.sees_bracket
 
     def feed(self, text: str) -> None:
@@ -51,4 +51,4 @@ class Parsing:
             self.failed = True
         except StopIteration as done:
             self.calls = done.value
-            self.end = self._cursor.place
+            self.end = self._cursor.offset

@@ -1,7 +1,9 @@
-"""`braces`: `call:name{key:value,...}`, strings between quoting tokens, other values as JSON scalars, `{}` and `[]`.
+"""Parses the shape `braces`: `call:name{key:value,...}`. Strings are enclosed in quoting tokens; other values are JSON
+scalars, `{}` and `[]`.
 
-Keys: `prefix` before the name; `quote`: the token around strings; `typed`: `schema` if the schema decides what type a
-quoted value has, else it is a string; `close`.
+Keys of a family in `_spec/text_calls.json`: `prefix`: the literal before the name; `quote`: the token around strings;
+`typed`: `schema` if the tool's schema decides the type of a quoted value, which is otherwise a string; `close`: the
+literal that ends the block.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 
 def _ends(cursor: Cursor, closer: str, *, first: bool) -> Steps[bool]:
-    """Whether the list ends here; else the comma before the next entry is read."""
+    """Check whether the list ends here; if not, read the comma before the next entry."""
     yield from cursor.skip_space()
     if (yield from cursor.take(closer)):
         return True
@@ -67,7 +69,7 @@ def _key(cursor: Cursor, quote: str) -> Steps[str]:
 
 
 def _value(cursor: Cursor, quote: str, depth: int) -> Steps[str]:
-    """A value as JSON text."""
+    """Read a value and return it as JSON text."""
     if depth > _DEPTH:
         raise Malformed
     mark = yield from cursor.skip_space()

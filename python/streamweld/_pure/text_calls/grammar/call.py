@@ -1,4 +1,4 @@
-"""A call as a block wrote it, before the request's tools were looked at."""
+"""A call as written in a block, before it is checked against the request's tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Argument", "WrittenCall"]
 
 @dataclass(slots=True)
 class Argument:
-    """One argument. `raw`: text whose type the schema tells; `json`: JSON text; `string`: text."""
+    """One argument. `raw`: text whose type depends on the schema; `json`: JSON text; `string`: text."""
 
     key: str
     text: str
@@ -19,7 +19,7 @@ class Argument:
 
 @dataclass(slots=True)
 class WrittenCall:
-    """`arguments`: the JSON text of an object as written, or one entry for each argument."""
+    """A parsed call. `arguments`: the JSON text of an object as written, or one entry per argument."""
 
     name: str
     arguments: str | list[Argument]

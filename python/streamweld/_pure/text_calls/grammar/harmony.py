@@ -1,4 +1,4 @@
-"""`harmony`: a message of gpt-oss to `functions.<name>`. Other recipients are built-in tools."""
+"""Parses the shape `harmony`: a message of gpt-oss to `functions.<name>`. Other recipients are built-in tools."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""`json`: a JSON object with name and arguments, an array of them, or several objects.
+"""Parses the shape `json`: a JSON object with a name and arguments, an array of such objects, or several of them.
 
-Keys: `lead` literals before the value; `values`: which values may stand (`object`, `array`, `objects`, `keyed`: an
-array of `{"name": {...}}`); `name`, `arguments`: the members' names; `unwrap`: false if the arguments must not be a
-JSON string that holds an object; `close`.
+Keys of a family in `_spec/text_calls.json`: `lead`: literals before the value; `values`: the allowed values (`object`,
+`array`, `objects`, or `keyed`: an array of `{"name": {...}}`); `name`, `arguments`: the names of these members;
+`unwrap`: false if the arguments must not be a JSON string that contains an object; `close`: the literal that ends the
+block.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_object", "parse"]
 
-# What else a call may have. Any other member, such as `description`, shows that it is not one.
+# Other members that a call may have. Any further member, such as `description`, means that the object is not a call.
 _BESIDE: Final = frozenset({"id", "type", "index", "tool_call_id", "call_id"})
 
 
@@ -98,12 +99,12 @@ def _whole(text: str) -> Payload:
     except JsonFault:
         raise Malformed from None
     if payload.duplicates:
-        raise Malformed  # it does not tell which of them is meant
+        raise Malformed  # it is ambiguous which one applies
     return payload
 
 
 def checked_object(text: str) -> str:
-    """The text of a JSON object, without the white space around it."""
+    """Return the text of a JSON object without the white space around it."""
     if not isinstance(_whole(text).value, dict):
         raise Malformed
     return text.strip(" \t\r\n")

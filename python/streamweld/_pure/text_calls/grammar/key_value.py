@@ -1,7 +1,8 @@
-"""`key_value`: the name of the call, then an element per key and one per value.
+"""Parses the shape `key_value`: the name of the call, then one element for each key and one for each value.
 
-Keys: `key`, `value`: their openers and closers; `call`, if a wrapper holds several calls: `open`, `close` and the
-`separator` after the name; `close`.
+Keys of a family in `_spec/text_calls.json`: `key`, `value`: the opener and closer of each element; `call`: `open`,
+`close` and the `separator` after the name, if the block contains several calls; `close`: the literal that ends the
+block.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
     name = yield from cursor.name()
     yield from cursor.skip_space()
     if separator is not None:
-        yield from cursor.take(separator)  # later versions of the form lack it
+        yield from cursor.take(separator)  # later versions of the format lack it
     key_open, key_close = data["key"]
     value_open, value_close = data["value"]
     found: dict[str, Argument] = {}
@@ -53,5 +54,5 @@ def _call(cursor: Cursor, data: Mapping[str, Any], separator: str | None, close:
         yield from cursor.expect(value_open)
         text = yield from cursor.until(value_close)
         if key_open in text or value_open in text:
-            raise Malformed  # the closer of this one is missing
+            raise Malformed  # the closer of this value is missing
         add(found, Argument(key, text, "raw"))

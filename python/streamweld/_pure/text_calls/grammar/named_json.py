@@ -1,8 +1,9 @@
-"""`named_json`: tokens, a name, tokens, a JSON object.
+"""Parses the shape `named_json`: a name between tokens, then a JSON object.
 
-Keys: `lead` literals before the name; `prefix` of the name, which may be missing; `counter`: the name ends in `:` and
-digits; `call_id`: a literal and an id that may follow; `maybe`: a literal that may follow; `before`, `after`: literals
-around the object; `close`: with it, several calls may stand before it.
+Keys of a family in `_spec/text_calls.json`: `lead`: literals before the name; `prefix`: an optional prefix of the name;
+`counter`: the name ends in `:` and digits; `call_id`: a literal and an id that may follow the name; `maybe`: an
+optional literal after it; `before`, `after`: literals around the object; `close`: the literal that ends the block, and
+if it is given, the block may contain several calls.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 
 def read_object(cursor: Cursor) -> Steps[str]:
-    """The text of a JSON object."""
+    """Read a JSON object and return its text."""
     if (yield from cursor.skip_space()) != "{":
         raise Malformed
     return checked_object((yield from cursor.value()))

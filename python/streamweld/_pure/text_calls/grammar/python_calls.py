@@ -1,6 +1,7 @@
-"""`python`: calls with keyword arguments, `[f(k='v'), g()]` or one per line, whose values are Python literals.
+"""Parses the shape `python`: calls with keyword arguments, `[f(k='v'), g()]` or one per line.
 
-Keys: `form`: `list` or `lines`; `close`. The words of JSON (`true`, `false`, `null`) are taken as well.
+Values are Python literals or the JSON words `true`, `false` and `null`. Keys of a family in `_spec/text_calls.json`:
+`form`: `list` or `lines`; `close`: the literal that ends the block.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
 
 
 class _Reader:
-    """Reads one text that is whole."""
+    """Parses a complete text."""
 
     __slots__ = ("_at", "_text")
 
@@ -133,7 +134,7 @@ class _Reader:
         return WrittenCall(name, list(found.values()))
 
     def _value(self, depth: int) -> str:
-        """A literal as JSON text."""
+        """Read a literal and return it as JSON text."""
         self._space()
         mark = self._text[self._at : self._at + 1]
         if depth > _DEPTH or not mark:
@@ -154,7 +155,7 @@ class _Reader:
         return word
 
     def _number(self) -> str:
-        """A decimal number as JSON: `.5`, `5.` and `+1` are respelled, other bases are refused."""
+        """Return a decimal number as JSON. `.5`, `5.` and `+1` are rewritten; other bases are refused."""
         found = _NUMBER.match(self._text, self._at)
         if found is None:
             raise Malformed
@@ -177,7 +178,7 @@ class _Reader:
                     break
             items.append(self._value(depth + 1))
         if closer == ")" and len(items) == 1 and not commas:
-            raise Malformed  # a value in parentheses
+            raise Malformed  # a value in parentheses, not a tuple
         return f"[{','.join(items)}]"
 
     def _mapping(self, depth: int) -> str:

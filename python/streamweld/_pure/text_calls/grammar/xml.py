@@ -1,9 +1,16 @@
-"""`xml`: an element per call, an element per parameter. Not XML: values are raw text, and end at their closer.
+"""Parses the shape `xml`: an element for each call, and in it an element for each parameter.
 
-Keys: `call` with `open`, `named` (after the name), `close`, and the literals `lead` and `tail` around it; `parameter`
-with `open`, `named`, `close`; `trim`: `newline` removes one newline at each end of a value; `typed`: `attribute` if a
-parameter's tag has `string="true"` or `"false"` (else the schema decides), a call then may also be one JSON object, or
-close itself; `close`: with it, several calls may stand before it.
+This is not XML: a value is raw text up to its closer. Keys of a family in `_spec/text_calls.json`:
+
+- `call`: the literals `open`, `named` (after the name) and `close`; `lead` and `tail` around the call; `counter`, a
+  literal that may follow `named` and digits; `repeats`, if the name may also precede `open`
+- `parameter`: the literals `open`, `named` and `close`, in which `{key}` is the name of the parameter
+- `trim`: `newline` removes one newline at each end of a value
+- `typed`: `attribute` if the tag of a parameter declares whether its value is a string; otherwise the schema decides.
+  The literals are `string` and `json`, by default `string="true">` and `string="false">`. Such a call may also be a
+  single JSON object, between the two literals of `object` if there are any, or a self-closing element
+- `entities`: `&quot;` and `&amp;` in names are decoded
+- `close`: the literal that ends the block, which may then contain several calls
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
 from streamweld._pure.text_calls.grammar.named_json import read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from streamweld._pure.text_calls.cursor import Cursor, Steps
 
@@ -30,27 +37,42 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
         yield from cursor.skip_space()
         if close and calls and (yield from cursor.take(close)):
             return calls
-        yield from cursor.expect(*call.get("lead", ()), call["open"])
-        calls.append((yield from _call(cursor, data)))
+        yield from cursor.expect(*call.get("lead", ()))
+        yield from cursor.skip_space()
+        repeated = ""
+        if not (yield from cursor.take(call["open"])):
+            if not call.get("repeats"):
+                raise Malformed
+            repeated = yield from cursor.name()
+            yield from cursor.expect(call["open"])
+        calls.append((yield from _call(cursor, data, repeated)))
         yield from cursor.expect(*call.get("tail", ()))
         if not close:
             return calls
 
 
-def _call(cursor: Cursor, data: Mapping[str, Any]) -> Steps[WrittenCall]:
+def _call(cursor: Cursor, data: Mapping[str, Any], repeated: str) -> Steps[WrittenCall]:
     call = data["call"]
     by_attribute = data.get("typed") == "attribute"
-    name = yield from cursor.name()
+    before, after = data.get("object", ("", ""))
+    name = yield from _name(cursor, data)
+    if repeated not in ("", name):
+        raise Malformed
     if by_attribute and (yield from cursor.take('"/>')):
         return WrittenCall(name, [])
     if not (yield from cursor.take(call["named"])):
         raise Malformed
+    if call.get("counter"):
+        yield from cursor.digits()
+        if not (yield from cursor.take(call["counter"])):
+            raise Malformed
     found: dict[str, Argument] = {}
     while True:
         first = yield from cursor.skip_space()
-        if by_attribute and first == "{" and not found:
+        has_object = not found and ((yield from cursor.take(before)) if before else by_attribute and first == "{")
+        if has_object:
             text = yield from read_object(cursor)
-            yield from cursor.expect(call["close"])
+            yield from cursor.expect(after, call["close"])
             return WrittenCall(name, text)
         if (yield from cursor.take(call["close"])):
             return WrittenCall(name, list(found.values()))
@@ -60,20 +82,18 @@ def _call(cursor: Cursor, data: Mapping[str, Any]) -> Steps[WrittenCall]:
 def _parameter(cursor: Cursor, data: Mapping[str, Any], *, by_attribute: bool) -> Steps[Argument]:
     parameter = data["parameter"]
     yield from cursor.expect(parameter["open"])
-    key = yield from cursor.name()
+    key = yield from _name(cursor, data)
     if not (yield from cursor.take(parameter["named"])):
         raise Malformed
     is_string = False
     if by_attribute:
-        yield from cursor.expect('string="')
-        is_string = yield from cursor.take("true")
-        if not is_string and not (yield from cursor.take("false")):
+        yield from cursor.skip_space()
+        is_string = yield from _take_any(cursor, data.get("string") or ('string="true">',))
+        if not is_string and not (yield from _take_any(cursor, data.get("json") or ('string="false">',))):
             raise Malformed
-        if not (yield from cursor.take('">')):
-            raise Malformed
-    text = yield from cursor.until(parameter["close"])
-    if parameter["open"] in text:
-        raise Malformed  # the closer of this one is missing
+    text = yield from cursor.until(parameter["close"].replace("{key}", key))
+    if any(not piece.startswith("/") for piece in text.split(parameter["open"])[1:]):
+        raise Malformed  # the closer of this value is missing; an opener that ends in `<` also begins closers
     if data.get("trim") == "newline":
         text = text.removeprefix("\n").removesuffix("\n")
     if not by_attribute:
@@ -81,8 +101,21 @@ def _parameter(cursor: Cursor, data: Mapping[str, Any], *, by_attribute: bool) -
     return Argument(key, text, "string" if is_string else "json")
 
 
+def _take_any(cursor: Cursor, literals: Iterable[str]) -> Steps[bool]:
+    for literal in literals:
+        if (yield from cursor.take(literal)):
+            return True
+    return False
+
+
+def _name(cursor: Cursor, data: Mapping[str, Any]) -> Steps[str]:
+    if not data.get("entities"):
+        return (yield from cursor.name())
+    return (yield from cursor.attribute()).replace("&quot;", '"').replace("&amp;", "&")
+
+
 def add(found: dict[str, Argument], argument: Argument) -> None:
-    """One more argument of a call. Raises Malformed if there is one of that name."""
+    """Add an argument to a call. Raises Malformed if the call already has an argument of that name."""
     if argument.key in found:
         raise Malformed
     found[argument.key] = argument

@@ -55,9 +55,9 @@ pub struct ArgumentText {
     /// Text after a complete value that belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
     /// Length of the beginning of the text that was received again and is held back (A6). 0: nothing is held back.
-    pub shadow: usize,
+    pub replayed: usize,
     /// The repetition began with a fragment that carried the call's name.
-    pub shadow_has_header: bool,
+    pub replay_has_header: bool,
     /// Number of bytes of the text that were emitted.
     pub shown: usize,
     /// The text no longer begins with what was emitted: a reset event must follow.
@@ -153,7 +153,7 @@ impl ArgumentText {
     pub fn accepts(&self, piece: &[u8]) -> bool {
         !self.plain
             && self.overflow.is_empty()
-            && self.shadow == 0
+            && self.replayed == 0
             && !self.after(piece).is_broken()
     }
 
@@ -171,11 +171,11 @@ impl ArgumentText {
         if self.data == piece {
             return true;
         }
-        alone(piece).status() == Status::Complete && self.says(piece)
+        alone(piece).status() == Status::Complete && self.is_equal_json(piece)
     }
 
     /// Compares the canonical forms. Both the text and the piece must be complete.
-    fn says(&mut self, piece: &[u8]) -> bool {
+    fn is_equal_json(&mut self, piece: &[u8]) -> bool {
         self.canonical() == canonical(&text_of(piece))
     }
 
@@ -201,8 +201,8 @@ impl ArgumentText {
         if !self.overflow.is_empty() {
             return overflow(Cow::Borrowed(piece));
         }
-        if self.shadow > 0 {
-            return self.shadowed(piece);
+        if self.replayed > 0 {
+            return self.continue_replay(piece);
         }
         if self.doubling.follows && self.count % 2 == 1 {
             if self.is_last(piece) {
@@ -227,7 +227,7 @@ impl ArgumentText {
     }
 
     /// Holds back a repeated header that came with the beginning of the finished text (R1e).
-    pub fn begin_shadow(&mut self, piece: &[u8]) {
+    pub fn begin_replay(&mut self, piece: &[u8]) {
         self.hold(piece.len(), true);
     }
 
@@ -235,7 +235,7 @@ impl ArgumentText {
     pub fn replace(&mut self, data: Vec<u8>) {
         self.become_text(data);
         self.overflow = Default::default();
-        self.shadow = 0;
+        self.replayed = 0;
         self.cumulative.alive = false;
         self.doubling.alive = false;
     }
@@ -259,8 +259,8 @@ impl ArgumentText {
                 // The text is also valid JSON as sent: keep it, but report the doubling.
                 return repaired(Change::Kept, Some(Code::ARGS_DOUBLED));
             }
-            if self.shadow > 0 {
-                self.shadow = 0;
+            if self.replayed > 0 {
+                self.replayed = 0;
                 return repaired(Change::Kept, Some(Code::ARGS_REPLAY_DROPPED));
             }
             return plainly(Change::Kept);
@@ -276,12 +276,12 @@ impl ArgumentText {
             let last = self.data.get(self.last..).unwrap_or_default().to_vec();
             if is_object(&last) {
                 self.become_text(last);
-                let code = (!self.cumulative.said).then_some(Code::ARGS_CUMULATIVE);
+                let code = (!self.cumulative.reported).then_some(Code::ARGS_CUMULATIVE);
                 return repaired(Change::Replaced, code);
             }
         }
-        if self.shadow > 0 {
-            self.shadow = 0;
+        if self.replayed > 0 {
+            self.replayed = 0;
             return repaired(Change::Kept, Some(Code::ARGS_RESTART));
         }
         plainly(Change::Kept)
@@ -316,7 +316,7 @@ impl ArgumentText {
         self.last = 0;
         self.canonical = None;
         self.cumulative.follows = true;
-        repaired(Change::Grew, self.cumulative.say())
+        repaired(Change::Grew, self.cumulative.report_once())
     }
 
     /// Applies A2 to A8 to a fragment that would break the text.
@@ -340,7 +340,7 @@ impl ArgumentText {
         let alone = alone(piece);
         let verdict = alone.status();
         let whole = self.is_complete();
-        if whole && verdict == Status::Complete && self.says(piece) {
+        if whole && verdict == Status::Complete && self.is_equal_json(piece) {
             self.doubling.alive = false;
             self.cumulative.alive = false;
             return repaired(Change::Kept, Some(Code::ARGS_REPLAY_DROPPED));
@@ -362,7 +362,7 @@ impl ArgumentText {
             return self.grow(piece);
         }
         if starts && self.cumulative.alive && self.cumulative.grown {
-            let code = self.cumulative.say();
+            let code = self.cumulative.report_once();
             self.become_text(piece.to_vec());
             self.cumulative.follows = true;
             return repaired(Change::Replaced, code);
@@ -430,24 +430,24 @@ impl ArgumentText {
     }
 
     fn hold(&mut self, length: usize, has_header: bool) {
-        self.shadow = length;
-        self.shadow_has_header = has_header;
+        self.replayed = length;
+        self.replay_has_header = has_header;
         self.cumulative.alive = false;
         self.doubling.drop_it();
     }
 
     /// Compares a fragment with the rest of the text while the text is being repeated (A6).
     #[cold]
-    fn shadowed<'a>(&mut self, piece: &[u8]) -> Push<'a> {
-        let at = self.shadow;
+    fn continue_replay<'a>(&mut self, piece: &[u8]) -> Push<'a> {
+        let at = self.replayed;
         let rest = self.data.get(at..).unwrap_or_default();
         if rest.starts_with(piece) {
-            self.shadow = at + piece.len();
-            if self.shadow < self.data.len() {
+            self.replayed = at + piece.len();
+            if self.replayed < self.data.len() {
                 return plainly(Change::Held);
             }
-            self.shadow = 0;
-            self.shadow_has_header = false;
+            self.replayed = 0;
+            self.replay_has_header = false;
             let complete = self.is_complete();
             return repaired(
                 Change::Kept,
@@ -461,7 +461,7 @@ impl ArgumentText {
         if let Some(more) = piece.strip_prefix(rest).filter(|more| !more.is_empty())
             && !self.after(more).is_broken()
         {
-            self.shadow = 0;
+            self.replayed = 0;
             self.last = self.data.len();
             self.data.extend_from_slice(more);
             self.automaton.feed(more);
@@ -469,7 +469,7 @@ impl ArgumentText {
         }
         let mut again = self.data.get(..at).unwrap_or_default().to_vec();
         again.extend_from_slice(piece);
-        self.shadow = 0;
+        self.replayed = 0;
         if self.is_complete() {
             return overflow(Cow::Owned(again));
         }
@@ -491,7 +491,7 @@ impl ArgumentText {
         }
         self.automaton = alone(&data);
         self.data = data;
-        self.shadow = 0;
+        self.replayed = 0;
         self.last = 0;
         self.canonical = None;
     }

@@ -71,27 +71,27 @@ pub struct Call {
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
     /// Texts per index while AM3 is undecided.
-    pub fork: Option<Box<SharedId>>,
+    pub shared_id: Option<Box<SharedId>>,
     /// The call is dropped unless arguments arrive (R1c).
     pub tentative: bool,
     /// Displaced from its index while still empty (AM1).
-    pub suspect: bool,
+    pub displaced_empty: bool,
     /// The stream contains the result of the call, so the client must not execute it.
     pub answered: bool,
     /// Indexes under which a header was repeated (R1g).
     pub announced_again: LazyBox<Set<Option<i64>>>,
-    pub name_conflict_said: bool,
+    pub name_conflict_reported: bool,
     /// Named ambiguities (AM…) already reported for this call.
-    pub guess_said: LazyBox<Vec<Code>>,
+    pub guess_reported: LazyBox<Vec<Code>>,
     /// A conflict with the terminal message was already reported.
-    pub conflict_said: bool,
+    pub conflict_reported: bool,
     /// Named ambiguity to report if the next piece without an id goes to this call.
-    pub contested: Option<Code>,
+    pub pending_ambiguity: Option<Code>,
     /// The sender itself marked the input as invalid for the tool.
     pub refused: bool,
     /// Part of the call arrived after the finish reason.
     pub late: bool,
-    pub index_said: bool,
+    pub index_reported: bool,
     pub dropped: bool,
     /// The wire closed the call.
     pub ended: bool,
@@ -135,7 +135,10 @@ impl Call {
         if self.custom {
             return self.text.data.len();
         }
-        let divides = self.fork.as_ref().is_some_and(|fork| !fork.closed);
+        let divides = self
+            .shared_id
+            .as_ref()
+            .is_some_and(|shared_id| !shared_id.closed);
         if self.held_back || divides {
             return 0;
         }
@@ -163,7 +166,7 @@ impl Call {
     /// Returns true if the payload repeats the arguments of the finished call.
     pub fn repeats(&mut self, piece: &[u8]) -> bool {
         match &self.merge {
-            Some(merge) => merge.says(&String::from_utf8_lossy(piece)),
+            Some(merge) => merge.has_same_members(&String::from_utf8_lossy(piece)),
             None => self.text.repeats(piece),
         }
     }
@@ -186,7 +189,7 @@ impl Call {
         if self.custom != custom && self.is_empty() {
             self.custom = custom;
             self.text = ArgumentText::new(custom);
-            self.fork = None;
+            self.shared_id = None;
         }
     }
 

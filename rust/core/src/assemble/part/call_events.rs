@@ -60,7 +60,7 @@ pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
             show(out, call, index, call.settled());
         }
     }
-    choice.keep_account(slot);
+    choice.update_pending_call(slot);
 }
 
 /// Emits a reset if the text emitted so far is no longer a prefix of the text.
@@ -76,7 +76,7 @@ pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
 pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.set_dropped(slot, true);
     choice.track(slot);
-    choice.keep_account(slot);
+    choice.update_pending_call(slot);
     let index = choice.index;
     if let Some(call) = choice.get(slot).filter(|call| call.started) {
         out.emit(&Event::ToolCallRetracted(mark(call, index)));
@@ -84,15 +84,15 @@ pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
 }
 
 /// Emits the rest of the text and then the final event.
-pub fn show_final(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
+pub fn show_final(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     let Some(call) = choice.get_mut(slot) else {
         return;
     };
-    start(desk.out, call, index);
-    show(desk.out, call, index, call.text.data.len());
-    final_event(desk.shared, call, index, |event| desk.out.emit(event));
-    choice.keep_account(slot);
+    start(ctx.out, call, index);
+    show(ctx.out, call, index, call.text.data.len());
+    final_event(ctx.shared, call, index, |event| ctx.out.emit(event));
+    choice.update_pending_call(slot);
 }
 
 /// Passes the final event of a closed call to `give`; for an open call, an event with its current state.
@@ -153,6 +153,31 @@ pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
+/// Emits a delta without arguments, for an event about the call. Returns false if the call cannot be emitted yet.
+pub fn progress(
+    out: &mut Output<'_>,
+    choice: &mut Choice,
+    slot: usize,
+    metadata: Option<&str>,
+) -> bool {
+    let is_open = |call: &Call| !(call.dropped || call.verdict.is_some() || call.name.is_empty());
+    if !choice.get(slot).is_some_and(is_open) {
+        return false;
+    }
+    flush_unstarted(out, choice, Some(slot));
+    let index = choice.index;
+    if let Some(call) = choice.get_mut(slot) {
+        start(out, call, index);
+        out.emit(&Event::ToolCallDelta(Delta {
+            part: call.part,
+            text: &text_of(b""),
+            choice: index,
+            metadata,
+        }));
+    }
+    true
+}
+
 #[inline]
 fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
     if call.started {
@@ -162,7 +187,7 @@ fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
     // Omit an id that may change: another call had it before, or the policy prefers the last id.
     let last = out.config.policy.switches.unstable_id == UnstableId::Last;
     let keeps = call.first.is_none() && !last;
-    out.sign(WireFact::Address {
+    out.record_fact(WireFact::Address {
         index: call.index,
         sub: None,
         item_id: call.item_id.as_deref(),

@@ -33,8 +33,8 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
 
 /// Returns the final state of a call. Drops aliases that are another call's id. `unclosed`: the wire closed other calls
 /// but not this one.
-pub fn judge(
-    desk: &mut RuleContext<'_, '_>,
+pub fn classify(
+    ctx: &mut RuleContext<'_, '_>,
     call: &Call,
     given: String,
     among: Option<&Choice>,
@@ -43,17 +43,17 @@ pub fn judge(
     let text = &call.text;
     let mut reason = None;
     let mut state = "incomplete";
-    let runs = desk.switches().empty_call_without_reason == EmptyCall::Run;
-    let runs_unsaid = runs && end == CallsEnd::Unsaid;
+    let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
+    let runs_unstated = runs && end == CallsEnd::Unstated;
     if end != CallsEnd::Cut {
-        reason = fault(desk, call, &given)?;
+        reason = fault(ctx, call, &given)?;
         if reason.is_some() {
             state = "invalid";
         } else if text.is_blank() {
-            if (end == CallsEnd::Success || runs_unsaid) && unclosed {
+            if (end == CallsEnd::Success || runs_unstated) && unclosed {
                 let part = Some(call.part);
-                desk.out.diagnose(Code::ARGS_INVALID, part, "incomplete")?;
-            } else if end == CallsEnd::Success || runs_unsaid {
+                ctx.out.diagnose(Code::ARGS_INVALID, part, "incomplete")?;
+            } else if end == CallsEnd::Success || runs_unstated {
                 state = "empty";
             }
         } else if call.custom {
@@ -63,7 +63,7 @@ pub fn judge(
         } else if ends_whole(call) {
             state = "complete";
         } else if end != CallsEnd::Unfinished {
-            desk.out
+            ctx.out
                 .diagnose(Code::ARGS_INVALID, Some(call.part), "incomplete")?;
         }
     }
@@ -72,7 +72,7 @@ pub fn judge(
         let all = [text.data.as_slice(), text.overflow.as_slice()].concat();
         raw_arguments = Some(String::from_utf8_lossy(&all).into_owned());
     }
-    let last = desk.switches().unstable_id == UnstableId::Last;
+    let last = ctx.switches().unstable_id == UnstableId::Last;
     let wire = call.wire_id(last);
     let count = |id: &str| among.map_or(0, |choice| choice.owned(id, 0).take(2).count());
     let own = call.id.as_deref().filter(|id| count(id) < 2);
@@ -96,27 +96,27 @@ pub fn judge(
 
 /// Returns why a closed call is invalid, or `None`. An unfinished text is not invalid here.
 fn fault(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     call: &Call,
     given: &str,
 ) -> Result<Option<&'static str>, Fault> {
     let text = &call.text;
     let part = Some(call.part);
     if call.name.is_empty() {
-        desk.out.diagnose(Code::NO_NAME, part, "")?;
+        ctx.out.diagnose(Code::NO_NAME, part, "")?;
         return Ok(Some("no_name"));
     }
-    if !desk.shared.settings.tools.has(&call.name) {
+    if !ctx.shared.settings.tools.has(&call.name) {
         if !is_name(&call.name) {
-            desk.out.diagnose(Code::ID_INVALID, part, "name")?;
+            ctx.out.diagnose(Code::ID_INVALID, part, "name")?;
             return Ok(Some("bad_name"));
         }
         if !call.name.is_ascii() {
-            desk.out.diagnose(Code::NAME_NOT_ASCII, part, &call.name)?;
+            ctx.out.diagnose(Code::NAME_NOT_ASCII, part, &call.name)?;
         }
     }
     if given.chars().any(char::is_control) {
-        desk.out.diagnose(Code::ID_INVALID, part, "id")?;
+        ctx.out.diagnose(Code::ID_INVALID, part, "id")?;
         return Ok(Some("bad_id"));
     }
     if !text.overflow.is_empty() {
@@ -124,7 +124,7 @@ fn fault(
     }
     let reason = fault_of_text(call).or(call.refused.then_some("refused"));
     if let Some(reason) = reason {
-        desk.out.diagnose(Code::ARGS_INVALID, part, reason)?;
+        ctx.out.diagnose(Code::ARGS_INVALID, part, reason)?;
     }
     Ok(reason)
 }

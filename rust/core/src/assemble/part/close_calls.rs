@@ -1,15 +1,15 @@
 //! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, classifies, orders and emits.
 //!
-//! stitch     join neighbors that are JSON only together: `join_fragments`
+//! join       join neighbors that are JSON only together: `join_fragments`
 //! echo       drop a nameless call that only repeats the arguments of a named one
 //! pair       give the arguments of the only nameless call to the only named call without arguments
 //! drop       drop tentative calls without arguments, and nameless calls without any text
 //! unwrap     treat null and "" as no arguments; replace a JSON string of JSON by that JSON
 //! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
 //! opening    drop the duplicate of a call that was opened under one id and closed under another
-//! set aside  ignore a placeholder if the response ended without a reason
+//! ignore     leave out a placeholder if the response ended without a reason
 //! identify   make ids unique, mint missing ones
-//! judge      complete, empty, incomplete or invalid, with a reason: `classify`
+//! classify   complete, empty, incomplete or invalid, with a reason: `classify`
 //! order      by index if every call has its own index and never changed it, else by arrival
 //!
 //! Every step is linear in the number of calls and the length of their text. `CallsEnd` carries what the finish reason
@@ -18,17 +18,17 @@
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
 use crate::assemble::finish_reason::CallsEnd;
-use crate::assemble::part::append_arguments::close_fork;
+use crate::assemble::part::append_arguments::close_shared_id;
 use crate::assemble::part::append_arguments::give_tail;
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call_events;
 use crate::assemble::part::canonical_json;
-use crate::assemble::part::classify::judge;
+use crate::assemble::part::classify::classify;
 use crate::assemble::part::fragment::Change;
-use crate::assemble::part::join_fragments::absorb;
-use crate::assemble::part::join_fragments::stitch;
+use crate::assemble::part::join_fragments::join_fragments;
+use crate::assemble::part::join_fragments::merge_call;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Root;
 use crate::model::fault::Fault;
 use crate::model::policy::EmptyCall;
@@ -43,45 +43,45 @@ use std::collections::HashSet;
 /// `broken_off`: the input ended too early. A call that received text after the finish reason then counts as cut,
 /// unless its JSON is complete.
 pub fn close_calls(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     end: CallsEnd,
     broken_off: bool,
-) -> Step {
+) -> ParseResult {
     let ended = end != CallsEnd::Cut;
     for slot in choice.undecided() {
-        settle(desk, choice, slot, ended)?;
+        settle(ctx, choice, slot, ended)?;
     }
     for slot in choice.undecided() {
-        drop_empty(desk, choice, slot)?;
+        drop_empty(ctx, choice, slot)?;
     }
     if ended {
-        stitch(desk, choice)?;
+        join_fragments(ctx, choice)?;
     }
-    drop_echoes(desk, choice)?;
+    drop_echoes(ctx, choice)?;
     if ended {
-        pair(desk, choice)?;
+        pair(ctx, choice)?;
         for slot in choice.undecided() {
-            unwrap(desk, choice, slot)?;
+            unwrap(ctx, choice, slot)?;
         }
     }
-    dedupe(desk, choice)?;
-    drop_openings(desk, choice)?;
+    dedupe(ctx, choice)?;
+    drop_openings(ctx, choice)?;
     let mut ids: HashMap<usize, String> = HashMap::new();
     for slot in choice.undecided() {
-        ids.insert(slot, identify(desk, choice, slot)?);
+        ids.insert(slot, identify(ctx, choice, slot)?);
     }
-    if end == CallsEnd::Unsaid {
+    if end == CallsEnd::Unstated {
         for slot in choice.undecided() {
-            set_aside(desk, choice, slot);
+            ignore_placeholder(ctx, choice, slot);
         }
     }
     for slot in choice.undecided() {
         if let Some(call) = choice
             .get(slot)
-            .filter(|call| call.suspect && call.is_empty())
+            .filter(|call| call.displaced_empty && call.is_empty())
         {
-            desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
+            ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
     }
     // Classify all calls before emitting any, so that no call is executed if the policy raises for one of them.
@@ -96,31 +96,31 @@ pub fn close_calls(
         let went_on = broken_off && call.late && !call.is_complete();
         let end = if went_on { CallsEnd::Cut } else { end };
         let unclosed = closes && !call.ended;
-        let verdict = judge(desk, call, given, Some(choice), (end, unclosed))?;
+        let verdict = classify(ctx, call, given, Some(choice), (end, unclosed))?;
         verdicts.push((slot, verdict));
     }
     for (slot, verdict) in verdicts {
-        choice.tell(slot, verdict);
-        call_events::show_final(desk, choice, slot);
+        choice.set_verdict(slot, verdict);
+        call_events::show_final(ctx, choice, slot);
     }
     Ok(())
 }
 
 /// Closes one call that the wire closed by itself. A client-side call without text stays open until its choice ends,
 /// because the finish reason decides whether it is complete.
-pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     // Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
     }
-    settle(desk, choice, slot, true)?;
-    unwrap(desk, choice, slot)?;
+    settle(ctx, choice, slot, true)?;
+    unwrap(ctx, choice, slot)?;
     if choice.get(slot).is_none_or(waits) {
         choice.track(slot);
         return Ok(());
     }
-    let given = identify(desk, choice, slot)?;
+    let given = identify(ctx, choice, slot)?;
     let has_aliases = |call: &Call| !call.aliases.is_empty();
     let asks = choice.get(slot).is_some_and(has_aliases);
     if asks {
@@ -130,20 +130,25 @@ pub fn close_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usi
         return Ok(());
     };
     let among = asks.then_some(&*choice);
-    let verdict = judge(desk, call, given, among, (CallsEnd::Success, false))?;
-    choice.tell(slot, verdict);
-    call_events::show_final(desk, choice, slot);
+    let verdict = classify(ctx, call, given, among, (CallsEnd::Success, false))?;
+    choice.set_verdict(slot, verdict);
+    call_events::show_final(ctx, choice, slot);
     Ok(())
 }
 
 /// Decides about held-back text and open ambiguities of a call, because no more fragments can arrive.
-fn settle(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, ended: bool) -> Step {
+fn settle(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    ended: bool,
+) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
     if let Some(tail) = call.joiner.finish() {
-        desk.say(Code::LONE_SURROGATE, call.part)?;
-        give_tail(desk, choice, slot, tail.encode_utf8(&mut [0; 4]).as_bytes())?;
+        ctx.report(Code::LONE_SURROGATE, call.part)?;
+        give_tail(ctx, choice, slot, tail.encode_utf8(&mut [0; 4]).as_bytes())?;
     }
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
@@ -152,41 +157,41 @@ fn settle(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, ende
     if !ended {
         return Ok(());
     }
-    close_fork(desk, choice, slot)?;
+    close_shared_id(ctx, choice, slot)?;
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
     let part = call.part;
     let push = call.text.end();
     if push.change == Change::Replaced {
-        call_events::reset(desk.out, choice, slot);
+        call_events::reset(ctx.out, choice, slot);
     }
     match push.code {
-        Some(code) => desk.say(code, part),
+        Some(code) => ctx.report(code, part),
         None => Ok(()),
     }
 }
 
-fn drop_empty(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+fn drop_empty(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get(slot).filter(|call| call.is_empty()) else {
         return Ok(());
     };
     let part = call.part;
     if call.tentative {
-        let needs = desk.shared.settings.tools.needs_arguments(&call.name);
-        call_events::retract(desk.out, choice, slot);
-        desk.say(Code::DUP_ID_HEADER_DROPPED, part)?;
+        let needs = ctx.shared.settings.tools.needs_arguments(&call.name);
+        call_events::retract(ctx.out, choice, slot);
+        ctx.report(Code::DUP_ID_HEADER_DROPPED, part)?;
         if !needs {
-            desk.say(Code::AMBIGUOUS_EMPTY_HEADER, part)?;
+            ctx.report(Code::AMBIGUOUS_EMPTY_HEADER, part)?;
         }
     } else if call.name.is_empty() {
-        call_events::retract(desk.out, choice, slot);
+        call_events::retract(ctx.out, choice, slot);
     }
     Ok(())
 }
 
 /// Drops calls without a name and id whose complete arguments repeat those of a named call.
-fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_echo = |call: &&Call| {
         let is_undecided = !call.dropped && call.verdict.is_none();
         let is_nameless = call.name.is_empty() && call.id.is_none();
@@ -210,8 +215,8 @@ fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
         let is_object = call.text.automaton.root() == Some(Root::Object);
         if is_object && named.contains(call.canonical().as_ref()) {
             let part = call.part;
-            call_events::retract(desk.out, choice, slot);
-            desk.say(Code::ARGS_REPLAY_DROPPED, part)?;
+            call_events::retract(ctx.out, choice, slot);
+            ctx.report(Code::ARGS_REPLAY_DROPPED, part)?;
         }
     }
     Ok(())
@@ -219,32 +224,35 @@ fn drop_echoes(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
 
 /// Drops a call that the wire opened but never closed, if a call that it closed but never opened has the same name and
 /// arguments: the same call under another id.
-fn drop_openings(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_json = |call: &Call| call.is_complete() && !call.custom;
-    let said = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
+    let contents = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
     if !choice.calls.iter().any(|call| call.unopened) {
         return Ok(());
     }
     let mut closed = HashSet::new();
     for slot in choice.live() {
         let call = choice.get_mut(slot);
-        closed.extend(call.filter(|call| call.unopened && is_json(call)).map(said));
+        closed.extend(
+            call.filter(|call| call.unopened && is_json(call))
+                .map(contents),
+        );
     }
     for slot in choice.undecided() {
         let call = choice.get_mut(slot);
         let Some(call) = call.filter(|call| !call.ended && is_json(call)) else {
             continue;
         };
-        if closed.contains(&said(call)) {
+        if closed.contains(&contents(call)) {
             let part = call.part;
-            call_events::retract(desk.out, choice, slot);
-            desk.say(Code::ARGS_REPLAY_DROPPED, part)?;
+            call_events::retract(ctx.out, choice, slot);
+            ctx.report(Code::ARGS_REPLAY_DROPPED, part)?;
         }
     }
     Ok(())
 }
 
-fn pair(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let live = || {
         let calls = choice.calls.iter();
         calls.filter(|call| !call.dropped && call.verdict.is_none())
@@ -266,15 +274,15 @@ fn pair(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
     if let Some(call) = choice.get_mut(to) {
         call.text.replace(data);
     }
-    call_events::reset(desk.out, choice, to);
-    absorb(desk, choice, to, from);
-    desk.out
+    call_events::reset(ctx.out, choice, to);
+    merge_call(ctx, choice, to, from);
+    ctx.out
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
 /// Replaces a text that represents another one: white space, null and "" by no arguments, a JSON string by the JSON in
 /// it.
-fn unwrap(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Step {
+fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
@@ -301,30 +309,30 @@ fn unwrap(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> S
     call.text.replace(inner.into_bytes());
     call.raw = Some(raw.into());
     let part = call.part;
-    call_events::reset(desk.out, choice, slot);
-    desk.say(code, part)
+    call_events::reset(ctx.out, choice, slot);
+    ctx.report(code, part)
 }
 
 /// Ignores a placeholder if the response has no finish reason, because the arguments may have been cut off after it.
 /// Token counts show that the response was complete, so then the placeholder is kept.
-fn set_aside(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
-    let runs = desk.switches().empty_call_without_reason == EmptyCall::Run;
-    if runs || desk.shared.is_counted() {
+fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
+    let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
+    if runs || ctx.shared.is_counted() {
         return;
     }
-    let says_nothing = |call: &&mut Call| call.text.gives_way() && call.text.overflow.is_empty();
-    if let Some(call) = choice.get_mut(slot).filter(says_nothing) {
+    let is_blank = |call: &&mut Call| call.text.gives_way() && call.text.overflow.is_empty();
+    if let Some(call) = choice.get_mut(slot).filter(is_blank) {
         call.raw = Some(call.text.text().into());
         call.text.replace(Vec::new());
-        call_events::reset(desk.out, choice, slot);
+        call_events::reset(ctx.out, choice, slot);
     }
 }
 
 /// Drops the later one of two calls with the same content and the same id, or without an id and with the same index.
-fn dedupe(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
-    let drops_twins = desk.switches().identical_idless_same_index == IdenticalCall::Drop;
+fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
+    let drops_twins = ctx.switches().identical_idless_same_index == IdenticalCall::Drop;
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut places: HashMap<(DisplacedKey, String), usize> = HashMap::new();
+    let mut positions: HashMap<(DisplacedKey, String), usize> = HashMap::new();
     for slot in choice.live() {
         let Some(call) = choice.get(slot) else {
             continue;
@@ -334,22 +342,22 @@ fn dedupe(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
             (None, Some(index)) if drops_twins && call.is_complete() => DisplacedKey::Index(index),
             _ => continue,
         };
-        let place = *places
+        let position = *positions
             .entry((key, call.name.clone()))
             .or_insert(groups.len());
-        if place == groups.len() {
+        if position == groups.len() {
             groups.push(Vec::new());
         }
-        if let Some(group) = groups.get_mut(place) {
+        if let Some(group) = groups.get_mut(position) {
             group.push(slot);
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
         // A closed call is final, so of the other calls the later one is dropped, whichever came first.
-        let told = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
-        let (told, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(told);
-        let mut said: HashSet<String> = HashSet::new();
-        for slot in told.into_iter().chain(others) {
+        let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
+        let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
+        let mut contents: HashSet<String> = HashSet::new();
+        for slot in judged.into_iter().chain(others) {
             let Some(call) = choice.get_mut(slot) else {
                 continue;
             };
@@ -359,13 +367,13 @@ fn dedupe(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
                 call.text.text().into_owned()
             };
             let (part, by_index) = (call.part, call.id.is_none());
-            if said.insert(content) || call.verdict.is_some() {
+            if contents.insert(content) || call.verdict.is_some() {
                 continue;
             }
-            call_events::retract(desk.out, choice, slot);
-            desk.say(Code::ARGS_REPLAY_DROPPED, part)?;
+            call_events::retract(ctx.out, choice, slot);
+            ctx.report(Code::ARGS_REPLAY_DROPPED, part)?;
             if by_index {
-                desk.say(Code::AMBIGUOUS_IDENTICAL_CALL, part)?;
+                ctx.report(Code::AMBIGUOUS_IDENTICAL_CALL, part)?;
             }
         }
     }
@@ -373,19 +381,19 @@ fn dedupe(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
 }
 
 fn identify(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
 ) -> Result<String, Fault> {
-    let last = desk.switches().unstable_id == UnstableId::Last;
+    let last = ctx.switches().unstable_id == UnstableId::Last;
     let keeper = reuse_of(choice, slot, last).map(|(first, wire)| {
         // The first call may close later because it is still open: its own id is reserved for it.
         let own = choice.get(first).is_some_and(|first| {
             first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
-        let free = !desk.shared.is_taken(&wire);
+        let free = !ctx.shared.is_taken(&wire);
         // A reused id, even if it is only an alias of the first call.
-        desk.shared.ids_given.insert(wire);
+        ctx.shared.ids_given.insert(wire);
         (first, own && free)
     });
     if let Some((first, true)) = keeper
@@ -402,17 +410,17 @@ fn identify(
     {
         return Ok(wire.to_owned());
     }
-    let wanted = wire.map_or_else(|| desk.shared.minted_id(call.part), str::to_owned);
-    let given = desk.shared.fresh_id(wanted, wire.is_none());
-    desk.shared.ids_given.insert(given.clone());
+    let wanted = wire.map_or_else(|| ctx.shared.minted_id(call.part), str::to_owned);
+    let given = ctx.shared.fresh_id(wanted, wire.is_none());
+    ctx.shared.ids_given.insert(given.clone());
     if Some(given.as_str()) != wire {
-        let allowed = wire.is_none() && desk.shared.ids_optional;
+        let allowed = wire.is_none() && ctx.shared.ids_optional;
         let code = if allowed {
             Code::ID_ABSENT
         } else {
             Code::ID_MINTED
         };
-        desk.out.diagnose(code, Some(call.part), &given)?;
+        ctx.out.diagnose(code, Some(call.part), &given)?;
     }
     Ok(given)
 }

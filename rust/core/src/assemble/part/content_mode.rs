@@ -19,7 +19,7 @@ const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
 pub struct ContentMode {
     cumulative: bool,
     /// The repetition was already reported.
-    pub said: bool,
+    pub reported: bool,
     /// AM13 was already reported.
     doubted: bool,
     /// Code points of the text so far. The halves of a surrogate pair count as two.
@@ -30,7 +30,7 @@ impl ContentMode {
     pub fn new(mode: Mode) -> Option<ContentMode> {
         (mode != Mode::Delta).then(|| ContentMode {
             cumulative: mode == Mode::Cumulative,
-            said: false,
+            reported: false,
             doubted: false,
             so_far: Vec::new(),
         })

@@ -19,7 +19,7 @@ const FEW: usize = 8;
 #[derive(Clone, Debug)]
 pub struct ItemPart {
     /// Position among the text parts of the choice.
-    pub place: usize,
+    pub position: usize,
     pub sub: Option<i64>,
     pub joiner: Surrogates,
     /// Text of the opening event, as long as the deltas may still repeat it.
@@ -29,9 +29,9 @@ pub struct ItemPart {
     /// Sub-index of the last delta.
     pub last_sub: Option<i64>,
     /// Sub-index under which the whole text was last sent.
-    pub told_sub: Option<i64>,
+    pub value_sub: Option<i64>,
     /// Two consecutive deltas had the same sub-index, so it is meaningful.
-    pub steady: bool,
+    pub sub_is_reliable: bool,
     /// Text of the part was emitted.
     pub begun: bool,
     /// The whole text was received.
@@ -42,49 +42,49 @@ pub struct ItemPart {
     pub closed: bool,
     /// A terminal list repeated the part.
     pub restated: bool,
-    pub late_said: bool,
-    pub conflict_said: bool,
+    pub late_reported: bool,
+    pub conflict_reported: bool,
 }
 
 impl ItemPart {
-    pub fn new(place: usize, sub: Option<i64>, snapshot: Option<String>) -> ItemPart {
+    pub fn new(position: usize, sub: Option<i64>, snapshot: Option<String>) -> ItemPart {
         ItemPart {
-            place,
+            position,
             sub,
             joiner: Surrogates::default(),
             snapshot,
             again: 0,
             last_sub: sub,
-            told_sub: sub,
-            steady: false,
+            value_sub: sub,
+            sub_is_reliable: false,
             begun: false,
             valued: false,
             labels: Labels::One,
             closed: false,
             restated: false,
-            late_said: false,
-            conflict_said: false,
+            late_reported: false,
+            conflict_reported: false,
         }
     }
 
     /// Returns true if the opening, a delta or the whole text of the part had this sub-index.
     pub fn is_called(&self, sub: Option<i64>) -> bool {
-        [self.sub, self.last_sub, self.told_sub].contains(&sub) || self.labels.has(sub)
+        [self.sub, self.last_sub, self.value_sub].contains(&sub) || self.labels.has(sub)
     }
 }
 
 /// Channel of a part and, for reasoning, its kind.
 pub type Sort = (Channel, &'static str);
 
-/// Index of an item's parts by sort and sub-index.
+/// Looks up the parts of an item by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
-pub struct Ways {
+pub struct SubIndexTable {
     /// Parts by each sub-index that they were opened with or that a delta had.
     by_sub: HashMap<(Sort, Option<i64>), BTreeSet<usize>>,
     last: Map<Sort, usize>,
 }
 
-impl Ways {
+impl SubIndexTable {
     pub fn add(&mut self, part: usize, sort: Sort, sub: Option<i64>) {
         self.by_sub.entry((sort, sub)).or_default().insert(part);
         self.last.insert(sort, part);
@@ -93,7 +93,7 @@ impl Ways {
     /// Updates the index after the sub-index of a part's last delta changed.
     pub fn moved(&mut self, part: usize, sort: Sort, one: &ItemPart, before: Option<i64>) {
         if before != one.sub
-            && before != one.told_sub
+            && before != one.value_sub
             && !one.labels.has(before)
             && let Some(parts) = self.by_sub.get_mut(&(sort, before))
         {
@@ -147,7 +147,7 @@ pub struct Item {
     /// Number of open parts.
     pub open_parts: usize,
     /// Index of the parts, once they are too many to search linearly.
-    pub ways: Option<Box<Ways>>,
+    pub sub_indexes: Option<Box<SubIndexTable>>,
     /// Slot of the item's call.
     pub call: Option<usize>,
     /// Arguments in the event that opened the call.
@@ -159,12 +159,12 @@ pub struct Item {
     /// Earlier item whose closed call this one announces again; set until `decide`.
     pub first: Option<usize>,
     /// The earlier item, if this one turned out to announce the same call.
-    pub heir: Option<usize>,
+    pub alias_of: Option<usize>,
     pub restated: bool,
-    pub again_said: bool,
-    pub alias_said: bool,
-    pub late_said: bool,
-    pub conflict_said: bool,
+    pub again_reported: bool,
+    pub alias_reported: bool,
+    pub late_reported: bool,
+    pub conflict_reported: bool,
     /// Number of lists that repeated its parts.
     pub lists: u8,
     aliases: u8,
@@ -182,48 +182,48 @@ impl Item {
             open: true,
             parts: Vec::new(),
             open_parts: 0,
-            ways: None,
+            sub_indexes: None,
             call: None,
             snapshot: None,
             own_text: false,
             valued: false,
             first: None,
-            heir: None,
+            alias_of: None,
             restated: false,
-            again_said: false,
-            alias_said: false,
-            late_said: false,
-            conflict_said: false,
+            again_reported: false,
+            alias_reported: false,
+            late_reported: false,
+            conflict_reported: false,
             lists: 0,
             aliases: 0,
         }
     }
 
-    pub fn told_id(&self) -> Option<&Id> {
+    pub fn emitted_id(&self) -> Option<&Id> {
         self.public_id.as_ref().or(self.item_id.as_ref())
     }
 
     /// Adds a part and marks it as open.
     pub fn add(&mut self, one: ItemPart, sort: Sort, sort_of: impl Fn(&ItemPart) -> Option<Sort>) {
-        let place = self.parts.len();
-        if place == FEW {
-            let mut ways = Ways::default();
-            for (place, known) in self.parts.iter().enumerate() {
+        let position = self.parts.len();
+        if position == FEW {
+            let mut sub_indexes = SubIndexTable::default();
+            for (position, known) in self.parts.iter().enumerate() {
                 let Some(sort) = sort_of(known) else { continue };
-                ways.add(place, sort, known.sub);
+                sub_indexes.add(position, sort, known.sub);
                 let labels = known.labels.known();
-                for label in labels.chain([known.last_sub, known.told_sub]) {
-                    ways.call(place, sort, label);
+                for label in labels.chain([known.last_sub, known.value_sub]) {
+                    sub_indexes.call(position, sort, label);
                 }
             }
-            self.ways = Some(Box::new(ways));
+            self.sub_indexes = Some(Box::new(sub_indexes));
         }
-        if let Some(ways) = &mut self.ways {
-            ways.add(place, sort, one.sub);
+        if let Some(sub_indexes) = &mut self.sub_indexes {
+            sub_indexes.add(position, sort, one.sub);
         }
         self.open_parts += 1;
         // A Vec that grows on demand starts with room for four.
-        self.parts.reserve_exact(usize::from(place == 0));
+        self.parts.reserve_exact(usize::from(position == 0));
         self.parts.push(one);
     }
 

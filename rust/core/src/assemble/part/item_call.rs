@@ -23,8 +23,8 @@ use crate::assemble::part::fragment::trim;
 use crate::assemble::part::item::Item;
 use crate::assemble::part::item_shared_id::push_item;
 use crate::assemble::part::item_text::whole;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Root;
 use crate::json::Status;
 use crate::json::Text;
@@ -49,47 +49,50 @@ pub struct Traits<'a> {
 impl Choice {
     /// Returns the call of an item.
     pub fn call_of(&self, item: usize) -> Option<&Call> {
-        self.calls.get(self.book.get(item)?.call?)
+        self.calls.get(self.item_index.get(item)?.call?)
     }
 
     /// Returns the item and its call.
     pub fn item_call_mut(&mut self, item: usize) -> Option<(&mut Item, &mut Call)> {
-        let item = self.book.get_mut(item)?;
+        let item = self.item_index.get_mut(item)?;
         let call = self.calls.get_mut(item.call?)?;
         Some((item, call))
     }
 
     pub fn slot_of(&self, item: usize) -> Option<usize> {
-        self.book.get(item)?.call
+        self.item_index.get(item)?.call
     }
 }
 
 /// Creates the call of an item. `hidden`: not emitted yet, because it may turn out to be a duplicate.
 pub fn begin_call(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     address: &Address<'_>,
     traits: Traits<'_>,
     hidden: bool,
 ) -> Result<usize, Fault> {
-    let nameless = address.call_id.is_none() && !desk.shared.ids_optional;
-    let taken = address.call_id.is_some_and(|id| desk.shared.is_used(id));
+    let nameless = address.call_id.is_none() && !ctx.shared.ids_optional;
+    let taken = address.call_id.is_some_and(|id| ctx.shared.is_used(id));
     if hidden {
-        desk.out.touch("another_call");
+        ctx.out.mark_misread("another_call");
     } else if nameless {
-        desk.out.touch("no_id");
+        ctx.out.mark_misread("no_id");
     } else if taken {
-        desk.out.touch("id_taken");
+        ctx.out.mark_misread("id_taken");
     }
-    let slot = choice.create(desk, traits.custom)?;
-    let item_id = choice.book.get(item).and_then(|item| item.told_id());
+    let slot = choice.create(ctx, traits.custom)?;
+    let item_id = choice
+        .item_index
+        .get(item)
+        .and_then(|item| item.emitted_id());
     let item_id = item_id.cloned();
-    let known = |id: &str| choice.book.by_call.key(id).cloned();
+    let known = |id: &str| choice.item_index.by_call.key(id).cloned();
     let id = address.call_id;
     let id = id.map(|id| known(id).unwrap_or_else(|| id.into()));
     if let Some(id) = &id {
-        desk.shared.ids_seen.insert(id.clone());
+        ctx.shared.ids_seen.insert(id.clone());
     }
     if let Some(call) = choice.get_mut(slot) {
         call.item_id = item_id;
@@ -100,7 +103,7 @@ pub fn begin_call(
         choice.set_id(slot, id);
     }
     choice.bind(slot, address.index);
-    if let Some(item) = choice.book.get_mut(item) {
+    if let Some(item) = choice.item_index.get_mut(item) {
         item.call = Some(slot);
     }
     Ok(slot)
@@ -108,11 +111,11 @@ pub fn begin_call(
 
 /// Stores properties of a call until the call is final.
 pub fn describe(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     traits: Traits<'_>,
-) -> Step {
+) -> ParseResult {
     let Some(call) = choice.get_mut(slot).filter(|call| call.verdict.is_none()) else {
         return Ok(());
     };
@@ -123,34 +126,34 @@ pub fn describe(
     }
     if let Some(metadata) = traits.metadata {
         let more = call.metadata.get_or_insert_default().add(metadata);
-        desk.spend_growth(more)?;
+        ctx.spend_growth(more)?;
     }
     Ok(())
 }
 
 /// Sets the name of a call and emits its start: the protocol sends a name whole. The first name is kept.
 pub fn name_call(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     name: Option<&str>,
-) -> Step {
+) -> ParseResult {
     let Some(name) = name.filter(|name| !name.trim().is_empty()) else {
         return Ok(());
     };
-    desk.check_name(name)?;
+    ctx.check_name(name)?;
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
     if call.name.is_empty() {
         name.clone_into(&mut call.name);
         if !call.dropped {
-            call_events::show_start(desk.out, choice, slot);
-            call_events::publish(desk.out, choice, slot);
+            call_events::show_start(ctx.out, choice, slot);
+            call_events::publish(ctx.out, choice, slot);
         }
-    } else if name != call.name && !std::mem::replace(&mut call.name_conflict_said, true) {
+    } else if name != call.name && !std::mem::replace(&mut call.name_conflict_reported, true) {
         let part = call.part;
-        desk.out.diagnose(Code::NAME_CONFLICT, Some(part), name)?;
+        ctx.out.diagnose(Code::NAME_CONFLICT, Some(part), name)?;
     }
     Ok(())
 }
@@ -158,12 +161,12 @@ pub fn name_call(
 /// Stores the ids that addressed the item: the first ones become its own, the others aliases. `other`: an unexpected
 /// id to report.
 pub fn note_ids(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     address: &Address<'_>,
     other: Option<String>,
-) -> Step {
+) -> ParseResult {
     let first_part = choice.spots(item).next();
     let first_part = first_part.and_then(|spot| choice.one(spot).map(|(_, part)| part.part));
     if let (Some(call), Some(call_id)) = (choice.call_of(item), address.call_id)
@@ -171,18 +174,18 @@ pub fn note_ids(
         && call.id.is_none()
     {
         let (slot, id) = (call.slot, Id::from(call_id));
-        desk.shared.ids_seen.insert(id.clone());
+        ctx.shared.ids_seen.insert(id.clone());
         choice.set_id(slot, id);
     }
     let Some((record, call)) = choice.item_call_mut(item) else {
         return match other {
-            Some(other) => desk.out.diagnose(Code::UNSTABLE_ID, first_part, &other),
+            Some(other) => ctx.out.diagnose(Code::UNSTABLE_ID, first_part, &other),
             None => Ok(()),
         };
     };
     if call.verdict.is_none() {
         if call.item_id.is_none() {
-            call.item_id = record.told_id().cloned();
+            call.item_id = record.emitted_id().cloned();
         }
         for identity in [address.item_id, address.call_id].into_iter().flatten() {
             let of_item = [record.item_id.as_deref(), call.item_id.as_deref()];
@@ -193,21 +196,19 @@ pub fn note_ids(
         }
     }
     match other.filter(|_| !call.dropped) {
-        Some(other) => desk
-            .out
-            .diagnose(Code::UNSTABLE_ID, Some(call.part), &other),
+        Some(other) => ctx.out.diagnose(Code::UNSTABLE_ID, Some(call.part), &other),
         None => Ok(()),
     }
 }
 
 /// Stores the arguments of the opening event as a snapshot.
 pub fn hold(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     arguments: Option<Text<'_>>,
     index: Option<i64>,
-) -> Step {
+) -> ParseResult {
     let Some(held) = whole(arguments) else {
         return Ok(());
     };
@@ -215,34 +216,34 @@ pub fn hold(
         return Ok(());
     };
     if record.snapshot.is_none() && call.is_empty() {
-        desk.check_piece(held.len())?;
-        desk.count_arguments(0, held.len())?;
+        ctx.check_piece(held.len())?;
+        ctx.count_arguments(0, held.len())?;
         record.snapshot = Some(held.into());
     } else if record.snapshot.as_deref() != Some(&held)
         && !call.text.data.starts_with(held.as_bytes())
     {
-        return push_item(desk, choice, item, &Text::plain(&held), index);
+        return push_item(ctx, choice, item, &Text::plain(&held), index);
     }
     Ok(())
 }
 
 /// Adds one delta of the arguments.
 pub fn add_arguments(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     text: &Text<'_>,
     index: Option<i64>,
-) -> Step {
+) -> ParseResult {
     let Some((record, call)) = choice.item_call_mut(item).filter(|_| !text.is_empty()) else {
         return Ok(());
     };
     if record.valued || call.verdict.is_some() {
-        if std::mem::replace(&mut record.late_said, true) {
+        if std::mem::replace(&mut record.late_reported, true) {
             return Ok(());
         }
         let part = call.part;
-        return desk.say(Code::LATE_DELTA, part);
+        return ctx.report(Code::LATE_DELTA, part);
     }
     if let Some(held) = record
         .snapshot
@@ -251,14 +252,14 @@ pub fn add_arguments(
         .cloned()
     {
         record.own_text = true;
-        let (said, _) = text.clone().into_whole();
-        let repeated = held.starts_with(said.as_ref()) || said.starts_with(&*held);
-        if !repeated && (call.custom || goes_on(held.as_bytes(), said.as_bytes())) {
+        let (sent, _) = text.clone().into_whole();
+        let repeated = held.starts_with(sent.as_ref()) || sent.starts_with(&*held);
+        if !repeated && (call.custom || goes_on(held.as_bytes(), sent.as_bytes())) {
             record.snapshot = None;
-            push_item(desk, choice, item, &Text::plain(&held), index)?;
+            push_item(ctx, choice, item, &Text::plain(&held), index)?;
         }
     }
-    push_item(desk, choice, item, text, index)
+    push_item(ctx, choice, item, text, index)
 }
 
 /// Returns true if the text continues the snapshot as JSON.
@@ -268,12 +269,12 @@ fn goes_on(held: &[u8], text: &[u8]) -> bool {
 }
 
 /// Sets the whole arguments from an authoritative event.
-pub fn tell_arguments(
-    desk: &mut RuleContext<'_, '_>,
+pub fn set_whole_arguments(
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     arguments: Option<Text<'_>>,
-) -> Step {
+) -> ParseResult {
     let Some(payload) = whole(arguments) else {
         return Ok(());
     };
@@ -282,23 +283,23 @@ pub fn tell_arguments(
         return Ok(());
     };
     if call.verdict.is_some() {
-        if says_the_same(call, payload) {
+        if has_same_arguments(call, payload) {
             return Ok(());
         }
-        return say_conflict(desk, choice, item);
+        return report_conflict(ctx, choice, item);
     }
-    desk.check_piece(payload.len())?;
+    ctx.check_piece(payload.len())?;
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
             // It conflicts with the arguments of the opening event.
-            return say_conflict(desk, choice, item);
+            return report_conflict(ctx, choice, item);
         }
         record.snapshot = None;
     }
     call.joiner.finish();
     record.valued = true;
-    desk.out.sign(WireFact::Closed(call.part));
+    ctx.out.record_fact(WireFact::Closed(call.part));
     let text = &call.text;
     if text.data == payload && text.overflow.is_empty() {
         return Ok(());
@@ -306,26 +307,26 @@ pub fn tell_arguments(
     if text.is_complete() && !call.custom && text.overflow.is_empty() {
         let weaker = !is_whole(payload) || trim(payload).first() != Some(&b'{');
         if !text.is_placeholder() && (weaker || is_placeholder(payload)) {
-            return say_conflict(desk, choice, item);
+            return report_conflict(ctx, choice, item);
         }
     }
     let (size, slot) = (text.size(), call.slot);
     let goes_on = payload.starts_with(&text.data);
-    let same = says_the_same(call, payload);
-    desk.count_arguments(size, payload.len())?;
+    let same = has_same_arguments(call, payload);
+    ctx.count_arguments(size, payload.len())?;
     call.text.replace(payload.to_vec());
     call.text.plain = call.custom; // depends only on the type of the call, not on the streamed text
     if !goes_on {
-        call_events::reset(desk.out, choice, slot);
+        call_events::reset(ctx.out, choice, slot);
         if !same {
-            say_conflict(desk, choice, item)?;
+            report_conflict(ctx, choice, item)?;
         }
     }
-    call_events::publish(desk.out, choice, slot);
+    call_events::publish(ctx.out, choice, slot);
     Ok(())
 }
 
-fn says_the_same(call: &mut Call, payload: &[u8]) -> bool {
+fn has_same_arguments(call: &mut Call, payload: &[u8]) -> bool {
     if call.text.data == payload {
         return true;
     }
@@ -345,30 +346,36 @@ fn is_placeholder(payload: &[u8]) -> bool {
     text.is_placeholder() || empty()
 }
 
-pub fn say_conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+pub fn report_conflict(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+) -> ParseResult {
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    if std::mem::replace(&mut record.conflict_said, true) {
+    if std::mem::replace(&mut record.conflict_reported, true) {
         return Ok(());
     }
     let part = call.part;
-    desk.say(Code::CONFLICT, part)
+    ctx.report(Code::CONFLICT, part)
 }
 
 /// Returns true if the arguments equal the call's own, or are empty or a placeholder.
-pub fn says(call: &mut Call, arguments: &str) -> bool {
+pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
     let payload = arguments.as_bytes();
-    payload.is_empty() || says_the_same(call, payload) || (!call.custom && is_placeholder(payload))
+    payload.is_empty()
+        || has_same_arguments(call, payload)
+        || (!call.custom && is_placeholder(payload))
 }
 
 /// Ends the text: falls back to the snapshot if the deltas are worse, and restores a lost beginning.
 pub fn settle_text(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     ended: bool,
-) -> Step {
+) -> ParseResult {
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
@@ -378,7 +385,7 @@ pub fn settle_text(
     let held = record.snapshot.take();
     let slot = call.slot;
     if let Some(better) = held.and_then(|held| better(call, held.as_bytes(), ended)) {
-        return replace(desk, choice, slot, better);
+        return replace(ctx, choice, slot, better);
     }
     let text = &call.text;
     let broken = text.automaton.is_broken() && text.overflow.is_empty();
@@ -387,8 +394,8 @@ pub fn settle_text(
         let automaton = alone(&restored);
         if automaton.status() == Status::Complete && automaton.root() == Some(Root::Object) {
             let part = call.part;
-            desk.say(Code::ARGS_RESTORED, part)?;
-            return replace(desk, choice, slot, restored);
+            ctx.report(Code::ARGS_RESTORED, part)?;
+            return replace(ctx, choice, slot, restored);
         }
     }
     Ok(())
@@ -418,31 +425,31 @@ fn better(call: &Call, held: &[u8], ended: bool) -> Option<Vec<u8>> {
 }
 
 fn replace(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     data: Vec<u8>,
-) -> Step {
+) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
-    desk.count_arguments(call.text.size(), data.len())?;
+    ctx.count_arguments(call.text.size(), data.len())?;
     call.text.replace(data);
     call.text.plain = call.custom;
-    call_events::reset(desk.out, choice, slot);
-    call_events::publish(desk.out, choice, slot);
+    call_events::reset(ctx.out, choice, slot);
+    call_events::publish(ctx.out, choice, slot);
     Ok(())
 }
 
 /// Closes a call that the wire closed. It becomes final if it has text or the provider executes it.
-pub fn end_call(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
-    let told = |call: &&Call| call.verdict.is_none() && !call.dropped;
-    if choice.call_of(item).filter(told).is_none() {
+pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
+    let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
+    if choice.call_of(item).filter(is_open).is_none() {
         return Ok(());
     }
-    settle_text(desk, choice, item, true)?;
+    settle_text(ctx, choice, item, true)?;
     match choice.slot_of(item) {
-        Some(slot) => close_call(desk, choice, slot),
+        Some(slot) => close_call(ctx, choice, slot),
         None => Ok(()),
     }
 }

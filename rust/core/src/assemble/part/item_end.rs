@@ -7,35 +7,35 @@ use crate::assemble::part::item_call::end_call;
 use crate::assemble::part::item_call::settle_text;
 use crate::assemble::part::item_text::finish_item;
 use crate::assemble::part::reannounced::decide;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::delta::ItemKind;
 use crate::model::event::WireFact;
 
 /// Ends an item that the wire closed.
 pub fn end_item(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     encrypted_content: Option<&str>,
     metadata: Option<&str>,
-) -> Step {
-    decide(desk, choice, item)?;
-    choice.book.close(item);
-    match choice.book.get(item).map(|item| item.kind) {
+) -> ParseResult {
+    decide(ctx, choice, item)?;
+    choice.item_index.close(item);
+    match choice.item_index.get(item).map(|item| item.kind) {
         Some(ItemKind::Call) => {
             if let Some((_, call)) = choice.item_call_mut(item) {
                 call.ended = true;
             }
-            end_call(desk, choice, item)?;
+            end_call(ctx, choice, item)?;
             if let Some(call) = choice.call_of(item) {
-                desk.out.sign(WireFact::Ended(call.part));
+                ctx.out.record_fact(WireFact::Ended(call.part));
             }
         }
         Some(_) => {
-            finish_item(desk, choice, item, encrypted_content, metadata, true)?;
+            finish_item(ctx, choice, item, encrypted_content, metadata, true)?;
             for (_, part) in choice.spots(item).filter_map(|spot| choice.one(spot)) {
-                desk.out.sign(WireFact::Ended(part.part));
+                ctx.out.record_fact(WireFact::Ended(part.part));
             }
         }
         None => {}
@@ -44,13 +44,13 @@ pub fn end_item(
 }
 
 /// Ends all open items because the choice is over. `ended`: it was not cut. `close_calls` closes the calls together.
-pub fn end_items(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> Step {
-    for item in choice.book.opened() {
-        decide(desk, choice, item)?;
-        choice.book.close(item);
-        match choice.book.get(item).map(|item| item.kind) {
-            Some(ItemKind::Call) => settle_text(desk, choice, item, ended)?,
-            Some(_) => finish_item(desk, choice, item, None, None, ended)?,
+pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> ParseResult {
+    for item in choice.item_index.opened() {
+        decide(ctx, choice, item)?;
+        choice.item_index.close(item);
+        match choice.item_index.get(item).map(|item| item.kind) {
+            Some(ItemKind::Call) => settle_text(ctx, choice, item, ended)?,
+            Some(_) => finish_item(ctx, choice, item, None, None, ended)?,
             None => {}
         }
     }

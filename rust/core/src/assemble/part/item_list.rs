@@ -16,12 +16,12 @@ use crate::assemble::part::item_text::conflict;
 use crate::assemble::part::item_text::put_metadata;
 use crate::assemble::part::item_text::set_value;
 use crate::assemble::resolve::by_address::opened;
-use crate::assemble::resolve::listed_parts::Home;
+use crate::assemble::resolve::listed_parts::Assignment;
 use crate::assemble::resolve::listed_parts::Plan;
 use crate::assemble::resolve::listed_parts::StreamedPart;
 use crate::assemble::resolve::listed_parts::Verdict;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::delta::ListedPart;
 use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
@@ -56,9 +56,9 @@ impl TextList {
             .collect();
         let plan = Plan::new(&parts, texts);
         let mut to_come = vec![0; spots.len()];
-        for home in &plan.homes {
-            if let Home::Part(place) = home
-                && let Some(count) = to_come.get_mut(*place)
+        for assignment in &plan.assignments {
+            if let Assignment::Part(position) = assignment
+                && let Some(count) = to_come.get_mut(*position)
             {
                 *count += 1;
             }
@@ -72,28 +72,28 @@ impl TextList {
     }
 
     /// Applies the next entry of this kind.
-    pub fn tell(
+    pub fn apply_entry(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         choice: &mut Choice,
         number: usize,
         entry: &ListedPart<'_>,
         text: &str,
         again: bool,
-    ) -> Step {
-        let home = self.plan.homes.get(number).copied();
-        let (place, spot) = match home.unwrap_or(Home::Nowhere) {
-            Home::Nowhere => return Ok(()),
-            Home::New => {
+    ) -> ParseResult {
+        let assignment = self.plan.assignments.get(number).copied();
+        let (position, spot) = match assignment.unwrap_or(Assignment::Unassigned) {
+            Assignment::Unassigned => return Ok(()),
+            Assignment::New => {
                 let make = Make {
                     channel: entry.at.channel,
                     kind: entry.at.reasoning_kind,
                     sub: entry.at.address.sub,
                 };
-                (None, opened(desk, choice, self.item, make)?)
+                (None, opened(ctx, choice, self.item, make)?)
             }
-            Home::Part(place) => match self.spots.get(place) {
-                Some(spot) => (Some(place), *spot),
+            Assignment::Part(position) => match self.spots.get(position) {
+                Some(spot) => (Some(position), *spot),
                 None => return Ok(()),
             },
         };
@@ -101,30 +101,30 @@ impl TextList {
             one.restated |= again;
         }
         if let Some(annotations) = &entry.annotations {
-            hang(desk, choice, spot, annotations)?;
+            hang(ctx, choice, spot, annotations)?;
         }
         let metadata = entry.metadata.as_deref();
-        let Some(place) = place else {
-            set_value(desk, choice, spot, Cow::Borrowed(text))?;
-            return self.close(desk, choice, spot, metadata);
+        let Some(position) = position else {
+            set_value(ctx, choice, spot, Cow::Borrowed(text))?;
+            return self.close(ctx, choice, spot, metadata);
         };
-        if let Some(count) = self.to_come.get_mut(place) {
+        if let Some(count) = self.to_come.get_mut(position) {
             *count -= 1;
             if *count > 0 {
                 return match choice.is_part_open(spot) {
-                    true => put_metadata(desk, choice, spot, metadata),
+                    true => put_metadata(ctx, choice, spot, metadata),
                     false => Ok(()),
                 };
             }
         }
-        self.correct(desk, choice, place)?;
-        self.close(desk, choice, spot, metadata)
+        self.correct(ctx, choice, position)?;
+        self.close(ctx, choice, spot, metadata)
     }
 
     /// Corrects the parts that are left when the list is over.
-    pub fn end(mut self, desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
-        for place in 0..self.spots.len() {
-            self.correct(desk, choice, place)?;
+    pub fn end(mut self, ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
+        for position in 0..self.spots.len() {
+            self.correct(ctx, choice, position)?;
         }
         Ok(())
     }
@@ -132,35 +132,39 @@ impl TextList {
     /// Applies the plan to the text of a part.
     fn correct(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         choice: &mut Choice,
-        place: usize,
-    ) -> Step {
-        let (Some(spot), Some(verdict)) =
-            (self.spots.get(place), self.plan.verdicts.get_mut(place))
-        else {
+        position: usize,
+    ) -> ParseResult {
+        let (Some(spot), Some(verdict)) = (
+            self.spots.get(position),
+            self.plan.verdicts.get_mut(position),
+        ) else {
             return Ok(());
         };
         match std::mem::replace(verdict, Verdict::Kept) {
             Verdict::Kept => Ok(()),
-            Verdict::Text(text) => set_value(desk, choice, *spot, Cow::Owned(text)),
-            Verdict::Contradicted => conflict(desk, choice, *spot),
+            Verdict::Text(text) => set_value(ctx, choice, *spot, Cow::Owned(text)),
+            Verdict::Contradicted => conflict(ctx, choice, *spot),
             Verdict::Left => {
-                conflict(desk, choice, *spot)?;
-                set_value(desk, choice, *spot, Cow::Borrowed(""))
+                conflict(ctx, choice, *spot)?;
+                set_value(ctx, choice, *spot, Cow::Borrowed(""))
             }
         }
     }
 
     fn close(
         &self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         choice: &mut Choice,
         spot: Spot,
         metadata: Option<&str>,
-    ) -> Step {
-        let alone = choice.book.get(self.item).is_none_or(|item| !item.open);
-        close_part(desk, choice, spot, metadata, alone)
+    ) -> ParseResult {
+        let alone = choice
+            .item_index
+            .get(self.item)
+            .is_none_or(|item| !item.open);
+        close_part(ctx, choice, spot, metadata, alone)
     }
 }
 
@@ -178,7 +182,7 @@ pub fn spots_like(
 }
 
 fn hang(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     annotations: &str,
@@ -188,13 +192,13 @@ fn hang(
         ..PartAttributes::default()
     };
     if choice.is_part_open(spot) {
-        return annotate(desk, choice, spot, attributes);
+        return annotate(ctx, choice, spot, attributes);
     }
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
-    if std::mem::replace(&mut one.late_said, true) {
+    if std::mem::replace(&mut one.late_reported, true) {
         return Ok(());
     }
-    desk.say(Code::LATE_DELTA, part.part)
+    ctx.report(Code::LATE_DELTA, part.part)
 }

@@ -10,8 +10,8 @@ use crate::assemble::part::append_arguments::divide;
 use crate::assemble::part::append_arguments::push_text;
 use crate::assemble::part::call_events;
 use crate::assemble::part::shared_id::SharedId;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
@@ -20,14 +20,14 @@ use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
 /// Starts to collect texts per index when an open call is announced at an index that is not bound to it.
-pub fn fork_item(
-    desk: &RuleContext<'_, '_>,
+pub fn share_id(
+    ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     address: &Address<'_>,
 ) {
-    let meant = choice.book.at(ItemKind::Call, address.index) == Some(item);
-    let auto = desk.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
+    let meant = choice.item_index.at(ItemKind::Call, address.index) == Some(item);
+    let auto = ctx.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
     if meant || !auto || address.item_id.is_some() {
         return;
     }
@@ -41,10 +41,10 @@ pub fn fork_item(
         return;
     }
     let text = &call.text.data;
-    let fork = call
-        .fork
+    let shared_id = call
+        .shared_id
         .get_or_insert_with(|| Box::new(SharedId::new(first, text)));
-    fork.announce(index);
+    shared_id.announce(index);
     // An overflow at either index then counts as a second call.
     call.announced_again.insert(Some(first));
     call.announced_again.insert(Some(index));
@@ -52,46 +52,50 @@ pub fn fork_item(
 
 /// Appends text to the item's call. If that reveals two calls, the item continues with the second one.
 pub fn push_item(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     text: &Text<'_>,
     index: Option<i64>,
-) -> Step {
+) -> ParseResult {
     let count = choice.calls.len();
     let Some(slot) = choice.slot_of(item) else {
         return Ok(());
     };
-    let is_forked = |choice: &Choice| choice.get(slot).is_some_and(|call| call.fork.is_some());
-    let forked = is_forked(choice);
-    let told = FragmentIdentity {
-        index: index.filter(|_| forked),
+    let is_tracked = |choice: &Choice| {
+        choice
+            .get(slot)
+            .is_some_and(|call| call.shared_id.is_some())
+    };
+    let tracked = is_tracked(choice);
+    let identity = FragmentIdentity {
+        index: index.filter(|_| tracked),
         header: false,
         identified: true,
     };
-    push_text(desk, choice, slot, text, told)?;
+    push_text(ctx, choice, slot, text, identity)?;
     if choice.calls.len() == count {
         return Ok(());
     }
-    if forked && !is_forked(choice) {
-        return adopt(desk, choice, slot, count);
+    if tracked && !is_tracked(choice) {
+        return adopt(ctx, choice, slot, count);
     }
     let executed = choice.get(slot).is_some_and(|call| call.provider_executed);
     let new = choice.calls.len() - 1;
-    if let Some(item) = choice.book.get_mut(item) {
+    if let Some(item) = choice.item_index.get_mut(item) {
         item.call = Some(new);
     }
     if let Some(call) = choice.get_mut(new) {
         call.provider_executed = executed;
     }
-    call_events::show_start(desk.out, choice, new);
+    call_events::show_start(ctx.out, choice, new);
     Ok(())
 }
 
 /// Decides AM3 when the wire closes one of the indexes while the joined text is incomplete. Returns true if the call
 /// was split.
-pub fn settle_fork(
-    desk: &mut RuleContext<'_, '_>,
+pub fn resolve_shared_id(
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
 ) -> Result<bool, Fault> {
@@ -100,22 +104,27 @@ pub fn settle_fork(
         return Ok(false);
     };
     let slot = call.slot;
-    let fork = call.fork.as_ref();
-    if call.is_complete() || !fork.is_some_and(|fork| fork.divides_in_part()) {
+    let shared_id = call.shared_id.as_ref();
+    if call.is_complete() || !shared_id.is_some_and(|shared_id| shared_id.divides_in_part()) {
         return Ok(false);
     }
-    divide(desk, choice, slot)?;
-    adopt(desk, choice, slot, count)?;
+    divide(ctx, choice, slot)?;
+    adopt(ctx, choice, slot, count)?;
     Ok(true)
 }
 
 /// Creates items for the calls from `count` on, at the indexes that announced them.
-fn adopt(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, count: usize) -> Step {
+fn adopt(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    slot: usize,
+    count: usize,
+) -> ParseResult {
     let Some(call) = choice.get(slot) else {
         return Ok(());
     };
     let (part, executed) = (call.part, call.provider_executed);
-    desk.say(Code::AMBIGUOUS_DUPLICATE_ID, part)?;
+    ctx.report(Code::AMBIGUOUS_DUPLICATE_ID, part)?;
     for other in count..choice.calls.len() {
         let Some(call) = choice.get_mut(other) else {
             continue;
@@ -126,14 +135,14 @@ fn adopt(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, count
             ..Address::default()
         };
         let own = choice
-            .book
-            .create(desk, &choice.calls, ItemKind::Call, &address)?;
-        if let Some(item) = choice.book.get_mut(own) {
+            .item_index
+            .create(ctx, &choice.calls, ItemKind::Call, &address)?;
+        if let Some(item) = choice.item_index.get_mut(own) {
             item.announced = true;
             item.call = Some(other);
         }
-        choice.book.filled.push(own);
-        call_events::show_start(desk.out, choice, other);
+        choice.item_index.filled.push(own);
+        call_events::show_start(ctx.out, choice, other);
     }
     Ok(())
 }

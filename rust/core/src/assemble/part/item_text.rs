@@ -11,8 +11,8 @@ use crate::assemble::part::item::Item;
 use crate::assemble::part::item::ItemPart;
 use crate::assemble::part::item::Spot;
 use crate::assemble::part::text::TextPart;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
@@ -41,19 +41,23 @@ pub fn whole(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
 
 impl Choice {
     pub fn one(&self, spot: Spot) -> Option<(&ItemPart, &TextPart)> {
-        let one = self.book.get(spot.item)?.parts.get(spot.one)?;
-        Some((one, self.textual.parts.get(one.place)?))
+        let one = self.item_index.get(spot.item)?.parts.get(spot.one)?;
+        Some((one, self.textual.parts.get(one.position)?))
     }
 
     pub fn one_mut(&mut self, spot: Spot) -> Option<(&mut ItemPart, &mut TextPart)> {
-        let one = self.book.get_mut(spot.item)?.parts.get_mut(spot.one)?;
-        let part = self.textual.parts.get_mut(one.place)?;
+        let one = self
+            .item_index
+            .get_mut(spot.item)?
+            .parts
+            .get_mut(spot.one)?;
+        let part = self.textual.parts.get_mut(one.position)?;
         Some((one, part))
     }
 
     /// Returns the positions of an item's parts.
     pub fn spots(&self, item: usize) -> impl DoubleEndedIterator<Item = Spot> + Clone + use<> {
-        let count = self.book.get(item).map_or(0, |item| item.parts.len());
+        let count = self.item_index.get(item).map_or(0, |item| item.parts.len());
         (0..count).map(move |one| Spot { item, one })
     }
 
@@ -62,34 +66,41 @@ impl Choice {
         if let Some((_, part)) = self.one_mut(spot) {
             part.open = false;
         }
-        if let Some(item) = self.book.get_mut(spot.item) {
+        if let Some(item) = self.item_index.get_mut(spot.item) {
             item.open_parts = item.open_parts.saturating_sub(1);
         }
     }
 
     /// Records the sub-index under which a delta of the part arrived.
     fn move_part(&mut self, spot: Spot, sub: Option<i64>) {
-        let Choice { book, textual, .. } = self;
-        let Some(Item { parts, ways, .. }) = book.get_mut(spot.item) else {
+        let Choice {
+            item_index,
+            textual,
+            ..
+        } = self;
+        let Some(Item {
+            parts, sub_indexes, ..
+        }) = item_index.get_mut(spot.item)
+        else {
             return;
         };
         let Some(one) = parts.get_mut(spot.one) else {
             return;
         };
-        let Some(part) = textual.parts.get(one.place) else {
+        let Some(part) = textual.parts.get(one.position) else {
             return;
         };
         if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
             return; // The delta comes too late.
         }
-        one.steady |= one.begun && one.last_sub == sub;
+        one.sub_is_reliable |= one.begun && one.last_sub == sub;
         let before = std::mem::replace(&mut one.last_sub, sub);
         if before == sub {
             return;
         }
         one.labels.change(before, sub, part.text.len());
-        if let Some(ways) = ways.as_mut() {
-            ways.moved(spot.one, (part.channel, part.kind), one, before);
+        if let Some(sub_indexes) = sub_indexes.as_mut() {
+            sub_indexes.moved(spot.one, (part.channel, part.kind), one, before);
         }
     }
 
@@ -110,11 +121,11 @@ pub fn find_part(
     kind: Option<&str>,
     sub: Option<i64>,
 ) -> Option<Spot> {
-    let (named, last) = match &choice.book.get(item)?.ways {
-        Some(ways) => {
+    let (named, last) = match &choice.item_index.get(item)?.sub_indexes {
+        Some(sub_indexes) => {
             let spot = |one| Spot { item, one };
-            let last = || ways.last(channel, kind);
-            let named = ways.named(channel, kind, sub);
+            let last = || sub_indexes.last(channel, kind);
+            let named = sub_indexes.named(channel, kind, sub);
             (named.map(spot), last().map(spot))
         }
         None => {
@@ -136,7 +147,8 @@ pub fn find_part(
     }
     let last = last?;
     let (one, _) = choice.one(last)?;
-    let loose = sub.is_none() || one.sub.is_none() || !(one.valued || one.closed || one.steady);
+    let loose =
+        sub.is_none() || one.sub.is_none() || !(one.valued || one.closed || one.sub_is_reliable);
     loose.then_some(last)
 }
 
@@ -167,13 +179,13 @@ pub fn find_whole(
     let late = choice.spots(item).rev().take(CANDIDATES);
     let found = late.filter(has_text).last().or(known)?;
     if !choice.one(found)?.0.is_called(sub) {
-        choice.one_mut(found)?.0.told_sub = sub;
-        if let Some(ways) = choice
-            .book
+        choice.one_mut(found)?.0.value_sub = sub;
+        if let Some(sub_indexes) = choice
+            .item_index
             .get_mut(item)
-            .and_then(|item| item.ways.as_mut())
+            .and_then(|item| item.sub_indexes.as_mut())
         {
-            ways.call(found.one, (channel, kind), sub);
+            sub_indexes.call(found.one, (channel, kind), sub);
         }
     }
     Some(found)
@@ -181,81 +193,90 @@ pub fn find_whole(
 
 /// Opens a new part of the item and emits its start.
 pub fn open_part(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     make: Make,
     snapshot: Option<Text<'_>>,
     metadata: Option<&str>,
 ) -> Result<Spot, Fault> {
-    let mut part = TextPart::new(desk.next_part()?, make.channel, make.kind);
+    let mut part = TextPart::new(ctx.next_part()?, make.channel, make.kind);
     let held = whole(snapshot).map(Cow::into_owned);
     if let Some(held) = &held {
-        desk.spend_bytes(held.len())?;
+        ctx.spend_bytes(held.len())?;
     }
-    let place = choice.textual.parts.len();
+    let position = choice.textual.parts.len();
     let index = choice.index;
     let mut spot = Spot { item, one: 0 };
-    let Choice { book, textual, .. } = choice;
-    if let Some(item) = book.get_mut(item) {
-        part.item_id = item.told_id().cloned();
+    let Choice {
+        item_index,
+        textual,
+        ..
+    } = choice;
+    if let Some(item) = item_index.get_mut(item) {
+        part.item_id = item.emitted_id().cloned();
         spot.one = item.parts.len();
         let sort_of = |one: &ItemPart| {
-            let part = textual.parts.get(one.place)?;
+            let part = textual.parts.get(one.position)?;
             Some((part.channel, part.kind))
         };
-        let one = ItemPart::new(place, make.sub, held);
+        let one = ItemPart::new(position, make.sub, held);
         item.add(one, (make.channel, make.kind), sort_of);
     }
-    textual.parts.reserve_exact(usize::from(place == 0));
+    textual.parts.reserve_exact(usize::from(position == 0));
     textual.parts.push(part);
-    choice.weigh(spot);
-    put_metadata(desk, choice, spot, metadata)?;
+    choice.update_pending_part(spot);
+    put_metadata(ctx, choice, spot, metadata)?;
     if let Some((_, part)) = choice.one(spot) {
-        let record = choice.book.get(spot.item);
-        desk.out.sign(WireFact::Address {
+        let record = choice.item_index.get(spot.item);
+        ctx.out.record_fact(WireFact::Address {
             index: record.and_then(|item| item.index),
             sub: make.sub,
             item_id: record.and_then(|item| item.item_id.as_deref()),
         });
-        part.started(index, metadata, |event| desk.out.emit(event));
+        part.started(index, metadata, |event| ctx.out.emit(event));
     }
     Ok(spot)
 }
 
 /// Stores metadata for the event that closes the part.
 pub fn put_metadata(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     metadata: Option<&str>,
-) -> Step {
+) -> ParseResult {
     let (Some(metadata), Some((_, part))) = (metadata, choice.one_mut(spot)) else {
         return Ok(());
     };
     let more = part.metadata.get_or_insert_default().add(metadata);
-    desk.spend_growth(more)
+    ctx.spend_growth(more)
 }
 
 /// Stores annotations, a signature and encrypted content of a part. A second signature or encrypted content replaces
 /// the first.
 pub fn annotate(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
-    told: PartAttributes<'_>,
-) -> Step {
-    let texts = [told.annotations, told.signature, told.encrypted_content];
-    desk.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
-    desk.spend_entries(told.annotations.map_or(0, |_| 1))?;
+    attributes: PartAttributes<'_>,
+) -> ParseResult {
+    let texts = [
+        attributes.annotations,
+        attributes.signature,
+        attributes.encrypted_content,
+    ];
+    ctx.spend_bytes(texts.iter().flatten().map(|text| text.len()).sum())?;
+    ctx.spend_entries(attributes.annotations.map_or(0, |_| 1))?;
     let Some((_, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
-    part.annotations.extend(told.annotations.map(str::to_owned));
-    if let Some(signature) = told.signature {
+    part.annotations
+        .extend(attributes.annotations.map(str::to_owned));
+    if let Some(signature) = attributes.signature {
         part.attributes.signature = Some(signature.to_owned());
     }
-    if let Some(encrypted) = told.encrypted_content {
+    if let Some(encrypted) = attributes.encrypted_content {
         part.attributes.encrypted_content = Some(encrypted.to_owned());
     }
     Ok(())
@@ -263,54 +284,54 @@ pub fn annotate(
 
 /// Adds one delta to the part.
 pub fn add_text(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     text: Text<'_>,
     sub: Option<i64>,
     metadata: Option<&str>,
-) -> Step {
-    let step = take_text(desk, choice, spot, text, sub, metadata);
-    choice.weigh(spot);
+) -> ParseResult {
+    let step = take_text(ctx, choice, spot, text, sub, metadata);
+    choice.update_pending_part(spot);
     step
 }
 
 fn take_text(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     text: Text<'_>,
     sub: Option<i64>,
     metadata: Option<&str>,
-) -> Step {
+) -> ParseResult {
     choice.move_part(spot, sub);
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
     let number = part.part;
     if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
-        if text.is_empty() || std::mem::replace(&mut one.late_said, true) {
+        if text.is_empty() || std::mem::replace(&mut one.late_reported, true) {
             return Ok(());
         }
-        return desk.say(Code::LATE_DELTA, number);
+        return ctx.report(Code::LATE_DELTA, number);
     }
     let (text, lone) = one.joiner.join(text);
     if lone {
-        desk.say(Code::LONE_SURROGATE, number)?;
+        ctx.report(Code::LONE_SURROGATE, number)?;
     }
     if text.is_empty() {
-        return put_metadata(desk, choice, spot, metadata);
+        return put_metadata(ctx, choice, spot, metadata);
     }
     let Some(held) = &one.snapshot else {
-        desk.spend_bytes(text.len())?;
-        show(desk, choice, spot, &text, metadata);
+        ctx.spend_bytes(text.len())?;
+        show(ctx, choice, spot, &text, metadata);
         return Ok(());
     };
     let (repeated, rest) = held.split_at_checked(one.again).unwrap_or((held, ""));
     let shown = if rest.starts_with(text.as_ref()) {
         one.again += text.len();
         if one.again < held.len() {
-            return put_metadata(desk, choice, spot, metadata);
+            return put_metadata(ctx, choice, spot, metadata);
         }
         held.clone() // the deltas repeated all of it
     } else if text.starts_with(rest) {
@@ -320,13 +341,13 @@ fn take_text(
     };
     let before = held.len();
     one.snapshot = None;
-    desk.spend_bytes(shown.len().saturating_sub(before))?;
-    show(desk, choice, spot, &shown, metadata);
+    ctx.spend_bytes(shown.len().saturating_sub(before))?;
+    show(ctx, choice, spot, &shown, metadata);
     Ok(())
 }
 
 fn show(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     text: &str,
@@ -336,7 +357,7 @@ fn show(
     if let Some((one, part)) = choice.one_mut(spot) {
         one.begun = true;
         part.text.push_str(text);
-        part.delta(index, text, metadata, |event| desk.out.emit(event));
+        part.delta(index, text, metadata, |event| ctx.out.emit(event));
     }
 }
 
@@ -345,13 +366,13 @@ fn show(
 ///
 /// If the deltas of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then
 /// stored until the part ends.
-pub fn tell_value(
-    desk: &mut RuleContext<'_, '_>,
+pub fn set_whole_text(
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     sub: Option<i64>,
     text: Option<Cow<'_, str>>,
-) -> Step {
+) -> ParseResult {
     let Some(text) = text else {
         return Ok(());
     };
@@ -363,40 +384,40 @@ pub fn tell_value(
         if part.text == text || one.labels.is_own_text(sub, &part.text, &text) {
             return Ok(());
         }
-        return conflict(desk, choice, spot);
+        return conflict(ctx, choice, spot);
     }
     if !more && one.labels.note_close(sub, &part.text, &text) {
-        return desk.spend_bytes(text.len());
+        return ctx.spend_bytes(text.len());
     }
-    set_value(desk, choice, spot, text)
+    set_value(ctx, choice, spot, text)
 }
 
 /// Sets the text of the part, whatever was streamed.
 pub fn set_value(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     text: Cow<'_, str>,
-) -> Step {
+) -> ParseResult {
     let Some((one, _)) = choice.one_mut(spot) else {
         return Ok(());
     };
     let revised = std::mem::replace(&mut one.valued, true);
     one.snapshot = None;
     one.joiner.finish();
-    choice.weigh(spot);
+    choice.update_pending_part(spot);
     let Some((_, part)) = choice.one(spot) else {
         return Ok(());
     };
     if part.text == text {
         return Ok(());
     }
-    desk.spend_bytes(text.len().saturating_sub(part.text.len()))?;
+    ctx.spend_bytes(text.len().saturating_sub(part.text.len()))?;
     if let Some(more) = text.strip_prefix(part.text.as_str()).filter(|_| !revised) {
-        show(desk, choice, spot, more, None);
+        show(ctx, choice, spot, more, None);
         return Ok(());
     }
-    conflict(desk, choice, spot)?;
+    conflict(ctx, choice, spot)?;
     if let Some((one, part)) = choice.one_mut(spot) {
         one.begun = true;
         part.text = text.into_owned();
@@ -405,87 +426,87 @@ pub fn set_value(
     Ok(())
 }
 
-pub fn conflict(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> Step {
+pub fn conflict(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> ParseResult {
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
-    if std::mem::replace(&mut one.conflict_said, true) {
+    if std::mem::replace(&mut one.conflict_reported, true) {
         return Ok(());
     }
-    desk.out
+    ctx.out
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
 /// Closes a part that the wire closed. `alone`: nothing of its item follows.
 pub fn close_part(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     spot: Spot,
     metadata: Option<&str>,
     alone: bool,
-) -> Step {
+) -> ParseResult {
     if !choice.is_part_open(spot) {
         return Ok(());
     }
-    put_metadata(desk, choice, spot, metadata)?;
+    put_metadata(ctx, choice, spot, metadata)?;
     let waits = choice
-        .book
+        .item_index
         .get(spot.item)
         .is_some_and(|item| item.item_id.is_some());
     let Some((one, part)) = choice.one_mut(spot) else {
         return Ok(());
     };
-    desk.out.sign(WireFact::Closed(part.part));
+    ctx.out.record_fact(WireFact::Closed(part.part));
     if one.labels.has_closes() && !one.valued && !alone {
         return Ok(()); // only one sub-index closed; the item decides
     }
     one.closed = true;
     if alone || part.channel != Channel::Reasoning || !waits {
-        return end_part(desk, choice, spot);
+        return end_part(ctx, choice, spot);
     }
     Ok(())
 }
 
 /// Ends the part with its current text and emits its close.
-pub fn end_part(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> Step {
+pub fn end_part(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> ParseResult {
     let Some((one, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) else {
         return Ok(());
     };
     let number = part.part;
     let closed = one.labels.closed_text(&part.text).filter(|_| !one.valued);
     if let Some(text) = closed {
-        set_value(desk, choice, spot, Cow::Owned(text))?;
+        set_value(ctx, choice, spot, Cow::Owned(text))?;
     }
     let Some((one, _)) = choice.one_mut(spot) else {
         return Ok(());
     };
     let (held, tail) = (one.snapshot.take(), one.joiner.finish());
     if let Some(held) = held {
-        show(desk, choice, spot, &held, None);
+        show(ctx, choice, spot, &held, None);
     }
     if let Some(tail) = tail {
-        desk.say(Code::LONE_SURROGATE, number)?;
-        desk.spend_bytes(tail.len_utf8())?;
-        show(desk, choice, spot, tail.encode_utf8(&mut [0; 4]), None);
+        ctx.report(Code::LONE_SURROGATE, number)?;
+        ctx.spend_bytes(tail.len_utf8())?;
+        show(ctx, choice, spot, tail.encode_utf8(&mut [0; 4]), None);
     }
     choice.close_one(spot);
-    choice.weigh(spot);
+    choice.update_pending_part(spot);
     if let Some((_, part)) = choice.one(spot) {
-        part.done(choice.index, |event| desk.out.emit(event));
+        part.done(choice.index, |event| ctx.out.emit(event));
     }
     Ok(())
 }
 
 /// Ends the item and all of its parts. `whole`: it was not cut.
 pub fn finish_item(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     encrypted_content: Option<&str>,
     metadata: Option<&str>,
     whole: bool,
-) -> Step {
-    let bare = choice.book.get(item).is_some_and(|item| {
+) -> ParseResult {
+    let bare = choice.item_index.get(item).is_some_and(|item| {
         item.kind == ItemKind::Reasoning
             && item.parts.is_empty()
             && (item.item_id.is_some() || encrypted_content.is_some_and(|text| !text.is_empty()))
@@ -497,28 +518,28 @@ pub fn finish_item(
             kind: "summary",
             sub: None,
         };
-        open_part(desk, choice, item, make, None, None)?;
+        open_part(ctx, choice, item, make, None, None)?;
     }
     let open: Vec<Spot> = choice
         .spots(item)
         .filter(|spot| choice.is_part_open(*spot))
         .collect();
     if let Some(last) = open.last() {
-        let told = PartAttributes {
+        let attributes = PartAttributes {
             encrypted_content,
             ..PartAttributes::default()
         };
-        annotate(desk, choice, *last, told)?;
-        put_metadata(desk, choice, *last, metadata)?;
+        annotate(ctx, choice, *last, attributes)?;
+        put_metadata(ctx, choice, *last, metadata)?;
     } else if let Some(metadata) = metadata {
-        leave(desk, choice, metadata)?;
+        leave(ctx, choice, metadata)?;
     }
     open.into_iter()
-        .try_for_each(|spot| end_part(desk, choice, spot))
+        .try_for_each(|spot| end_part(ctx, choice, spot))
 }
 
 /// Closes the open parts of an item with empty text, because the response starts again.
-pub fn take_back(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
+pub fn take_back(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) {
     let index = choice.index;
     for spot in choice.spots(item) {
         if let Some((_, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) {
@@ -528,9 +549,9 @@ pub fn take_back(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usiz
             part.metadata = None;
             choice.close_one(spot);
             if let Some((_, part)) = choice.one(spot) {
-                part.done(index, |event| desk.out.emit(event));
+                part.done(index, |event| ctx.out.emit(event));
             }
         }
-        choice.weigh(spot);
+        choice.update_pending_part(spot);
     }
 }

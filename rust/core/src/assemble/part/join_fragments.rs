@@ -7,15 +7,15 @@ use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
 use crate::assemble::part::call::MAX_ALIASES;
 use crate::assemble::part::call_events;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
 /// Bound on the work, as a multiple of the total text size. Keeps the search linear on hostile streams.
 const COST: usize = 8;
 
-pub fn stitch(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
+pub fn join_fragments(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let live = || {
         let calls = choice.calls.iter();
         calls.filter(|call| !call.dropped && call.verdict.is_none())
@@ -25,30 +25,30 @@ pub fn stitch(desk: &mut RuleContext<'_, '_>, choice: &mut Choice) -> Step {
     }
     let mut budget = COST * live().map(|call| call.text.size()).sum::<usize>();
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut places: HashMap<Option<i64>, usize> = HashMap::new();
+    let mut positions: HashMap<Option<i64>, usize> = HashMap::new();
     for call in live() {
-        let place = *places.entry(call.index).or_insert(groups.len());
-        if place == groups.len() {
+        let position = *positions.entry(call.index).or_insert(groups.len());
+        if position == groups.len() {
             groups.push(Vec::new());
         }
-        if let Some(group) = groups.get_mut(place) {
+        if let Some(group) = groups.get_mut(position) {
             group.push(call.slot);
         }
     }
     groups.push(choice.undecided());
     for mut group in groups {
         group.retain(|slot| choice.get(*slot).is_some_and(|call| !call.dropped));
-        along(desk, choice, &group, &mut budget)?;
+        along(ctx, choice, &group, &mut budget)?;
     }
     Ok(())
 }
 
 fn along(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     mut slots: &[usize],
     budget: &mut usize,
-) -> Step {
+) -> ParseResult {
     while let [left, others @ ..] = slots
         && !others.is_empty()
     {
@@ -74,9 +74,9 @@ fn along(
             part = Some(call.part);
         }
         for slot in pieces {
-            absorb(desk, choice, *left, *slot);
+            merge_call(ctx, choice, *left, *slot);
             let other = choice.get(*slot).map_or(0, |call| call.part);
-            desk.out
+            ctx.out
                 .diagnose(Code::ARGS_STITCHED, part, &other.to_string())?;
         }
     }
@@ -120,8 +120,8 @@ fn is_open(call: &Call) -> bool {
 }
 
 /// Merges the call `other` into `slot`, because it was a fragment of it.
-pub fn absorb(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
-    call_events::retract(desk.out, choice, other);
+pub fn merge_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
+    call_events::retract(ctx.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {
         return;
     };

@@ -157,7 +157,7 @@ impl Runs {
         close.map(|(_, value)| value.as_str())
     }
 
-    /// Returns true if `value` is the text that the deltas of that label brought.
+    /// Returns true if `value` is the text of all deltas with that label.
     fn is_streamed(&self, label: Option<i64>, text: &str, value: &str) -> bool {
         let mut rest = value;
         for (_, piece) in self.pieces(text).filter(|(known, _)| *known == label) {

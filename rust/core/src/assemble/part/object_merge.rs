@@ -18,6 +18,7 @@ use std::collections::HashMap;
 /// Returns key and text of each member, in order. Of equal keys the last value counts, at the position of the first.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found = Keyed::default();
+    found.members.reserve_exact(FEW);
     // The text was validated before, so reading cannot fail; a failure would only end the list.
     let _ = read(raw, |key, text| {
         *found.slot(key) = text;
@@ -26,7 +27,7 @@ fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
 }
 
 fn read<'a>(raw: &'a str, mut each: impl FnMut(Cow<'a, str>, &'a str)) -> Scan<()> {
-    let mut scanner = Scanner::new(raw, None);
+    let mut scanner = Scanner::again(raw);
     scanner.enter_object()?;
     while let Some(key) = scanner.next_key()? {
         let Raw { text, .. } = scanner.skip()?;
@@ -43,43 +44,43 @@ const FEW: usize = 8;
 struct Keyed<K, V> {
     members: Vec<(K, V)>,
     /// Position by key, once there are too many keys to search linearly.
-    places: HashMap<String, usize>,
+    positions: HashMap<String, usize>,
 }
 
 impl<K, V> Default for Keyed<K, V> {
     fn default() -> Self {
         Keyed {
             members: Vec::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
         }
     }
 }
 
 impl<K: AsRef<str>, V: Default> Keyed<K, V> {
     fn slot(&mut self, key: impl AsRef<str> + Into<K>) -> &mut V {
-        let place = match self.place(key.as_ref()) {
-            Some(place) => place,
+        let position = match self.position(key.as_ref()) {
+            Some(position) => position,
             None => {
-                let place = self.members.len();
-                if place == FEW {
+                let position = self.members.len();
+                if position == FEW {
                     let known = self.members.iter().map(|(key, _)| key.as_ref().to_owned());
-                    self.places = known.zip(0..).collect();
+                    self.positions = known.zip(0..).collect();
                 }
-                if place >= FEW {
-                    self.places.insert(key.as_ref().to_owned(), place);
+                if position >= FEW {
+                    self.positions.insert(key.as_ref().to_owned(), position);
                 }
                 self.members.push((key.into(), V::default()));
-                place
+                position
             }
         };
         // Cannot panic: the place was just found or filled.
         #[allow(clippy::indexing_slicing)]
-        &mut self.members[place].1
+        &mut self.members[position].1
     }
 
-    fn place(&self, key: &str) -> Option<usize> {
+    fn position(&self, key: &str) -> Option<usize> {
         if self.members.len() > FEW {
-            return self.places.get(key).copied();
+            return self.positions.get(key).copied();
         }
         self.members
             .iter()
@@ -87,12 +88,17 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
     }
 
     fn has(&self, key: &str) -> bool {
-        self.place(key).is_some()
+        self.position(key).is_some()
+    }
+
+    fn known(&mut self, key: &str) -> Option<&mut V> {
+        let position = self.position(key)?;
+        self.members.get_mut(position).map(|(_, value)| value)
     }
 
     fn get(&self, key: &str) -> Option<&V> {
-        let place = self.place(key)?;
-        self.members.get(place).map(|(_, value)| value)
+        let position = self.position(key)?;
+        self.members.get(position).map(|(_, value)| value)
     }
 }
 
@@ -169,7 +175,7 @@ impl ObjectMerge {
     }
 
     /// Returns true if another object has the same members. Costs as much as that object.
-    pub fn says(&self, raw: &str) -> bool {
+    pub fn has_same_members(&self, raw: &str) -> bool {
         if !is_whole(raw.as_bytes()) {
             return false;
         }
@@ -183,8 +189,8 @@ impl ObjectMerge {
     /// Returns the members as compact JSON, in the order in which they first appeared.
     pub fn text(&self) -> String {
         let mut out = String::from("{");
-        for (place, (key, value)) in self.members.members.iter().enumerate() {
-            if place > 0 {
+        for (position, (key, value)) in self.members.members.iter().enumerate() {
+            if position > 0 {
                 out.push(',');
             }
             write_string(&mut out, key);
@@ -218,7 +224,7 @@ fn inside(text: &str) -> Option<&str> {
         .and_then(|rest| rest.strip_suffix('"'))
 }
 
-/// The change in what is kept.
+/// Change in the size of the stored members.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     pub bytes: i64,
@@ -236,7 +242,7 @@ impl Growth {
     }
 }
 
-/// Members of raw objects; for each key, the last value.
+/// Members of raw objects; for each key, the last value that is not null.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
     /// JSON text of the first object, usually the only one, as returned by `text`.
@@ -247,7 +253,7 @@ pub struct RawMembers {
 }
 
 impl RawMembers {
-    /// Adds the members of one object; returns how much more is kept.
+    /// Adds the members of one object. Returns the change in the size of the stored members.
     pub fn add(&mut self, raw: &str) -> Growth {
         let before = self.held();
         self.merge(raw);
@@ -258,7 +264,7 @@ impl RawMembers {
         }
     }
 
-    /// Everything that is kept.
+    /// Returns the size of all stored members.
     pub fn held(&self) -> Growth {
         Growth {
             bytes: signed(self.size),
@@ -273,6 +279,11 @@ impl RawMembers {
     fn merge(&mut self, raw: &str) {
         let more = members(raw);
         if self.first.is_none() && self.members.is_none() {
+            if is_written(raw, &more) {
+                self.size += raw.chars().count() - 1;
+                self.first = Some(raw.into());
+                return;
+            }
             let sizes = more
                 .iter()
                 .map(|(key, text)| key.chars().count() + 4 + text.chars().count());
@@ -280,19 +291,23 @@ impl RawMembers {
             self.first = written(&more).map(String::into_boxed_str);
             return;
         }
+        let mut size = self.size;
+        let members = self.several();
         for (key, text) in more {
-            let mut size = self.size;
-            let members = self.several();
-            if !members.has(&key) {
-                size += key.chars().count() + 4;
+            let Some(value) = members.known(&key) else {
+                size += key.chars().count() + 4 + text.chars().count();
+                text.clone_into(members.slot(key));
+                continue;
+            };
+            // A later null does not replace a value, and most values are sent again unchanged.
+            if text == "null" || value == text {
+                continue;
             }
-            let value = members.slot(key);
             size -= value.chars().count();
             size += text.chars().count();
-            value.clear();
-            value.push_str(text);
-            self.size = size;
+            text.clone_into(value);
         }
+        self.size = size;
     }
 
     pub fn put(&mut self, key: &str, text: String) {
@@ -326,12 +341,10 @@ fn written(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<String> {
     if members.is_empty() {
         return None;
     }
-    let lengths = members.iter();
-    let lengths = lengths.map(|(key, text)| key.as_ref().len() + text.as_ref().len() + 4);
-    let mut out = String::with_capacity(1 + lengths.sum::<usize>());
+    let mut out = String::with_capacity(written_length(members));
     out.push('{');
-    for (place, (key, text)) in members.iter().enumerate() {
-        if place > 0 {
+    for (position, (key, text)) in members.iter().enumerate() {
+        if position > 0 {
             out.push(',');
         }
         write_string(&mut out, key.as_ref());
@@ -340,6 +353,20 @@ fn written(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<String> {
     }
     out.push('}');
     Some(out)
+}
+
+/// Returns the length of what `written` returns, if no key needs escapes.
+fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
+    let lengths = members.iter();
+    let lengths = lengths.map(|(key, text)| key.as_ref().len() + text.as_ref().len() + 4);
+    1 + lengths.sum::<usize>()
+}
+
+/// Returns true if `raw`, which has these members, is also what `written` returns for them: no escapes in its keys,
+/// none of them twice, no white space between them.
+fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
+    let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
+    !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)
 }
 
 fn signed(size: usize) -> i64 {

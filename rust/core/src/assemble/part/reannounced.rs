@@ -13,12 +13,12 @@ use crate::assemble::part::call_events;
 use crate::assemble::part::item_call::Traits;
 use crate::assemble::part::item_call::begin_call;
 use crate::assemble::part::item_call::end_call;
+use crate::assemble::part::item_call::is_same_or_empty;
 use crate::assemble::part::item_call::name_call;
-use crate::assemble::part::item_call::say_conflict;
-use crate::assemble::part::item_call::says;
+use crate::assemble::part::item_call::report_conflict;
 use crate::assemble::part::item_call::settle_text;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
@@ -36,7 +36,7 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
 ///
 /// Announcements create calls, closes end them; the AI SDK's own repair of a call may rename it.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
-    let (Some(record), Some(call)) = (choice.book.get(item), choice.call_of(item)) else {
+    let (Some(record), Some(call)) = (choice.item_index.get(item), choice.call_of(item)) else {
         return false;
     };
     if !record.open || call.verdict.is_some() {
@@ -56,7 +56,7 @@ pub fn is_close_under_another_id(
     name: Option<&str>,
     arguments: Option<&str>,
 ) -> bool {
-    let known = |id| choice.book.item_of_result(id).is_some();
+    let known = |id| choice.item_index.item_of_result(id).is_some();
     let unknown = !address.call_id.is_some_and(known);
     let Some((record, call)) = choice.item_call_mut(item) else {
         return false;
@@ -68,82 +68,82 @@ pub fn is_close_under_another_id(
         && unknown
         && name.unwrap_or_default() == call.name
         && !call.is_empty()
-        && arguments.is_some_and(|arguments| says(call, arguments))
+        && arguments.is_some_and(|arguments| is_same_or_empty(call, arguments))
 }
 
 /// Replaces the name of a call by the one in its closing event.
 pub fn rename_call(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     name: Option<&str>,
-) -> Step {
+) -> ParseResult {
     let Some((_, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
     match name.filter(|name| !call.name.is_empty() && **name != call.name) {
         Some(other) => {
-            desk.check_name(other)?;
+            ctx.check_name(other)?;
             other.clone_into(&mut call.name);
-            say_conflict(desk, choice, item)
+            report_conflict(ctx, choice, item)
         }
         None => {
             let slot = call.slot;
-            name_call(desk, choice, slot, name)
+            name_call(ctx, choice, slot, name)
         }
     }
 }
 
 /// Returns true if the item is closed or its call is final.
 pub fn is_closed(choice: &Choice, item: usize) -> bool {
-    let open = choice.book.get(item).is_some_and(|item| item.open);
-    let told = choice
+    let open = choice.item_index.get(item).is_some_and(|item| item.open);
+    let reported = choice
         .call_of(item)
         .is_some_and(|call| call.verdict.is_some());
-    !open || told
+    !open || reported
 }
 
 /// Reports, once per call, that it was announced again.
-pub fn say_again(
-    desk: &mut RuleContext<'_, '_>,
+pub fn report_reannounced(
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     address: &Address<'_>,
-) -> Step {
+) -> ParseResult {
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
     // An overflow of its text then counts as a second call.
     call.announced_again.insert(None);
-    if std::mem::replace(&mut record.again_said, true) {
+    if std::mem::replace(&mut record.again_reported, true) {
         return Ok(());
     }
     let index = address.index.map(|index| index.to_string());
     let detail = address.item_id.or(index.as_deref()).unwrap_or_default();
-    desk.out
+    ctx.out
         .diagnose(Code::ANNOUNCED_AGAIN, Some(call.part), detail)
 }
 
 /// Links a new item to the closed call of `first` that it announces again. Its events are held back until `decide`.
-pub fn shadow(
-    desk: &mut RuleContext<'_, '_>,
+pub fn begin_reannounced(
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     first: usize,
     address: &Address<'_>,
     traits: Traits<'_>,
-) -> Step {
-    if let Some(item) = choice.book.get_mut(item) {
+) -> ParseResult {
+    if let Some(item) = choice.item_index.get_mut(item) {
         item.first = Some(first);
         item.announced = true;
     }
-    begin_call(desk, choice, item, address, traits, true)?;
+    begin_call(ctx, choice, item, address, traits, true)?;
     Ok(())
 }
 
 /// Decides what a repeated announcement was, when its item closes or the choice ends.
-pub fn decide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
-    let Some(record) = choice.book.get_mut(item) else {
+pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
+    let Some(record) = choice.item_index.get_mut(item) else {
         return Ok(());
     };
     let item_id = record.item_id.clone();
@@ -157,10 +157,10 @@ pub fn decide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) 
     let Some(earlier) = choice.slot_of(first) else {
         return Ok(());
     };
-    if let Some(record) = choice.book.get_mut(item) {
+    if let Some(record) = choice.item_index.get_mut(item) {
         record.first = None;
     }
-    settle_text(desk, choice, item, true)?;
+    settle_text(ctx, choice, item, true)?;
     let (Some(call), Some(before)) = (choice.get(slot), choice.get(earlier)) else {
         return Ok(());
     };
@@ -171,26 +171,26 @@ pub fn decide(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) 
         if let Some(before) = choice.get_mut(earlier) {
             before.text.replace(data);
         }
-        call_events::publish(desk.out, choice, earlier);
+        call_events::publish(ctx.out, choice, earlier);
         inherit(choice, item, first);
-        say_again(desk, choice, first, &address)?;
-        return end_call(desk, choice, first);
+        report_reannounced(ctx, choice, first, &address)?;
+        return end_call(ctx, choice, first);
     }
     let (name, named) = (before.name.clone(), call.name.clone());
     if empty || ((named.is_empty() || named == name) && same(choice, earlier, slot)) {
         inherit(choice, item, first);
-        return say_again(desk, choice, first, &address);
+        return report_reannounced(ctx, choice, first, &address);
     }
     choice.set_dropped(slot, false);
-    name_call(desk, choice, slot, Some(&name))?;
-    call_events::show_start(desk.out, choice, slot);
-    call_events::publish(desk.out, choice, slot);
+    name_call(ctx, choice, slot, Some(&name))?;
+    call_events::show_start(ctx.out, choice, slot);
+    call_events::publish(ctx.out, choice, slot);
     Ok(())
 }
 
 fn inherit(choice: &mut Choice, item: usize, first: usize) {
-    if let Some(item) = choice.book.get_mut(item) {
-        item.heir = Some(first);
+    if let Some(item) = choice.item_index.get_mut(item) {
+        item.alias_of = Some(first);
     }
 }
 
@@ -205,9 +205,9 @@ fn same(choice: &mut Choice, one: usize, other: usize) -> bool {
     if !comparable(first) || !comparable(second) {
         return false;
     }
-    let said = |choice: &mut Choice, slot| {
+    let content = |choice: &mut Choice, slot| {
         let call = choice.get_mut(slot);
         call.map(|call| call.canonical().into_owned())
     };
-    said(choice, one) == said(choice, other)
+    content(choice, one) == content(choice, other)
 }

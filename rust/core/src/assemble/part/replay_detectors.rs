@@ -13,7 +13,7 @@ pub struct Cumulative {
     pub grown: bool,
     /// A4 applied: a later fragment that begins with the text replaces it.
     pub follows: bool,
-    pub said: bool,
+    pub reported: bool,
 }
 
 impl Default for Cumulative {
@@ -22,7 +22,7 @@ impl Default for Cumulative {
             alive: true,
             grown: false,
             follows: false,
-            said: false,
+            reported: false,
         }
     }
 }
@@ -40,9 +40,9 @@ impl Cumulative {
     }
 
     /// Returns the diagnostic the first time, then `None`.
-    pub fn say(&mut self) -> Option<Code> {
-        let said = std::mem::replace(&mut self.said, true);
-        (!said).then_some(Code::ARGS_CUMULATIVE)
+    pub fn report_once(&mut self) -> Option<Code> {
+        let reported = std::mem::replace(&mut self.reported, true);
+        (!reported).then_some(Code::ARGS_CUMULATIVE)
     }
 }
 

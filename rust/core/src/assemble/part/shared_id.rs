@@ -44,10 +44,10 @@ pub struct SharedId {
 
 impl SharedId {
     pub fn new(index: i64, text: &[u8]) -> SharedId {
-        let mut fork = SharedId::default();
-        fork.announce(index);
-        fork.add(Some(index), text);
-        fork
+        let mut shared_id = SharedId::default();
+        shared_id.announce(index);
+        shared_id.add(Some(index), text);
+        shared_id
     }
 
     pub fn announce(&mut self, index: i64) {
@@ -87,17 +87,17 @@ impl SharedId {
         self.owns.clear();
     }
 
-    /// Returns true if at least two indexes brought text and the text of each is valid.
+    /// Returns true if at least two indexes received text and each text is valid JSON so far.
     pub fn divides(&self) -> bool {
         !self.closed && self.filled > 1
     }
 
-    /// Returns true if `divides` and the text of each index is a whole object.
+    /// Returns true if `divides` and the text of each index is a complete object.
     pub fn divides_whole(&self) -> bool {
         self.divides() && self.whole == self.filled
     }
 
-    /// Returns true if at least two indexes brought text and one of the texts is a whole object.
+    /// Returns true if `divides` and at least one of the texts is a complete object.
     pub fn divides_in_part(&self) -> bool {
         self.divides() && self.whole > 0
     }

@@ -6,8 +6,8 @@ use crate::assemble::part::content_mode::ContentMode;
 pub use crate::assemble::part::text::Attributes;
 pub use crate::assemble::part::text::TextPart;
 use crate::assemble::part::text::joined;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Surrogates;
 use crate::json::Text;
 pub use crate::model::delta::Channel;
@@ -35,7 +35,7 @@ pub struct TextParts {
     content_mode: Mode,
     mode: Option<Box<ContentMode>>,
     joiners: [Surrogates; 3],
-    said: [ChannelLength; 3],
+    lengths: [ChannelLength; 3],
     /// Annotations for the next text part.
     annotations: LazyBox<Vec<String>>,
     /// Attributes for the next reasoning part.
@@ -52,7 +52,7 @@ impl TextParts {
             content_mode,
             mode: ContentMode::new(content_mode).map(Box::new),
             joiners: [Surrogates::default(); 3],
-            said: [ChannelLength::default(); 3],
+            lengths: [ChannelLength::default(); 3],
             annotations: LazyBox::default(),
             attributes: LazyBox::default(),
             parts: Vec::new(),
@@ -93,8 +93,8 @@ impl TextParts {
         }
     }
 
-    fn said_mut(&mut self, channel: Channel) -> &mut ChannelLength {
-        let [text, reasoning, refusal] = &mut self.said;
+    fn length_mut(&mut self, channel: Channel) -> &mut ChannelLength {
+        let [text, reasoning, refusal] = &mut self.lengths;
         match channel {
             Channel::Text => text,
             Channel::Reasoning => reasoning,
@@ -102,8 +102,8 @@ impl TextParts {
         }
     }
 
-    fn said(&self, channel: Channel) -> ChannelLength {
-        let [text, reasoning, refusal] = self.said;
+    fn length_of(&self, channel: Channel) -> ChannelLength {
+        let [text, reasoning, refusal] = self.lengths;
         match channel {
             Channel::Text => text,
             Channel::Reasoning => reasoning,
@@ -115,7 +115,7 @@ impl TextParts {
     #[inline]
     pub fn push(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         channel: Channel,
         kind: &'static str,
         text: Text<'_>,
@@ -127,27 +127,27 @@ impl TextParts {
             let doubtful = mode.is_doubtful(&text);
             let (new, less) = mode.read(text);
             if less {
-                desk.out.touch("text_again");
+                ctx.out.mark_misread("text_again");
             }
-            let first = less && !mode.said;
-            mode.said |= less;
+            let first = less && !mode.reported;
+            mode.reported |= less;
             if doubtful || first {
                 let (code, detail) = match first {
                     true => (Code::CONTENT_CUMULATIVE, ""),
                     false => (Code::AMBIGUOUS_CUMULATIVE, "appended"),
                 };
-                desk.out.diagnose(code, self.current_part(), detail)?;
+                ctx.out.diagnose(code, self.current_part(), detail)?;
             }
-            return self.push_raw(desk, channel, kind, new, metadata);
+            return self.push_raw(ctx, channel, kind, new, metadata);
         }
-        self.push_raw(desk, channel, kind, text, metadata)
+        self.push_raw(ctx, channel, kind, text, metadata)
     }
 
     /// Adds a piece that is known to be new, without the check for repeated text.
     #[inline]
     pub fn push_raw(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         channel: Channel,
         kind: &'static str,
         text: Text<'_>,
@@ -156,36 +156,36 @@ impl TextParts {
         let (text, lone) = self.joiner(channel).join(text);
         if lone {
             let part = self.current_part();
-            desk.out.diagnose(Code::LONE_SURROGATE, part, "")?;
+            ctx.out.diagnose(Code::LONE_SURROGATE, part, "")?;
         }
         if text.is_empty() {
             return Ok(false);
         }
-        self.append(desk, channel, kind, &text, metadata)?;
+        self.append(ctx, channel, kind, &text, metadata)?;
         Ok(true)
     }
 
     /// Returns true if half a surrogate pair is pending.
-    pub fn owes(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         self.joiners.iter().any(Surrogates::is_pending)
     }
 
     /// Closes the open part because another part receives data.
     #[inline]
-    pub fn close_open(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
+    pub fn close_open(&mut self, ctx: &mut RuleContext<'_, '_>) -> ParseResult {
         if self.open.is_none() {
             return Ok(());
         }
-        self.flush_joiner(desk)?;
-        self.close(desk.out);
+        self.flush_joiner(ctx)?;
+        self.close(ctx.out);
         Ok(())
     }
 
     /// Returns true if the piece repeats all the text so far, which came in at least two pieces (AM9).
     pub fn restates(&self, text: &Text<'_>) -> bool {
-        let said = self.said(Channel::Text);
-        said.pieces > 1
-            && said.length == text.body.len()
+        let lengths = self.length_of(Channel::Text);
+        lengths.pieces > 1
+            && lengths.length == text.body.len()
             && text.lead_low.is_none()
             && text.tail_high.is_none()
             && self.whole(Channel::Text) == *text.body
@@ -193,7 +193,7 @@ impl TextParts {
 
     /// Returns the number of bytes received in a channel.
     pub fn length(&self, channel: Channel) -> usize {
-        self.said(channel).length
+        self.length_of(channel).length
     }
 
     /// Returns all text received in a channel. Costs its length.
@@ -203,9 +203,9 @@ impl TextParts {
         parts.map(|part| part.text.as_str()).collect()
     }
 
-    pub fn annotate(&mut self, desk: &mut RuleContext<'_, '_>, raw: &str) -> Step {
-        desk.spend_bytes(raw.len())?;
-        desk.spend_entries(1)?;
+    pub fn annotate(&mut self, ctx: &mut RuleContext<'_, '_>, raw: &str) -> ParseResult {
+        ctx.spend_bytes(raw.len())?;
+        ctx.spend_entries(1)?;
         match self.current_mut(Channel::Text) {
             Some(part) => part.annotations.push(raw.to_owned()),
             None => self.annotations.push(raw.to_owned()),
@@ -213,13 +213,17 @@ impl TextParts {
         Ok(())
     }
 
-    pub fn attribute(&mut self, desk: &mut RuleContext<'_, '_>, attributes: Attributes) -> Step {
+    pub fn attribute(
+        &mut self,
+        ctx: &mut RuleContext<'_, '_>,
+        attributes: Attributes,
+    ) -> ParseResult {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let details: usize = attributes.details.iter().map(String::len).sum();
-        desk.spend_bytes(
+        ctx.spend_bytes(
             length(&attributes.signature) + length(&attributes.encrypted_content) + details,
         )?;
-        desk.spend_entries(1)?;
+        ctx.spend_entries(1)?;
         match self.current_mut(Channel::Reasoning) {
             Some(part) => part.attributes.take_in(attributes),
             None => self.attributes.push(attributes),
@@ -231,48 +235,48 @@ impl TextParts {
     /// Returns false if nothing was replaced.
     pub fn correct(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         channel: Channel,
         text: &str,
     ) -> Result<bool, Fault> {
-        if self.said(channel).parts > 1 {
+        if self.length_of(channel).parts > 1 {
             return Ok(false);
         }
         let Some(part) = self.current_mut(channel) else {
             return Ok(false);
         };
-        desk.spend_bytes(text.len())?;
+        ctx.spend_bytes(text.len())?;
         text.clone_into(&mut part.text);
-        self.said_mut(channel).length = text.len();
+        self.length_mut(channel).length = text.len();
         Ok(true)
     }
 
     /// Turns the open text part into reasoning: closes it with empty text and emits its text as reasoning.
-    pub fn retype(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
+    pub fn retype(&mut self, ctx: &mut RuleContext<'_, '_>) -> ParseResult {
         if self.current_mut(Channel::Text).is_none() {
             return Ok(());
         }
-        self.flush_joiner(desk)?;
+        self.flush_joiner(ctx)?;
         let Some(part) = self.current_mut(Channel::Text) else {
             return Ok(());
         };
         part.void = true;
         let text = std::mem::take(&mut part.text);
-        self.close(desk.out);
-        let said = self.said_mut(Channel::Text);
-        said.length -= text.len();
-        said.parts -= 1;
-        self.append(desk, Channel::Reasoning, "raw", &text, None)
+        self.close(ctx.out);
+        let lengths = self.length_mut(Channel::Text);
+        lengths.length -= text.len();
+        lengths.parts -= 1;
+        self.append(ctx, Channel::Reasoning, "raw", &text, None)
     }
 
     /// Discards all parts (AM10): an open part closes with empty text.
     pub fn take_back(&mut self, out: &mut Output<'_>) {
-        if let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) {
+        if let Some(part) = self.open.and_then(|position| self.parts.get_mut(position)) {
             part.text.clear();
             self.close(out);
         }
         self.parts.clear();
-        self.said = [ChannelLength::default(); 3];
+        self.lengths = [ChannelLength::default(); 3];
         self.mode = ContentMode::new(self.content_mode).map(Box::new);
         self.joiners = [Surrogates::default(); 3];
         self.annotations = LazyBox::default();
@@ -291,16 +295,16 @@ impl TextParts {
     /// part, as member name and raw array.
     pub fn end(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
     ) -> Result<Vec<(&'static str, String)>, Fault> {
-        self.close_open(desk)?;
+        self.close_open(ctx)?;
         for channel in [Channel::Text, Channel::Reasoning, Channel::Refusal] {
             if let Some(half) = self.joiner(channel).finish() {
-                desk.out.diagnose(Code::LONE_SURROGATE, None, "")?;
-                self.append(desk, channel, "raw", half.encode_utf8(&mut [0; 4]), None)?;
+                ctx.out.diagnose(Code::LONE_SURROGATE, None, "")?;
+                self.append(ctx, channel, "raw", half.encode_utf8(&mut [0; 4]), None)?;
             }
         }
-        self.close_open(desk)?;
+        self.close_open(ctx)?;
         let mut left = Vec::new();
         if !self.attributes.is_empty() {
             let waiting = self.attributes.take();
@@ -309,8 +313,8 @@ impl TextParts {
             if !attached {
                 // Signed or encrypted reasoning without text must still be sent back in the next turn.
                 self.attributes = waiting.into();
-                self.open(desk, Channel::Reasoning, "raw", None)?;
-                self.close(desk.out);
+                self.open(ctx, Channel::Reasoning, "raw", None)?;
+                self.close(ctx.out);
             } else if !details.is_empty()
                 && !self
                     .parts
@@ -342,30 +346,30 @@ impl TextParts {
     #[inline]
     fn append(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         channel: Channel,
         kind: &'static str,
         text: &str,
         mut metadata: Option<&str>,
-    ) -> Step {
-        desk.spend_bytes(text.len())?;
+    ) -> ParseResult {
+        ctx.spend_bytes(text.len())?;
         if self.current_mut(channel).is_none() {
-            self.close_open(desk)?;
-            self.open(desk, channel, kind, metadata.take())?;
+            self.close_open(ctx)?;
+            self.open(ctx, channel, kind, metadata.take())?;
         }
-        self.grow(desk, channel, text, metadata);
+        self.grow(ctx, channel, text, metadata);
         Ok(())
     }
 
     /// Adds a piece of text on the fast path: a text part is open and nothing is pending. Otherwise returns false and
     /// changes nothing.
     #[inline]
-    pub fn go_on(&mut self, desk: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {
+    pub fn go_on(&mut self, ctx: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {
         if text.is_empty() || !self.goes_on() {
             return Ok(false);
         }
-        desk.spend_bytes(text.len())?;
-        self.grow(desk, Channel::Text, text, None);
+        ctx.spend_bytes(text.len())?;
+        self.grow(ctx, Channel::Text, text, None);
         Ok(true)
     }
 
@@ -381,18 +385,18 @@ impl TextParts {
     /// and changes nothing if they cannot all be added; the caller then adds them one by one.
     pub fn go_on_by(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         texts: &str,
         count: usize,
     ) -> Option<u32> {
-        if !self.goes_on() || desk.spend_bytes(texts.len()).is_err() {
+        if !self.goes_on() || ctx.spend_bytes(texts.len()).is_err() {
             return None;
         }
-        let said = self.said_mut(Channel::Text);
-        said.pieces = said
+        let lengths = self.length_mut(Channel::Text);
+        lengths.pieces = lengths
             .pieces
             .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        said.length += texts.len();
+        lengths.length += texts.len();
         let part = self.parts.get_mut(self.open?)?;
         part.text.push_str(texts);
         Some(part.part)
@@ -402,30 +406,30 @@ impl TextParts {
     #[inline]
     fn grow(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         channel: Channel,
         text: &str,
         metadata: Option<&str>,
     ) {
         let choice = self.choice;
-        let said = self.said_mut(channel);
-        said.pieces = said.pieces.saturating_add(1);
-        said.length += text.len();
-        let Some(part) = self.open.and_then(|place| self.parts.get_mut(place)) else {
+        let lengths = self.length_mut(channel);
+        lengths.pieces = lengths.pieces.saturating_add(1);
+        lengths.length += text.len();
+        let Some(part) = self.open.and_then(|position| self.parts.get_mut(position)) else {
             return;
         };
         part.text.push_str(text);
-        part.delta(choice, text, metadata, |event| desk.out.emit(event));
+        part.delta(choice, text, metadata, |event| ctx.out.emit(event));
     }
 
     fn open(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         channel: Channel,
         kind: &'static str,
         metadata: Option<&str>,
-    ) -> Step {
-        let (part, choice) = (desk.next_part()?, self.choice);
+    ) -> ParseResult {
+        let (part, choice) = (ctx.next_part()?, self.choice);
         let mut new = TextPart::new(part, channel, kind);
         if channel == Channel::Text {
             new.annotations = self.annotations.take();
@@ -434,29 +438,29 @@ impl TextParts {
                 new.attributes.take_in(one);
             }
         }
-        desk.out.sign(WireFact::Address {
+        ctx.out.record_fact(WireFact::Address {
             index: None,
             sub: None,
             item_id: None,
         });
-        new.started(choice, metadata, |event| desk.out.emit(event));
+        new.started(choice, metadata, |event| ctx.out.emit(event));
         self.open = Some(self.parts.len());
         self.parts.reserve_exact(usize::from(self.parts.is_empty()));
         self.parts.push(new);
-        self.said_mut(channel).parts += 1;
+        self.length_mut(channel).parts += 1;
         Ok(())
     }
 
     fn close(&mut self, out: &mut Output<'_>) {
         let choice = self.choice;
-        let place = self.open.take();
-        if let Some(part) = place.and_then(|place| self.parts.get_mut(place)) {
+        let position = self.open.take();
+        if let Some(part) = position.and_then(|position| self.parts.get_mut(position)) {
             part.open = false;
             part.done(choice, |event| out.emit(event));
         }
     }
 
-    fn flush_joiner(&mut self, desk: &mut RuleContext<'_, '_>) -> Step {
+    fn flush_joiner(&mut self, ctx: &mut RuleContext<'_, '_>) -> ParseResult {
         let Some((part, channel, kind)) =
             self.current().map(|one| (one.part, one.channel, one.kind))
         else {
@@ -465,7 +469,7 @@ impl TextParts {
         let Some(tail) = self.joiner(channel).finish() else {
             return Ok(());
         };
-        desk.say(Code::LONE_SURROGATE, part)?;
-        self.append(desk, channel, kind, tail.encode_utf8(&mut [0; 4]), None)
+        ctx.report(Code::LONE_SURROGATE, part)?;
+        self.append(ctx, channel, kind, tail.encode_utf8(&mut [0; 4]), None)
     }
 }

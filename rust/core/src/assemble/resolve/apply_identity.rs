@@ -14,15 +14,15 @@ use crate::assemble::resolve::by_evidence::Incoming;
 use crate::assemble::resolve::names::Progress;
 use crate::assemble::resolve::names::Relation;
 use crate::assemble::resolve::names::relate;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::fault::Fault;
 use crate::model::policy::EmptyHeader;
 use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
 pub fn open_call(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     incoming: &Incoming<'_>,
     decision: &Decision,
@@ -37,38 +37,41 @@ pub fn open_call(
     if let (Some(id), Some(first)) = (incoming.id, first) {
         choice.remember(first, DisplacedKey::Id(id.into()));
     }
-    call_events::flush_unstarted(desk.out, choice, None);
+    call_events::flush_unstarted(ctx.out, choice, None);
     let before = incoming.index.and_then(|index| choice.by_index.get(index));
     let before = before.and_then(|slot| choice.get(slot));
-    let contested =
+    let pending_ambiguity =
         before.is_some_and(|call| call.text.is_unfinished() && !call.is_empty() && !call.dropped);
     let another = incoming
         .index
         .is_some_and(|index| choice.by_index.get(index).is_some());
-    let taken = incoming.id.is_some_and(|id| desk.shared.is_used(id));
+    let taken = incoming.id.is_some_and(|id| ctx.shared.is_used(id));
     if another || taken || decision.tentative || incoming.id.is_none() || incoming.name.is_none() {
         // Clients treat such a fragment as part of another call, or as a call that cannot be answered.
-        desk.out.touch(match incoming.id {
+        ctx.out.mark_misread(match incoming.id {
             _ if another => "index_taken",
             _ if taken => "id_taken",
             Some(_) => "no_name",
             None => "no_id",
         });
     }
-    let slot = choice.create(desk, incoming.custom)?;
-    let tentative = decision.tentative && desk.switches().dup_id_empty_header == EmptyHeader::Drop;
-    if let Some(suspect) = decision.suspect.and_then(|slot| choice.get_mut(slot)) {
-        suspect.suspect = true;
+    let slot = choice.create(ctx, incoming.custom)?;
+    let tentative = decision.tentative && ctx.switches().dup_id_empty_header == EmptyHeader::Drop;
+    if let Some(displaced_empty) = decision
+        .displaced_empty
+        .and_then(|slot| choice.get_mut(slot))
+    {
+        displaced_empty.displaced_empty = true;
     }
     let id = incoming.id.map(Id::from);
     if let Some(id) = &id {
         choice.by_id.insert(id.clone(), slot);
-        desk.shared.ids_seen.insert(id.clone());
+        ctx.shared.ids_seen.insert(id.clone());
     }
     if let Some(call) = choice.get_mut(slot) {
         call.tentative = tentative;
         // The new call takes the index of a call in progress.
-        call.contested = contested.then_some(Code::AMBIGUOUS_SAME_INDEX);
+        call.pending_ambiguity = pending_ambiguity.then_some(Code::AMBIGUOUS_SAME_INDEX);
         call.first = first;
         call.name = incoming.name.unwrap_or_default().to_owned();
     }
@@ -83,38 +86,38 @@ pub fn open_call(
 }
 
 /// Reports a named ambiguity, at most once per call.
-pub fn say_guess(
-    desk: &mut RuleContext<'_, '_>,
+pub fn report_guess(
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     code: Code,
-) -> Step {
+) -> ParseResult {
     let call = choice.get_mut(slot);
-    let Some(call) = call.filter(|call| !call.guess_said.contains(&code)) else {
+    let Some(call) = call.filter(|call| !call.guess_reported.contains(&code)) else {
         return Ok(());
     };
-    call.guess_said.push(code);
-    desk.say(code, call.part)?;
+    call.guess_reported.push(code);
+    ctx.report(code, call.part)?;
     if code == Code::AMBIGUOUS_ORPHAN_INDEX {
-        choice.contest(slot, code);
+        choice.mark_ambiguous(slot, code);
     }
     Ok(())
 }
 
 /// Opens a further call of the same tool.
 pub fn sibling(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     index: Option<i64>,
 ) -> Result<usize, Fault> {
-    call_events::flush_unstarted(desk.out, choice, None);
-    desk.out.touch("another_call");
+    call_events::flush_unstarted(ctx.out, choice, None);
+    ctx.out.mark_misread("another_call");
     let (custom, name) = match choice.get(slot) {
         Some(call) => (call.custom, call.name.clone()),
         None => (false, String::new()),
     };
-    let other = choice.create(desk, custom)?;
+    let other = choice.create(ctx, custom)?;
     if let Some(call) = choice.get_mut(other) {
         call.name = name;
     }
@@ -125,18 +128,18 @@ pub fn sibling(
 
 /// Applies the id, name and index of a fragment to the existing call that it belongs to.
 pub fn address(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     incoming: &Incoming<'_>,
-) -> Step {
-    take_id(desk, choice, slot, incoming.id)?;
+) -> ParseResult {
+    take_id(ctx, choice, slot, incoming.id)?;
     let repeated = choice
         .get(slot)
         .is_some_and(|call| incoming.name == Some(call.name.as_str()));
     if let Some(name) = incoming.name.filter(|_| !repeated) {
         let progress = choice.get(slot).map(|call| call.progress(incoming.payload));
-        take_name(desk, choice, slot, name, progress.unwrap_or(Progress::None))?;
+        take_name(ctx, choice, slot, name, progress.unwrap_or(Progress::None))?;
     }
     let free = incoming
         .index
@@ -153,38 +156,38 @@ pub fn address(
         && !call.is_complete()
         && !call.custom;
     if let Some(index) = free.filter(|_| parallel) {
-        open_fork(desk, call, index)?;
+        start_shared_id(ctx, call, index)?;
     }
     choice.bind(slot, incoming.index);
     if !incoming.payload.is_empty() {
-        call_events::flush_unstarted(desk.out, choice, Some(slot));
+        call_events::flush_unstarted(ctx.out, choice, Some(slot));
     }
     Ok(())
 }
 
 /// AM3: records that the id is announced on a second index while its call is unfinished.
-fn open_fork(desk: &mut RuleContext<'_, '_>, call: &mut Call, index: i64) -> Step {
+fn start_shared_id(ctx: &mut RuleContext<'_, '_>, call: &mut Call, index: i64) -> ParseResult {
     call.announced_again.insert(Some(index));
-    let auto = desk.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
+    let auto = ctx.switches().dup_id_parallel_headers == ParallelHeaders::Auto;
     let Some(first) = call.index.filter(|_| auto) else {
         return Ok(());
     };
-    if call.fork.is_none() {
-        call.fork = Some(Box::new(SharedId::new(first, &call.text.data)));
-        desk.say(Code::AMBIGUOUS_DUPLICATE_ID, call.part)?;
+    if call.shared_id.is_none() {
+        call.shared_id = Some(Box::new(SharedId::new(first, &call.text.data)));
+        ctx.report(Code::AMBIGUOUS_DUPLICATE_ID, call.part)?;
     }
-    if let Some(fork) = &mut call.fork {
-        fork.announce(index);
+    if let Some(shared_id) = &mut call.shared_id {
+        shared_id.announce(index);
     }
     Ok(())
 }
 
 pub fn take_id(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     identity: Option<&str>,
-) -> Step {
+) -> ParseResult {
     let (Some(identity), Some(call)) = (identity, choice.calls.get_mut(slot)) else {
         return Ok(());
     };
@@ -198,7 +201,7 @@ pub fn take_id(
         call.last_id = None;
         choice.set_id(slot, id.clone());
         choice.by_id.insert(id.clone(), slot);
-        desk.shared.ids_seen.insert(id);
+        ctx.shared.ids_seen.insert(id);
         return Ok(());
     }
     if !call.aliases.iter().any(|alias| alias == identity) {
@@ -208,45 +211,44 @@ pub fn take_id(
             return Ok(());
         }
         call.aliases.push(identity.to_owned());
-        desk.out
+        ctx.out
             .diagnose(Code::UNSTABLE_ID, Some(call.part), identity)?;
     }
     call.last_id = Some(id.clone());
     choice.by_id.insert(id.clone(), slot);
-    desk.shared.ids_seen.insert(id);
+    ctx.shared.ids_seen.insert(id);
     Ok(())
 }
 
 pub fn take_name(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     slot: usize,
     name: &str,
     progress: Progress,
-) -> Step {
+) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
-    match relate(&call.name, name, &desk.shared.settings.tools, progress) {
+    match relate(&call.name, name, &ctx.shared.settings.tools, progress) {
         Relation::Late | Relation::Grows => {
             let first = call.name.is_empty();
             name.clone_into(&mut call.name);
             if first {
                 call_events::named(choice, slot);
             } else {
-                desk.out.touch("name_in_pieces"); // clients concatenate the pieces, or use only the last one
+                ctx.out.mark_misread("name_in_pieces"); // clients concatenate the pieces, or use only the last one
             }
         }
         Relation::Fragment => {
             call.name.push_str(name);
-            desk.check_name(&call.name)?;
-            desk.out.touch("name_in_pieces"); // clients concatenate the pieces, or use only the last one
-            desk.out
-                .diagnose(Code::NAME_JOINED, Some(call.part), name)?;
+            ctx.check_name(&call.name)?;
+            ctx.out.mark_misread("name_in_pieces"); // clients concatenate the pieces, or use only the last one
+            ctx.out.diagnose(Code::NAME_JOINED, Some(call.part), name)?;
         }
-        Relation::Other if !call.name_conflict_said => {
-            call.name_conflict_said = true;
-            desk.out
+        Relation::Other if !call.name_conflict_reported => {
+            call.name_conflict_reported = true;
+            ctx.out
                 .diagnose(Code::NAME_CONFLICT, Some(call.part), name)?;
         }
         Relation::Same | Relation::Other => {}

@@ -13,8 +13,8 @@ use crate::assemble::part::item_text::open_part;
 use crate::assemble::resolve::item_index::KINDS;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::resolve::restatement::Restatement;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
@@ -22,31 +22,39 @@ use crate::model::spec::Code;
 
 /// Records the ids of an address that led to the item.
 pub fn learn(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     address: &Address<'_>,
-) -> Step {
-    let Choice { book, textual, .. } = choice;
-    let other = book.learn(desk, item, address, &mut textual.parts)?;
-    note_ids(desk, choice, item, address, other)
+) -> ParseResult {
+    let Choice {
+        item_index,
+        textual,
+        ..
+    } = choice;
+    let other = item_index.learn(ctx, item, address, &mut textual.parts)?;
+    note_ids(ctx, choice, item, address, other)
 }
 
 /// Returns the lookup tables of streamed content for a terminal list.
 pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
-    match choice.book.restated.take() {
+    match choice.item_index.restated.take() {
         Some(known) => known,
         None => Box::new(Restatement::new(choice)),
     }
 }
 
 /// Closes what is open at the index of the address, unless it has an item id by which later deltas may address it.
-fn make_room(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, address: &Address<'_>) -> Step {
+fn make_room(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    address: &Address<'_>,
+) -> ParseResult {
     for kind in KINDS {
-        let Some(before) = choice.book.at(kind, address.index) else {
+        let Some(before) = choice.item_index.at(kind, address.index) else {
             continue;
         };
-        let Some(record) = choice.book.get(before) else {
+        let Some(record) = choice.item_index.get(before) else {
             continue;
         };
         if !record.open || record.item_id.is_some() {
@@ -57,7 +65,7 @@ fn make_room(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, address: &Addr
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });
         if !half {
-            end_item(desk, choice, before, None, None)?;
+            end_item(ctx, choice, before, None, None)?;
         }
     }
     Ok(())
@@ -65,42 +73,44 @@ fn make_room(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, address: &Addr
 
 /// Creates an item, after closing the open item that it displaces.
 pub fn new_item(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     kind: ItemKind,
     address: &Address<'_>,
 ) -> Result<usize, Fault> {
-    make_room(desk, choice, address)?;
-    choice.book.create(desk, &choice.calls, kind, address)
+    make_room(ctx, choice, address)?;
+    choice.item_index.create(ctx, &choice.calls, kind, address)
 }
 
 /// Creates an item with its call, after closing the open item that it displaces.
 pub fn new_call(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     address: &Address<'_>,
     traits: Traits<'_>,
 ) -> Result<usize, Fault> {
-    make_room(desk, choice, address)?;
-    call_of_delta(desk, choice, address, traits)
+    make_room(ctx, choice, address)?;
+    call_of_delta(ctx, choice, address, traits)
 }
 
 /// Creates an item with its call. Closes nothing.
 fn call_of_delta(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     address: &Address<'_>,
     traits: Traits<'_>,
 ) -> Result<usize, Fault> {
-    let Choice { book, calls, .. } = choice;
-    let before = address.call_id.and_then(|id| book.item_of_result(id));
-    let item = book.create(desk, calls, ItemKind::Call, address)?;
-    let slot = begin_call(desk, choice, item, address, traits, false)?;
+    let Choice {
+        item_index, calls, ..
+    } = choice;
+    let before = address.call_id.and_then(|id| item_index.item_of_result(id));
+    let item = item_index.create(ctx, calls, ItemKind::Call, address)?;
+    let slot = begin_call(ctx, choice, item, address, traits, false)?;
     let before = before.and_then(|before| choice.call_of(before));
-    let before = before.filter(|call| call.ended && call.verdict.is_none() && !call.dropped);
+    let before = before.filter(|call| call.verdict.is_none() && !call.dropped);
     let before = before.map(|call| call.slot);
     if let Some(call) = choice.get_mut(slot) {
-        call.first = before; // the earlier call ended without text; it is emitted later and keeps its id
+        call.first = before; // the earlier call is emitted later and keeps its id
     }
     fill(choice, item);
     Ok(item)
@@ -108,11 +118,11 @@ fn call_of_delta(
 
 /// Adds the item to `filled` when it gets its first part or its call.
 pub fn fill(choice: &mut Choice, item: usize) {
-    let first = choice.book.get(item).is_some_and(|item| {
+    let first = choice.item_index.get(item).is_some_and(|item| {
         item.parts.is_empty() && (item.call.is_none() || item.kind == ItemKind::Call)
     });
     if first {
-        let filled = &mut choice.book.filled;
+        let filled = &mut choice.item_index.filled;
         // A `Vec` that grows by itself starts with a capacity of four.
         filled.reserve_exact(usize::from(filled.is_empty()));
         filled.push(item);
@@ -121,23 +131,23 @@ pub fn fill(choice: &mut Choice, item: usize) {
 
 /// Returns the item for a part that opens: an existing item, or a new one.
 pub fn item_of_opening(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     kind: ItemKind,
     address: &Address<'_>,
 ) -> Result<usize, Fault> {
-    let known = choice.book.by_ids(&choice.calls, kind, address);
+    let known = choice.item_index.by_ids(&choice.calls, kind, address);
     let is = |item: usize, check: fn(bool, bool) -> bool| {
-        let item = choice.book.get(item);
+        let item = choice.item_index.get(item);
         item.is_some_and(|item| check(item.open, item.announced))
     };
     let inside = address.sub.is_some();
     if let Some(item) = known.filter(|item| inside || is(*item, |open, _| open)) {
-        learn(desk, choice, item, address)?;
+        learn(ctx, choice, item, address)?;
         return Ok(item);
     }
     let bound = choice
-        .book
+        .item_index
         .at(kind, address.index)
         .filter(|_| known.is_none());
     let bound = bound.filter(|item| {
@@ -145,30 +155,30 @@ pub fn item_of_opening(
     });
     let item = match bound {
         Some(bound) => {
-            learn(desk, choice, bound, address)?;
+            learn(ctx, choice, bound, address)?;
             bound
         }
-        None => new_item(desk, choice, kind, address)?,
+        None => new_item(ctx, choice, kind, address)?,
     };
-    if let Some(item) = choice.book.get_mut(item) {
+    if let Some(item) = choice.item_index.get_mut(item) {
         item.announced = true;
     }
-    choice.book.bind(item, address);
+    choice.item_index.bind(item, address);
     Ok(item)
 }
 
 /// Returns the item that a delta led to, or creates a placeholder if no event opened one. Closes nothing.
 pub fn known_item(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     kind: ItemKind,
     address: &Address<'_>,
     item: Option<usize>,
 ) -> Result<usize, Fault> {
     match item {
-        None => choice.book.create(desk, &choice.calls, kind, address),
+        None => choice.item_index.create(ctx, &choice.calls, kind, address),
         Some(item) => {
-            learn(desk, choice, item, address)?;
+            learn(ctx, choice, item, address)?;
             Ok(item)
         }
     }
@@ -176,48 +186,48 @@ pub fn known_item(
 
 /// Returns the item of a call's delta. If no event opened it and the delta has content, creates a placeholder.
 pub fn addressed_call(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     address: &Address<'_>,
     brings: bool,
 ) -> Result<Option<usize>, Fault> {
     let calls = &choice.calls;
     let found = choice
-        .book
+        .item_index
         .find(calls, ItemKind::Call, address, Purpose::Delta);
     if let Some(item) = found {
-        if brings && choice.book.is_guess(address) {
-            say_guess(desk, choice, item)?;
+        if brings && choice.item_index.is_guess(address) {
+            report_guess(ctx, choice, item)?;
         }
-        learn(desk, choice, item, address)?;
+        learn(ctx, choice, item, address)?;
         return Ok(found);
     }
     if !brings {
         return Ok(None);
     }
-    call_of_delta(desk, choice, address, Traits::default()).map(Some)
+    call_of_delta(ctx, choice, address, Traits::default()).map(Some)
 }
 
 /// Reports AM2, at most once per call.
-fn say_guess(desk: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> Step {
+fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some((_, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    if call.guess_said.contains(&Code::AMBIGUOUS_ORPHAN_INDEX) {
+    if call.guess_reported.contains(&Code::AMBIGUOUS_ORPHAN_INDEX) {
         return Ok(());
     }
-    call.guess_said.push(Code::AMBIGUOUS_ORPHAN_INDEX);
+    call.guess_reported.push(Code::AMBIGUOUS_ORPHAN_INDEX);
     let part = call.part;
-    desk.say(Code::AMBIGUOUS_ORPHAN_INDEX, part)
+    ctx.report(Code::AMBIGUOUS_ORPHAN_INDEX, part)
 }
 
 /// Opens a part without text and metadata.
 pub fn opened(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     item: usize,
     make: Make,
 ) -> Result<Spot, Fault> {
     fill(choice, item);
-    open_part(desk, choice, item, make, None, None)
+    open_part(ctx, choice, item, make, None, None)
 }

@@ -6,6 +6,7 @@
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
+use crate::assemble::choice::LEGACY_INDEX;
 use crate::assemble::part::call::Call;
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -22,33 +23,29 @@ use crate::model::policy::SameIndexNewId;
 use crate::model::spec::Code;
 
 /// Applies the decision table to a fragment.
-pub fn decide(
-    desk: &RuleContext<'_, '_>,
-    choice: &mut Choice,
-    incoming: &Incoming<'_>,
-) -> Decision {
+pub fn decide(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
     if let Some(identity) = incoming.id {
         return match choice.by_id.get(identity).copied() {
-            Some(known) => known_id(desk, choice, incoming, identity, known),
-            None => new_id(desk, choice, incoming),
+            Some(known) => known_id(ctx, choice, incoming, identity, known),
+            None => new_id(ctx, choice, incoming),
         };
     }
     match incoming.index {
-        None => no_index(desk, choice, incoming),
+        None => no_index(ctx, choice, incoming),
         Some(index) => match choice.by_index.get(index) {
-            Some(call) => bound(desk, choice, incoming, index, call),
-            None => unbound(desk, choice, incoming),
+            Some(call) => bound(ctx, choice, incoming, index, call),
+            None => unbound(ctx, choice, incoming),
         },
     }
 }
 
 /// Returns how the name of the fragment relates to the name of the call, or `None` if it has no name.
 pub fn relation(
-    desk: &RuleContext<'_, '_>,
+    ctx: &RuleContext<'_, '_>,
     call: &Call,
     incoming: &Incoming<'_>,
 ) -> Option<Relation> {
-    let tools = &desk.shared.settings.tools;
+    let tools = &ctx.shared.settings.tools;
     let progress = || call.progress(incoming.payload);
     incoming
         .name
@@ -56,7 +53,7 @@ pub fn relation(
 }
 
 fn known_id(
-    desk: &RuleContext<'_, '_>,
+    ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,
     incoming: &Incoming<'_>,
     identity: &str,
@@ -66,10 +63,10 @@ fn known_id(
     let slot = bound
         .filter(|slot| choice.get(*slot).is_some_and(|call| call.has_id(identity)))
         .unwrap_or(known);
-    let said = incoming.name.is_some_and(|name| {
+    let has_name = incoming.name.is_some_and(|name| {
         let complete = choice.get(slot).is_some_and(Call::is_complete);
         complete
-            && said_before(
+            && is_replay(
                 choice,
                 &DisplacedKey::Id(identity.into()),
                 name,
@@ -84,7 +81,7 @@ fn known_id(
         return Decision::new("R2f");
     };
     let payload = incoming.payload;
-    let relation = relation(desk, call, incoming);
+    let relation = relation(ctx, call, incoming);
     let elsewhere = incoming.index.is_some() && bound != Some(slot) && call.index.is_some();
     let longer = matches!(relation, Some(Relation::Fragment | Relation::Grows));
     if !call.suits(payload, incoming.custom) {
@@ -107,7 +104,7 @@ fn known_id(
                 return Decision::new("R1b");
             }
         }
-        let splits = desk.switches().dup_id_parallel_headers == ParallelHeaders::Split;
+        let splits = ctx.switches().dup_id_parallel_headers == ParallelHeaders::Split;
         if incoming.name.is_some() && elsewhere && bound.is_none() && splits {
             return Decision::new("R1b");
         }
@@ -126,14 +123,14 @@ fn known_id(
             }
             return Decision::join("R1a", slot);
         }
-        if call.text.shadow > 0 && !elsewhere {
+        if call.text.replayed > 0 && !elsewhere {
             return Decision::join("R1e", slot);
         }
-        if call.repeats(payload) || said {
+        if call.repeats(payload) || has_name {
             return Decision::of("R1d", slot, Resolution::Drop);
         }
         if !elsewhere && call.text.begins_with(payload) && !call.text.is_placeholder() {
-            return Decision::of("R1e", slot, Resolution::Shadow);
+            return Decision::of("R1e", slot, Resolution::Replay);
         }
         return Decision::new("R1b");
     }
@@ -149,7 +146,7 @@ fn known_id(
     }
 }
 
-fn new_id(desk: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
+fn new_id(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
     let payload = incoming.payload;
     let Some(index) = incoming.index else {
         let latest = choice.latest.and_then(|slot| choice.get(slot));
@@ -177,20 +174,23 @@ fn new_id(desk: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'
         .get(index)
         .and_then(|slot| choice.get_mut(slot))
     else {
-        return Decision::new("R2f");
+        return match repeated_legacy(choice, incoming) {
+            Some(slot) => Decision::of("R2b", slot, Resolution::Drop),
+            None => Decision::new("R2f"),
+        };
     };
     if !bound.suits(payload, incoming.custom) {
         return Decision::new("R2f");
     }
     let slot = bound.slot;
-    let relation = relation(desk, bound, incoming);
+    let relation = relation(ctx, bound, incoming);
     if bound.id.is_none() {
         let same = matches!(relation, None | Some(Relation::Same | Relation::Late));
         if bound.is_complete() && !payload.is_empty() && same && bound.repeats(payload) {
             return Decision::of("R2b", slot, Resolution::Drop);
         }
-        let speaks = incoming.name.is_some() || !payload.is_empty();
-        if relation == Some(Relation::Other) || (bound.is_complete() && speaks) {
+        let has_content = incoming.name.is_some() || !payload.is_empty();
+        if relation == Some(Relation::Other) || (bound.is_complete() && has_content) {
             return Decision::new("R2c");
         }
         return Decision::join("R2b", slot);
@@ -207,16 +207,16 @@ fn new_id(desk: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'
     if bound.is_complete() {
         return Decision::new("R2c");
     }
-    let proven = relation == Some(Relation::Fragment)
-        && desk.shared.settings.tools.begins(&bound.name, name);
+    let proven =
+        relation == Some(Relation::Fragment) && ctx.shared.settings.tools.begins(&bound.name, name);
     if matches!(relation, Some(Relation::Same | Relation::Late)) || proven {
         if bound.is_empty() && relation == Some(Relation::Same) {
             // AM1: either a parallel call is announced, or one call gets a new id in every delta.
-            if desk.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
+            if ctx.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
                 return Decision::join("R2d", slot);
             }
             return Decision {
-                suspect: Some(slot),
+                displaced_empty: Some(slot),
                 ..Decision::new("R2c")
             };
         }
@@ -231,18 +231,18 @@ fn new_id(desk: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'
 }
 
 fn bound(
-    desk: &RuleContext<'_, '_>,
+    ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,
     incoming: &Incoming<'_>,
     index: i64,
     slot: usize,
 ) -> Decision {
     let payload = incoming.payload;
-    let drops = desk.switches().identical_idless_same_index == IdenticalCall::Drop;
+    let drops = ctx.switches().identical_idless_same_index == IdenticalCall::Drop;
     let Some(call) = choice.get_mut(slot) else {
         return Decision::new("R3b1");
     };
-    let relation = relation(desk, call, incoming);
+    let relation = relation(ctx, call, incoming);
     let texts = !call.is_empty() && !payload.is_empty();
     let two_headers = call.custom && incoming.name.is_some() && texts;
     if two_headers || !call.suits(payload, incoming.custom) {
@@ -270,7 +270,7 @@ fn bound(
         }
         if drops
             && ((same && call.repeats(payload))
-                || said_before(choice, &DisplacedKey::Index(index), name, payload))
+                || is_replay(choice, &DisplacedKey::Index(index), name, payload))
         {
             return Decision::of("R3a3", slot, Resolution::Drop)
                 .noting(Some(Code::AMBIGUOUS_IDENTICAL_CALL));
@@ -278,7 +278,7 @@ fn bound(
         return Decision::new("R3a2");
     }
     let own = payload.is_empty()
-        || call.text.shadow > 0
+        || call.text.replayed > 0
         || call.text.begins_with(payload)
         || call.repeats(payload)
         || call.announced_again.contains(&Some(index))
@@ -298,7 +298,7 @@ fn bound(
 /// Returns true if R1e or R1g is pending for a complete call: further input is held for it or opens the second call
 /// under its id.
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
-    call.text.shadow > 0 || (call.id.is_some() && call.announced_again.contains(&index))
+    call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
 
 /// AM2: returns a code if giving the payload to this call is a guess: other calls are open, or it would take any text.
@@ -309,7 +309,16 @@ pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     (others || any).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-fn unbound(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
+/// Returns the call that `function_call` already sent without an id, if the fragment repeats it.
+fn repeated_legacy(choice: &mut Choice, incoming: &Incoming<'_>) -> Option<usize> {
+    let slot = choice.by_index.get(LEGACY_INDEX)?;
+    let call = choice.get_mut(slot)?;
+    let same = call.id.is_none() && incoming.name == Some(&*call.name) && !call.dropped;
+    let whole = call.is_complete() && !incoming.payload.is_empty();
+    (same && whole && call.repeats(incoming.payload)).then_some(slot)
+}
+
+fn unbound(ctx: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
     if incoming.name.is_some() {
         return Decision::new("R3b1");
     }
@@ -317,7 +326,7 @@ fn unbound(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>)
     if payload.is_empty() {
         return latest_or_nothing(choice, "R3b2");
     }
-    let latest = desk.switches().orphan_index == OrphanIndex::Latest;
+    let latest = ctx.switches().orphan_index == OrphanIndex::Latest;
     let custom = incoming.custom;
     let takes = |slot: &usize| {
         choice
@@ -342,7 +351,7 @@ fn unbound(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>)
     }
 }
 
-fn no_index(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
+fn no_index(ctx: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) -> Decision {
     let payload = incoming.payload;
     if incoming.array_len > 1 && incoming.name.is_none() {
         let placed = choice.multi.get(&incoming.position).copied();
@@ -358,9 +367,9 @@ fn no_index(desk: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>
     let latest = choice.latest.and_then(|slot| choice.get(slot));
     if let Some(name) = incoming.name {
         if let Some(call) = unfinished {
-            let relation = relation(desk, call, incoming);
+            let relation = relation(ctx, call, incoming);
             let proven = relation == Some(Relation::Fragment)
-                && desk.shared.settings.tools.begins(&call.name, name);
+                && ctx.shared.settings.tools.begins(&call.name, name);
             let same = relation == Some(Relation::Same);
             let second = call.custom && same && !call.is_empty() && !payload.is_empty();
             let joins = same || relation == Some(Relation::Late) || proven;
@@ -404,17 +413,17 @@ fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     match choice.latest.and_then(|slot| choice.get(slot)) {
         Some(latest) if !latest.dropped => Decision::join(rule, latest.slot),
         _ => Decision {
-            deed: Resolution::Ignore,
+            resolution: Resolution::Ignore,
             ..Decision::new(rule)
         },
     }
 }
 
 /// R1d, R3a3: returns true if an earlier call that lost this id or index had the same name and arguments.
-fn said_before(choice: &Choice, key: &DisplacedKey, name: &str, payload: &[u8]) -> bool {
+fn is_replay(choice: &Choice, key: &DisplacedKey, name: &str, payload: &[u8]) -> bool {
     if choice.payloads.is_empty() || !is_whole(payload) {
         return false;
     }
-    let said = canonical(&String::from_utf8_lossy(payload));
-    choice.said_before(key, name, said)
+    let has_name = canonical(&String::from_utf8_lossy(payload));
+    choice.is_replay(key, name, has_name)
 }

@@ -153,31 +153,28 @@ mod tests {
 
     #[test]
     fn a_number_that_comes_back_stands_last() {
-        let mut roster = CallList::default();
+        let mut calls = CallList::default();
         for number in [3, 0, 2] {
-            roster.add(number);
+            calls.add(number);
         }
-        roster.add(0);
-        assert_eq!(roster.latest().collect::<Vec<_>>(), [2, 0, 3]);
-        roster.remove(0);
-        roster.remove(7);
+        calls.add(0);
+        assert_eq!(calls.latest().collect::<Vec<_>>(), [2, 0, 3]);
+        calls.remove(0);
+        calls.remove(7);
         assert_eq!(
-            (roster.first(), roster.last(), roster.len()),
+            (calls.first(), calls.last(), calls.len()),
             (Some(3), Some(2), 2)
         );
-        roster.set(0, true);
-        assert_eq!(roster.latest().collect::<Vec<_>>(), [0, 2, 3]);
-        let mut other = roster.clone();
+        calls.set(0, true);
+        assert_eq!(calls.latest().collect::<Vec<_>>(), [0, 2, 3]);
+        let mut other = calls.clone();
         other.clear();
         assert_eq!((other.first(), other.last(), other.len()), (None, None, 0));
         other.add(2);
         assert_eq!(other.latest().collect::<Vec<_>>(), [2]);
         for number in [3, 2, 0] {
-            roster.set(number, false);
+            calls.set(number, false);
         }
-        assert_eq!(
-            (roster.first(), roster.last(), roster.len()),
-            (None, None, 0)
-        );
+        assert_eq!((calls.first(), calls.last(), calls.len()), (None, None, 0));
     }
 }

@@ -13,7 +13,7 @@ pub enum Resolution {
     /// The fragment addresses the call, but its payload is a replay.
     Drop,
     /// The fragment addresses the call and may be a replay of it, so its payload is held.
-    Shadow,
+    Replay,
     /// The fragment belongs to no call.
     Ignore,
 }
@@ -43,12 +43,12 @@ impl Incoming<'_> {
 pub struct Decision {
     pub rule: &'static str,
     pub call: Option<usize>,
-    pub deed: Resolution,
+    pub resolution: Resolution,
     /// Code of the named ambiguity whose default was applied.
     pub note: Option<Code>,
     pub tentative: bool,
     /// The call that lost its index to the new one while it was still empty (AM1).
-    pub suspect: Option<usize>,
+    pub displaced_empty: Option<usize>,
 }
 
 impl Decision {
@@ -56,17 +56,17 @@ impl Decision {
         Decision {
             rule,
             call: None,
-            deed: Resolution::New,
+            resolution: Resolution::New,
             note: None,
             tentative: false,
-            suspect: None,
+            displaced_empty: None,
         }
     }
 
-    pub fn of(rule: &'static str, call: usize, deed: Resolution) -> Decision {
+    pub fn of(rule: &'static str, call: usize, resolution: Resolution) -> Decision {
         Decision {
             call: Some(call),
-            deed,
+            resolution,
             ..Decision::new(rule)
         }
     }

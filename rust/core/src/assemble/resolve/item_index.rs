@@ -1,4 +1,4 @@
-//! Finds the item of a choice that an address refers to.
+//! Finds the item of a choice that the ids and the index of an event refer to.
 //!
 //! An address is evidence: ids are considered first, then the index, then which items are open. The first id of an item
 //! stays public; any other id that led to it becomes an alias. Every lookup takes constant time.
@@ -85,18 +85,18 @@ impl ItemIndex {
 
     pub fn create(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         calls: &[Call],
         kind: ItemKind,
         address: &Address<'_>,
     ) -> Result<usize, Fault> {
-        desk.count_item()?;
+        ctx.count_item()?;
         let number = self.items.len();
         self.items.reserve_exact(usize::from(number == 0));
         self.items.push(Item::new(kind));
         self.last_kind = Some(kind);
         self.open.add(number);
-        self.roster_mut(kind).add(number);
+        self.call_list_mut(kind).add(number);
         // If an id was in use, it refers to the new item from now on.
         if let (Some(ids), Some(item_id)) = (self.by_id.get_mut(&kind), address.item_id) {
             ids.remove(item_id);
@@ -111,7 +111,7 @@ impl ItemIndex {
                 self.namesakes.insert(key, before);
             }
         }
-        self.learn(desk, number, address, &mut [])?;
+        self.learn(ctx, number, address, &mut [])?;
         self.bind(number, address);
         Ok(number)
     }
@@ -123,10 +123,10 @@ impl ItemIndex {
         record.open = false;
         let kind = record.kind;
         self.open.remove(item);
-        self.roster_mut(kind).remove(item);
+        self.call_list_mut(kind).remove(item);
     }
 
-    fn roster_mut(&mut self, kind: ItemKind) -> &mut LazyBox<CallList> {
+    fn call_list_mut(&mut self, kind: ItemKind) -> &mut LazyBox<CallList> {
         let [message, reasoning, call] = &mut self.open_of;
         match kind {
             ItemKind::Message => message,
@@ -135,7 +135,7 @@ impl ItemIndex {
         }
     }
 
-    fn roster(&self, kind: ItemKind) -> &CallList {
+    fn call_list(&self, kind: ItemKind) -> &CallList {
         let [message, reasoning, call] = &self.open_of;
         match kind {
             ItemKind::Message => message,
@@ -156,14 +156,14 @@ impl ItemIndex {
     /// time.
     pub fn learn(
         &mut self,
-        desk: &mut RuleContext<'_, '_>,
+        ctx: &mut RuleContext<'_, '_>,
         item: usize,
         address: &Address<'_>,
         parts: &mut [TextPart],
     ) -> Result<Option<String>, Fault> {
         let ids = [address.item_id, address.call_id, address.public_id];
         for identity in ids.into_iter().flatten() {
-            desk.check_id(identity)?;
+            ctx.check_id(identity)?;
         }
         let Some(record) = self.items.get_mut(item) else {
             return Ok(None);
@@ -171,7 +171,7 @@ impl ItemIndex {
         if let Some(public_id) = address.public_id.filter(|_| record.public_id.is_none()) {
             let public_id = record.public_id.insert(public_id.into()).clone();
             for one in &record.parts {
-                if let Some(part) = parts.get_mut(one.place) {
+                if let Some(part) = parts.get_mut(one.position) {
                     part.item_id = Some(public_id.clone());
                 }
             }
@@ -199,7 +199,7 @@ impl ItemIndex {
                 if keep {
                     self.by_id.slot(kind).insert(id, item);
                     if kind != ItemKind::Call {
-                        desk.spend_bytes(item_id.chars().count())?;
+                        ctx.spend_bytes(item_id.chars().count())?;
                     }
                 }
             }
@@ -209,8 +209,8 @@ impl ItemIndex {
                 self.by_call.insert(call_id.into(), item);
             }
         }
-        if other.is_some() && !record.alias_said {
-            record.alias_said = true;
+        if other.is_some() && !record.alias_reported {
+            record.alias_reported = true;
             return Ok(other);
         }
         Ok(None)
@@ -238,7 +238,7 @@ impl ItemIndex {
                 found = bound;
             }
         }
-        found.map(|item| self.heir(item))
+        found.map(|item| self.resolve_alias(item))
     }
 
     fn by_item_id(&self, kind: ItemKind, item_id: &str) -> Option<usize> {
@@ -261,7 +261,7 @@ impl ItemIndex {
     /// After the result, the id can be reused, like the ids of text parts, because the next step is a new model
     /// response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
-        let item = self.heir(*self.earlier.get(call_id)?);
+        let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
         (!call.dropped && !call.answered).then_some(item)
     }
@@ -295,12 +295,14 @@ impl ItemIndex {
     /// Returns the item of the kind that the index is bound to.
     pub fn at(&self, kind: ItemKind, index: Option<i64>) -> Option<usize> {
         let found = self.by_index.get(&(kind, index?))?;
-        Some(self.heir(*found))
+        Some(self.resolve_alias(*found))
     }
 
     /// Returns the item that this one turned out to duplicate, or the item itself.
-    pub fn heir(&self, item: usize) -> usize {
-        self.get(item).and_then(|item| item.heir).unwrap_or(item)
+    pub fn resolve_alias(&self, item: usize) -> usize {
+        self.get(item)
+            .and_then(|item| item.alias_of)
+            .unwrap_or(item)
     }
 
     /// Returns the item that a delta or a close refers to.
@@ -351,7 +353,7 @@ impl ItemIndex {
         if bound.is_some() || self.contradicts(calls, latest, address) {
             return None;
         }
-        let several = self.roster(ItemKind::Call).len() > 1;
+        let several = self.call_list(ItemKind::Call).len() > 1;
         if address.item_id.is_some() && (address.index.is_some() || several) {
             return None;
         }
@@ -362,13 +364,13 @@ impl ItemIndex {
     pub fn is_guess(&self, address: &Address<'_>) -> bool {
         address.item_id.is_none()
             && address.call_id.is_none()
-            && self.roster(ItemKind::Call).len() > 1
+            && self.call_list(ItemKind::Call).len() > 1
             && self.at(ItemKind::Call, address.index).is_none()
     }
 
     /// Returns the open item of the kind that was opened last.
     pub fn latest(&self, kind: ItemKind) -> Option<usize> {
-        self.roster(kind).last()
+        self.call_list(kind).last()
     }
 
     /// Returns the open item, of any kind, that a close without a kind refers to.
@@ -399,7 +401,7 @@ impl ItemIndex {
     pub fn item_of_result(&self, call_id: &str) -> Option<usize> {
         let found = self.by_call.get(call_id);
         let found = found.or_else(|| self.earlier.get(call_id));
-        found.map(|item| self.heir(*item))
+        found.map(|item| self.resolve_alias(*item))
     }
 
     /// Returns the open items in the order in which they were opened.
@@ -419,17 +421,17 @@ impl ItemIndex {
     /// Returns true if the item is a call and the address has another call id.
     fn contradicts(&self, calls: &[Call], item: usize, address: &Address<'_>) -> bool {
         let call = self.call(calls, item);
-        let (Some(call), Some(said)) = (call, address.call_id) else {
+        let (Some(call), Some(call_id)) = (call, address.call_id) else {
             return false;
         };
-        call.id.is_some() && !call.has_id(said)
+        call.id.is_some() && !call.has_id(call_id)
     }
 
     /// Clears the lookup tables, so that ids and indexes can be reused.
     pub fn forget(&mut self) {
         self.by_id.clear();
         if self.by_call.len() > 0 {
-            self.by_call.pour(&mut self.earlier);
+            self.by_call.move_into(&mut self.earlier);
         }
         if !self.namesakes.is_blank() {
             self.namesakes.clear();
@@ -453,8 +455,8 @@ impl ItemIndex {
 }
 
 /// Returns the address without members that cannot be evidence: blank ids, and indexes out of range.
-pub fn usable<'a>(desk: &RuleContext<'_, '_>, address: &Address<'a>) -> Address<'a> {
-    let limit = desk.out.config.limits.max_tool_index;
+pub fn usable<'a>(ctx: &RuleContext<'_, '_>, address: &Address<'a>) -> Address<'a> {
+    let limit = ctx.out.config.limits.max_tool_index;
     let within = |index: &i64| {
         u64::try_from(*index).is_ok_and(|index| limit.is_none_or(|limit| index <= limit))
     };

@@ -38,26 +38,26 @@ pub enum Verdict {
 
 /// The part that an entry belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Home {
+pub enum Assignment {
     Part(usize),
     New,
     /// The entry belongs to no part, and none is created for it.
-    Nowhere,
+    Unassigned,
 }
 
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// One verdict for each part.
+    /// Verdict for each streamed part.
     pub verdicts: Vec<Verdict>,
-    /// One home for each entry.
-    pub homes: Vec<Home>,
+    /// Assignment of each entry of the list to a part.
+    pub assignments: Vec<Assignment>,
 }
 
 impl Plan {
     pub fn new(parts: &[StreamedPart], entries: &[&str]) -> Plan {
         let mut plan = Plan {
             verdicts: vec![Verdict::Kept; parts.len()],
-            homes: vec![Home::Nowhere; entries.len()],
+            assignments: vec![Assignment::Unassigned; entries.len()],
         };
         let streamed: String = parts.iter().map(|part| part.text.as_str()).collect();
         if streamed == entries.concat() {
@@ -69,11 +69,12 @@ impl Plan {
             plan.check_order(parts);
         }
         // An empty entry does not change the part at its position.
-        for (place, (text, home)) in entries.iter().zip(&mut plan.homes).enumerate() {
-            if let Some(verdict) = plan.verdicts.get_mut(place)
+        for (position, (text, assignment)) in entries.iter().zip(&mut plan.assignments).enumerate()
+        {
+            if let Some(verdict) = plan.verdicts.get_mut(position)
                 && text.is_empty()
             {
-                *home = Home::Part(place);
+                *assignment = Assignment::Part(position);
                 if *verdict == Verdict::Left {
                     *verdict = Verdict::Kept;
                 }
@@ -95,12 +96,12 @@ impl Plan {
         let mut part = 0;
         let mut end = parts.first().map_or(0, |part| part.text.len());
         let mut start = 0;
-        for (text, home) in entries.iter().zip(&mut self.homes) {
+        for (text, assignment) in entries.iter().zip(&mut self.assignments) {
             while start >= end && part + 1 < parts.len() {
                 part += 1;
                 end += parts.get(part).map_or(0, |part| part.text.len());
             }
-            *home = Home::Part(part);
+            *assignment = Assignment::Part(part);
             start += text.len();
         }
     }
@@ -117,11 +118,11 @@ impl Plan {
         let mut free: Vec<bool> = entries.iter().map(|text| !text.is_empty()).collect();
         let done = || parts.iter().enumerate().filter(|(_, part)| part.done);
         let mut unequal = Vec::new();
-        for (place, part) in done() {
-            if entries.get(place) == Some(&part.text.as_str()) && !part.text.is_empty() {
-                self.settle(place, place, &mut free);
+        for (position, part) in done() {
+            if entries.get(position) == Some(&part.text.as_str()) && !part.text.is_empty() {
+                self.settle(position, position, &mut free);
             } else if !part.text.is_empty() {
-                unequal.push(place);
+                unequal.push(position);
             }
         }
         let mut by_text: HashMap<&str, VecDeque<usize>> = HashMap::new();
@@ -130,44 +131,44 @@ impl Plan {
                 by_text.entry(text).or_default().push_back(entry);
             }
         }
-        let text_of = |place: usize| parts.get(place).map_or("", |part| part.text.as_str());
-        unequal.retain(|place| {
-            let same = by_text.get_mut(text_of(*place));
+        let text_of = |position: usize| parts.get(position).map_or("", |part| part.text.as_str());
+        unequal.retain(|position| {
+            let same = by_text.get_mut(text_of(*position));
             let Some(entry) = same.and_then(VecDeque::pop_front) else {
                 return true;
             };
-            self.settle(*place, entry, &mut free);
+            self.settle(*position, entry, &mut free);
             false
         });
         let open = parts.iter().filter(|part| !part.done);
         let open_texts: HashSet<&str> = open.map(|part| part.text.as_str()).collect();
         let any_open = !open_texts.is_empty();
         let mut first = 0;
-        for place in unequal {
+        for position in unequal {
             while free.get(first) == Some(&false) {
                 first += 1;
             }
-            let here = Some(place).filter(|place| free.get(*place) == Some(&true));
+            let here = Some(position).filter(|position| free.get(*position) == Some(&true));
             let entry =
                 here.or_else(|| Some(first).filter(|entry| any_open && *entry < free.len()));
-            let rest = entry.and_then(|entry| left.get(entry)?.strip_prefix(text_of(place)));
+            let rest = entry.and_then(|entry| left.get(entry)?.strip_prefix(text_of(position)));
             match (entry, rest) {
                 (Some(entry), Some(rest)) if any_open => {
                     if rest.is_empty() {
-                        self.settle(place, entry, &mut free);
+                        self.settle(position, entry, &mut free);
                     } else if let Some(text) = left.get_mut(entry) {
                         *text = rest;
                     }
                 }
                 _ => {
-                    self.judge(place, Verdict::Contradicted);
+                    self.classify(position, Verdict::Contradicted);
                     let fits_open = |entry: &usize| {
                         entries
                             .get(*entry)
                             .is_some_and(|text| open_texts.contains(text))
                     };
                     if let Some(entry) = here.filter(|entry| !fits_open(entry)) {
-                        self.settle(place, entry, &mut free);
+                        self.settle(position, entry, &mut free);
                     }
                 }
             }
@@ -180,50 +181,51 @@ impl Plan {
     /// remaining text of each entry.
     fn take_open(&mut self, parts: &[StreamedPart], left: &[&str], free: &[usize]) {
         let open: Vec<usize> = (0..parts.len())
-            .filter(|place| parts.get(*place).is_some_and(|part| !part.done))
+            .filter(|position| parts.get(*position).is_some_and(|part| !part.done))
             .collect();
-        let text_of = |place: usize| parts.get(place).map_or("", |part| part.text.as_str());
-        let open_texts: Vec<&str> = open.iter().map(|place| text_of(*place)).collect();
+        let text_of = |position: usize| parts.get(position).map_or("", |part| part.text.as_str());
+        let open_texts: Vec<&str> = open.iter().map(|position| text_of(*position)).collect();
         let free_texts: Vec<&str> = free
             .iter()
             .filter_map(|entry| left.get(*entry))
             .copied()
             .collect();
-        let several = |place: &usize| parts.get(*place).is_some_and(|part| part.several_labels);
+        let several =
+            |position: &usize| parts.get(*position).is_some_and(|part| part.several_labels);
         let mut taken = 0;
         if open.len() > free.len() {
-            let places = matched(&free_texts, &open_texts);
-            let mut places = places.into_iter().zip(free_texts).peekable();
-            for (number, (&place, text)) in open.iter().zip(&open_texts).enumerate() {
-                if let Some((_, told)) = places.next_if(|(matched, _)| *matched == number) {
-                    self.judge(place, Verdict::Text(told.to_owned()));
-                    self.give(free.get(taken..=taken), Home::Part(place));
+            let positions = matched(&free_texts, &open_texts);
+            let mut positions = positions.into_iter().zip(free_texts).peekable();
+            for (number, (&position, text)) in open.iter().zip(&open_texts).enumerate() {
+                if let Some((_, sent_text)) = positions.next_if(|(matched, _)| *matched == number) {
+                    self.classify(position, Verdict::Text(sent_text.to_owned()));
+                    self.give(free.get(taken..=taken), Assignment::Part(position));
                     taken += 1;
                 } else if !text.is_empty() {
-                    self.judge(place, Verdict::Left);
+                    self.classify(position, Verdict::Left);
                 }
             }
             return;
         }
-        let places = matched(&open_texts, &free_texts);
-        for (number, &place) in open.iter().enumerate() {
-            let end = match (places.get(number + 1), places.get(number)) {
+        let positions = matched(&open_texts, &free_texts);
+        for (number, &position) in open.iter().enumerate() {
+            let end = match (positions.get(number + 1), positions.get(number)) {
                 (Some(next), _) => *next,
-                (None, _) if several(&place) => free.len(),
+                (None, _) if several(&position) => free.len(),
                 (None, last) => last.map_or(free.len(), |last| last + 1),
             };
-            let told = free_texts.get(taken..end).unwrap_or_default().concat();
-            self.judge(place, Verdict::Text(told));
-            self.give(free.get(taken..end), Home::Part(place));
+            let sent_text = free_texts.get(taken..end).unwrap_or_default().concat();
+            self.classify(position, Verdict::Text(sent_text));
+            self.give(free.get(taken..end), Assignment::Part(position));
             taken = end;
         }
-        self.give(free.get(taken..), Home::New);
+        self.give(free.get(taken..), Assignment::New);
     }
 
-    fn give(&mut self, entries: Option<&[usize]>, home: Home) {
+    fn give(&mut self, entries: Option<&[usize]>, assignment: Assignment) {
         for entry in entries.unwrap_or_default() {
-            if let Some(slot) = self.homes.get_mut(*entry) {
-                *slot = home;
+            if let Some(slot) = self.assignments.get_mut(*entry) {
+                *slot = assignment;
             }
         }
     }
@@ -231,28 +233,32 @@ impl Plan {
     /// Marks parts that the list has in another order as contradicted, because a closed part cannot move.
     fn check_order(&mut self, parts: &[StreamedPart]) {
         let mut last = 0;
-        for home in &self.homes {
-            let Home::Part(place) = *home else { continue };
-            if place < last {
-                let is_done = parts.get(place).is_some_and(|part| part.done);
-                let fixed = if is_done { place } else { last };
+        for assignment in &self.assignments {
+            let Assignment::Part(position) = *assignment else {
+                continue;
+            };
+            if position < last {
+                let is_done = parts.get(position).is_some_and(|part| part.done);
+                let fixed = if is_done { position } else { last };
                 if let Some(verdict) = self.verdicts.get_mut(fixed) {
                     *verdict = Verdict::Contradicted;
                 }
             }
-            last = last.max(place);
+            last = last.max(position);
         }
     }
 
-    fn settle(&mut self, place: usize, entry: usize, free: &mut [bool]) {
-        if let (Some(home), Some(free)) = (self.homes.get_mut(entry), free.get_mut(entry)) {
-            *home = Home::Part(place);
+    fn settle(&mut self, position: usize, entry: usize, free: &mut [bool]) {
+        if let (Some(assignment), Some(free)) =
+            (self.assignments.get_mut(entry), free.get_mut(entry))
+        {
+            *assignment = Assignment::Part(position);
             *free = false;
         }
     }
 
-    fn judge(&mut self, place: usize, verdict: Verdict) {
-        if let Some(slot) = self.verdicts.get_mut(place) {
+    fn classify(&mut self, position: usize, verdict: Verdict) {
+        if let Some(slot) = self.verdicts.get_mut(position) {
             *slot = verdict;
         }
     }
@@ -262,24 +268,24 @@ impl Plan {
 /// enough positions for the others, otherwise the next position.
 fn matched(fewer: &[&str], others: &[&str]) -> Vec<usize> {
     let mut by_text: HashMap<&str, VecDeque<usize>> = HashMap::new();
-    for (place, text) in others.iter().enumerate() {
-        by_text.entry(text).or_default().push_back(place);
+    for (position, text) in others.iter().enumerate() {
+        by_text.entry(text).or_default().push_back(position);
     }
     let (mut next, mut spare) = (0, others.len() - fewer.len());
-    let mut places = Vec::with_capacity(fewer.len());
+    let mut positions = Vec::with_capacity(fewer.len());
     for text in fewer {
-        let mut place = next;
+        let mut position = next;
         if let Some(same) = by_text.get_mut(text) {
-            while same.front().is_some_and(|place| *place < next) {
+            while same.front().is_some_and(|position| *position < next) {
                 same.pop_front();
             }
             if let Some(equal) = same.front().filter(|equal| **equal - next <= spare) {
-                place = *equal;
+                position = *equal;
             }
         }
-        spare -= place - next;
-        places.push(place);
-        next = place + 1;
+        spare -= position - next;
+        positions.push(position);
+        next = position + 1;
     }
-    places
+    positions
 }

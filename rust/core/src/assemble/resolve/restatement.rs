@@ -9,18 +9,18 @@ use std::collections::HashMap;
 pub struct Restatement {
     /// Content that is not in the tables yet. It is added when an entry cannot be found by its address; most entries
     /// can.
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) streamed: Vec<StreamedContent>,
     pub(crate) parts: HashMap<(ItemKind, Channel, String), Vec<Spot>>,
     pub(crate) calls: HashMap<(String, String), Vec<usize>>,
 }
 /// Content of one streamed part or call.
 #[derive(Clone, Debug)]
-pub(crate) enum Heard {
+pub(crate) enum StreamedContent {
     Part(Spot, (ItemKind, Channel, String)),
     Call {
         item: usize,
         name: String,
-        said: String,
+        arguments_text: String,
         /// The arguments are a whole JSON value, so they are compared in canonical form.
         whole: bool,
     },

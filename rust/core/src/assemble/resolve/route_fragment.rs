@@ -14,14 +14,14 @@ use crate::assemble::part::call::Call;
 use crate::assemble::part::call_events;
 use crate::assemble::resolve::apply_identity::address;
 use crate::assemble::resolve::apply_identity::open_call;
-use crate::assemble::resolve::apply_identity::say_guess;
+use crate::assemble::resolve::apply_identity::report_guess;
 use crate::assemble::resolve::by_evidence::Incoming;
 use crate::assemble::resolve::by_evidence::Resolution;
 use crate::assemble::resolve::by_evidence::decide;
 use crate::assemble::resolve::by_evidence::relation;
 use crate::assemble::resolve::names::Relation;
+use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::assemble::rule_context::Step;
 use crate::json::Text;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
@@ -30,16 +30,16 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 
 /// R3c3: maximum number of list positions that are remembered.
-const PLACES: u32 = 4096;
+const MAX_POSITIONS: u32 = 4096;
 
 /// Takes one tool-call fragment from the wire.
 #[inline]
 pub fn take_fragment(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     fragment: &Fragment<'_>,
-) -> Step {
-    let (index, unusable) = usable_index(desk, fragment);
+) -> ParseResult {
+    let (index, unusable) = usable_index(ctx, fragment);
     let has_text = fragment
         .arguments
         .as_ref()
@@ -52,31 +52,31 @@ pub fn take_fragment(
         && choice.get(slot).is_some_and(|call| goes_on(call, fragment))
     {
         // The fast path: R1a, R3a1 and A1 for the next piece of a call in progress.
-        choice.textual.close_open(desk)?;
-        place(choice, slot, fragment.position, fragment.array_len);
+        choice.textual.close_open(ctx)?;
+        record_position(choice, slot, fragment.position, fragment.array_len);
         choice.latest = Some(slot);
         if fragment.id.is_some() || fragment.name.is_some() {
-            desk.out.touch("told_again"); // clients concatenate a repeated id or name
+            ctx.out.mark_misread("told_again"); // clients concatenate a repeated id or name
         }
-        call_events::flush_unstarted(desk.out, choice, Some(slot));
-        let told = FragmentIdentity {
+        call_events::flush_unstarted(ctx.out, choice, Some(slot));
+        let identity = FragmentIdentity {
             index: Some(index),
             header: fragment.name.is_some(),
             identified: fragment.id.is_some(),
         };
-        return push_text(desk, choice, slot, text, told);
+        return push_text(ctx, choice, slot, text, identity);
     }
-    take_slowly(desk, choice, fragment, index, unusable)
+    take_slowly(ctx, choice, fragment, index, unusable)
 }
 
 #[inline(never)]
 fn take_slowly(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     fragment: &Fragment<'_>,
     index: Option<i64>,
     unusable: Option<String>,
-) -> Step {
+) -> ParseResult {
     let text = fragment.arguments.as_ref().filter(|text| !text.is_empty());
     let id = fragment.id.as_deref().filter(|id| is_present(id));
     let name = fragment.name.as_deref().filter(|name| is_present(name));
@@ -86,10 +86,10 @@ fn take_slowly(
         return Ok(()); // the fragment is empty
     }
     if let Some(id) = id {
-        desk.check_id(id)?;
+        ctx.check_id(id)?;
     }
     if let Some(name) = name {
-        desk.check_name(name)?;
+        ctx.check_name(name)?;
     }
     let shown = match (fragment.object_arguments, text) {
         (Some(raw), _) => Cow::Borrowed(raw),
@@ -106,9 +106,9 @@ fn take_slowly(
         position: fragment.position,
         array_len: fragment.array_len,
     };
-    let Some(slot) = route(desk, choice, &incoming, text)? else {
+    let Some(slot) = route(ctx, choice, &incoming, text)? else {
         return match &fragment.metadata {
-            Some(metadata) => leave(desk, choice, metadata),
+            Some(metadata) => leave(ctx, choice, metadata),
             None => Ok(()),
         };
     };
@@ -117,14 +117,14 @@ fn take_slowly(
     };
     if let Some(metadata) = &fragment.metadata {
         let more = call.metadata.get_or_insert_default().add(metadata);
-        desk.spend_growth(more)?;
+        ctx.spend_growth(more)?;
     }
-    if index.is_none() && !call.index_said {
-        call.index_said = true;
+    if index.is_none() && !call.index_reported {
+        call.index_reported = true;
         let part = Some(call.part);
         return match unusable {
-            None => desk.out.diagnose(Code::INDEX_MISSING, part, ""),
-            Some(sent) => desk.out.diagnose(Code::INDEX_UNUSABLE, part, &sent),
+            None => ctx.out.diagnose(Code::INDEX_MISSING, part, ""),
+            Some(sent) => ctx.out.diagnose(Code::INDEX_UNUSABLE, part, &sent),
         };
     }
     Ok(())
@@ -132,18 +132,18 @@ fn take_slowly(
 
 /// Finds or opens the call and applies the fragment to it. `text` is the payload as sent, unless it is an object.
 fn route(
-    desk: &mut RuleContext<'_, '_>,
+    ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     incoming: &Incoming<'_>,
     text: Option<&Text<'_>>,
 ) -> Result<Option<usize>, Fault> {
-    let decision = decide(desk, choice, incoming);
-    if decision.deed == Resolution::Ignore {
+    let decision = decide(ctx, choice, incoming);
+    if decision.resolution == Resolution::Ignore {
         return Ok(None);
     }
-    choice.textual.close_open(desk)?;
+    choice.textual.close_open(ctx)?;
     let slot = match decision.call {
-        None => open_call(desk, choice, incoming, &decision)?,
+        None => open_call(ctx, choice, incoming, &decision)?,
         Some(slot) => {
             if let Some(call) = choice
                 .get_mut(slot)
@@ -151,52 +151,52 @@ fn route(
             {
                 call.settle_type(incoming.custom);
             }
-            if means_another(desk, choice, slot, incoming) {
+            if means_another(ctx, choice, slot, incoming) {
                 let again = incoming.id.is_some() || incoming.name.is_some();
-                desk.out
-                    .touch(if again { "told_again" } else { "other_index" });
+                ctx.out
+                    .mark_misread(if again { "told_again" } else { "other_index" });
             }
-            address(desk, choice, slot, incoming)?;
+            address(ctx, choice, slot, incoming)?;
             if let Some(note) = decision.note {
-                say_guess(desk, choice, slot, note)?;
+                report_guess(ctx, choice, slot, note)?;
             }
             let guessed = incoming.id.is_none() && !incoming.payload.is_empty();
             let call = choice.get_mut(slot).filter(|_| guessed);
-            if let Some(code) = call.and_then(|call| call.contested.take()) {
-                say_guess(desk, choice, slot, code)?;
+            if let Some(code) = call.and_then(|call| call.pending_ambiguity.take()) {
+                report_guess(ctx, choice, slot, code)?;
             }
             slot
         }
     };
-    place(choice, slot, incoming.position, incoming.array_len);
+    record_position(choice, slot, incoming.position, incoming.array_len);
     let Some(call) = choice.get_mut(slot) else {
         return Ok(None);
     };
-    let told = FragmentIdentity {
+    let identity = FragmentIdentity {
         index: incoming.index,
         header: incoming.name.is_some(),
         identified: incoming.id.is_some(),
     };
-    if decision.deed == Resolution::Drop {
-        call.text.shadow = 0;
-        desk.say(Code::ARGS_REPLAY_DROPPED, call.part)?;
-    } else if decision.deed == Resolution::Shadow {
-        call.text.begin_shadow(incoming.payload);
-        desk.out.touch("args_again");
+    if decision.resolution == Resolution::Drop {
+        call.text.replayed = 0;
+        ctx.report(Code::ARGS_REPLAY_DROPPED, call.part)?;
+    } else if decision.resolution == Resolution::Replay {
+        call.text.begin_replay(incoming.payload);
+        ctx.out.mark_misread("args_again");
     } else if incoming.is_object {
-        desk.out.touch("args_object"); // clients expect text
-        push_object(desk, choice, slot, incoming.payload, told)?;
+        ctx.out.mark_misread("args_object"); // clients expect text
+        push_object(ctx, choice, slot, incoming.payload, identity)?;
     } else if let Some(text) = text {
-        if call.suspect && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
+        if call.displaced_empty && call.is_empty() && !matches!(decision.rule, "R1a" | "R1f") {
             // AM1: only the order indicates that this is the displaced call's text.
-            call.suspect = false;
-            desk.say(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
+            call.displaced_empty = false;
+            ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
-        push_text(desk, choice, slot, text, told)?;
+        push_text(ctx, choice, slot, text, identity)?;
     }
-    let behind = choice.finish.raw.is_some();
+    let after_finish = choice.finish.raw.is_some();
     if let Some(call) = choice.get_mut(slot) {
-        call.late |= behind;
+        call.late |= after_finish;
     }
     choice.track(slot);
     Ok(Some(slot))
@@ -205,7 +205,7 @@ fn route(
 /// Returns true if clients would misread the fragment. They go by the index alone and concatenate a repeated id or
 /// name, as they do with the pieces of a name.
 fn means_another(
-    desk: &RuleContext<'_, '_>,
+    ctx: &RuleContext<'_, '_>,
     choice: &Choice,
     slot: usize,
     incoming: &Incoming<'_>,
@@ -216,13 +216,13 @@ fn means_another(
     if incoming.index.is_none() || incoming.index != call.index || incoming.id.is_some() {
         return true;
     }
-    relation(desk, call, incoming).is_some_and(|relation| relation != Relation::Fragment)
+    relation(ctx, call, incoming).is_some_and(|relation| relation != Relation::Fragment)
 }
 
 /// R3c3: records the position of the call in a list with several entries, however the fragment addressed it.
 #[inline]
-fn place(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
-    if array_len > 1 && position < PLACES {
+fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
+    if array_len > 1 && position < MAX_POSITIONS {
         choice.multi.insert(position, slot);
     }
 }
@@ -230,7 +230,7 @@ fn place(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
 /// Returns the index, or `None` and the unusable value that was sent.
 #[inline]
 fn usable_index(
-    desk: &RuleContext<'_, '_>,
+    ctx: &RuleContext<'_, '_>,
     fragment: &Fragment<'_>,
 ) -> (Option<i64>, Option<String>) {
     if fragment.legacy {
@@ -238,7 +238,7 @@ fn usable_index(
     }
     match fragment.index {
         None => (None, fragment.index_raw.map(str::to_owned)),
-        Some(index) if index as usize > as_len(desk.out.config.limits.max_tool_index) => {
+        Some(index) if index as usize > as_len(ctx.out.config.limits.max_tool_index) => {
             (None, Some(index.to_string()))
         }
         Some(index) => (Some(i64::from(index)), None),
@@ -250,8 +250,8 @@ fn usable_index(
 fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()
         && !call.is_empty()
-        && call.fork.is_none()
-        && call.contested.is_none()
+        && call.shared_id.is_none()
+        && call.pending_ambiguity.is_none()
         && call.merge.is_none()
         && (fragment.id.is_none()
             || (fragment.id.as_deref() == call.id.as_deref() && !call.id_changed))

@@ -9,62 +9,72 @@ use crate::assemble::choice::Choice;
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
 use crate::assemble::part::item::Spot;
-use crate::assemble::part::item_call::says;
+use crate::assemble::part::item_call::is_same_or_empty;
 use crate::assemble::part::item_text::Make;
 use crate::assemble::part::item_text::find_whole;
-use crate::assemble::resolve::restatement::Heard;
 use crate::assemble::resolve::restatement::Restatement;
+use crate::assemble::resolve::restatement::StreamedContent;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 
 impl Restatement {
     pub fn new(choice: &Choice) -> Restatement {
-        let mut heard = Vec::new();
+        let mut streamed = Vec::new();
         // In reverse order, because `pop` then returns the earliest match.
-        for &item in choice.book.filled.iter().rev() {
-            let Some(kind) = choice.book.get(item).map(|item| item.kind) else {
+        for &item in choice.item_index.filled.iter().rev() {
+            let Some(kind) = choice.item_index.get(item).map(|item| item.kind) else {
                 continue;
             };
             for spot in choice.spots(item).rev() {
                 if let Some((_, part)) = choice.one(spot).filter(|(_, part)| !part.void) {
-                    heard.push(Heard::Part(spot, (kind, part.channel, part.text.clone())));
+                    streamed.push(StreamedContent::Part(
+                        spot,
+                        (kind, part.channel, part.text.clone()),
+                    ));
                 }
             }
             if let Some(call) = choice.call_of(item).filter(|call| !call.dropped) {
                 let whole = call.is_complete() && !call.custom;
-                let said = if whole {
+                let arguments_text = if whole {
                     call.words()
                 } else {
                     call.text.text()
                 };
-                heard.push(Heard::Call {
+                streamed.push(StreamedContent::Call {
                     item,
                     name: call.name.clone(),
-                    said: said.into_owned(),
+                    arguments_text: arguments_text.into_owned(),
                     whole,
                 });
             }
         }
         Restatement {
-            heard,
+            streamed,
             ..Restatement::default()
         }
     }
 
     /// Moves the collected content into the lookup tables.
     fn order(&mut self) {
-        for heard in std::mem::take(&mut self.heard) {
-            match heard {
-                Heard::Part(spot, key) => self.parts.entry(key).or_default().push(spot),
-                Heard::Call {
+        for streamed in std::mem::take(&mut self.streamed) {
+            match streamed {
+                StreamedContent::Part(spot, key) => self.parts.entry(key).or_default().push(spot),
+                StreamedContent::Call {
                     item,
                     name,
-                    said,
+                    arguments_text,
                     whole,
                 } => {
-                    let said = if whole { canonical(&said) } else { said };
-                    self.calls.entry((name, said)).or_default().push(item);
+                    let arguments_text = if whole {
+                        canonical(&arguments_text)
+                    } else {
+                        arguments_text
+                    };
+                    self.calls
+                        .entry((name, arguments_text))
+                        .or_default()
+                        .push(item);
                 }
             }
         }
@@ -82,7 +92,9 @@ impl Restatement {
             kind: at.reasoning_kind,
             sub: at.address.sub,
         };
-        let named = choice.book.by_ids(&choice.calls, at.kind, &at.address);
+        let named = choice
+            .item_index
+            .by_ids(&choice.calls, at.kind, &at.address);
         if let Some(named) = named {
             return (Some(named), find_whole(choice, named, make, Some(text)));
         }
@@ -95,11 +107,14 @@ impl Restatement {
                 }
             }
         }
-        let book = &choice.book;
-        let here = [book.at(at.kind, at.address.index), book.latest(at.kind)];
+        let item_index = &choice.item_index;
+        let here = [
+            item_index.at(at.kind, at.address.index),
+            item_index.latest(at.kind),
+        ];
         for item in here.into_iter().flatten() {
             let Some(spot) = find_whole(choice, item, make, Some(text)) else {
-                if choice.book.get(item).is_some_and(|item| item.open) {
+                if choice.item_index.get(item).is_some_and(|item| item.open) {
                     return (Some(item), None);
                 }
                 continue;
@@ -122,34 +137,39 @@ impl Restatement {
         name: Option<&str>,
         arguments: &str,
     ) -> Option<usize> {
-        let named = choice.book.by_ids(&choice.calls, ItemKind::Call, address);
+        let named = choice
+            .item_index
+            .by_ids(&choice.calls, ItemKind::Call, address);
         if let Some(named) = named {
-            let again = choice.book.get(named).is_some_and(|item| item.restated);
+            let again = choice
+                .item_index
+                .get(named)
+                .is_some_and(|item| item.restated);
             // An item that an earlier entry matched must have the same content; otherwise the list has two calls with
             // one id.
-            return (!again || tells(choice, named, name, arguments)).then_some(named);
+            return (!again || matches_call(choice, named, name, arguments)).then_some(named);
         }
         self.order();
-        let book = &choice.book;
-        let said = if is_whole(arguments.as_bytes()) {
+        let item_index = &choice.item_index;
+        let arguments_text = if is_whole(arguments.as_bytes()) {
             canonical(arguments)
         } else {
             arguments.to_owned()
         };
         let name = name.unwrap_or_default();
-        if let Some(same) = self.calls.get_mut(&(name.to_owned(), said)) {
+        if let Some(same) = self.calls.get_mut(&(name.to_owned(), arguments_text)) {
             while let Some(item) = same.pop() {
-                if book.get(item).is_some_and(|item| !item.restated) {
+                if item_index.get(item).is_some_and(|item| !item.restated) {
                     return Some(item);
                 }
             }
         }
         let here = [
-            book.at(ItemKind::Call, address.index),
-            book.latest(ItemKind::Call),
+            item_index.at(ItemKind::Call, address.index),
+            item_index.latest(ItemKind::Call),
         ];
         here.into_iter().flatten().find(|item| {
-            let (Some(record), Some(call)) = (book.get(*item), choice.call_of(*item)) else {
+            let (Some(record), Some(call)) = (item_index.get(*item), choice.call_of(*item)) else {
                 return false;
             };
             let named = call.name.is_empty() || call.name == name;
@@ -163,10 +183,10 @@ impl Restatement {
     }
 }
 
-fn tells(choice: &mut Choice, item: usize, name: Option<&str>, arguments: &str) -> bool {
+fn matches_call(choice: &mut Choice, item: usize, name: Option<&str>, arguments: &str) -> bool {
     let Some((_, call)) = choice.item_call_mut(item) else {
         return false;
     };
     let named = call.name.is_empty() || name.is_none_or(|name| name == call.name);
-    named && says(call, arguments)
+    named && is_same_or_empty(call, arguments)
 }

@@ -9,7 +9,7 @@ use crate::dialect::ai_sdk::part::Provider;
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::plain_delta::PlainDelta;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::model::delta::Address;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
@@ -58,7 +58,7 @@ impl Block<'_> {
     }
 
     /// Emits the attributes that a later turn must send back.
-    fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> Step {
+    fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> ParseResult {
         let mut attributes = PartAttributes {
             metadata,
             ..PartAttributes::default()
@@ -96,7 +96,7 @@ impl BlockReader {
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
         holds: Holds,
-    ) -> Step {
+    ) -> ParseResult {
         let block = self.block(part, holds);
         if let Some(identity) = block.identity.as_deref().filter(|_| block.redacted) {
             self.redacted.insert(identity.to_owned());
@@ -113,7 +113,7 @@ impl BlockReader {
         part: &mut TypedPart<'_, '_>,
         holds: Holds,
         spellings: &[&str],
-    ) -> Step {
+    ) -> ParseResult {
         let block = self.block(part, holds);
         let text = part.text(spellings);
         if !text.is_empty() {
@@ -129,7 +129,7 @@ impl BlockReader {
         wire: &mut DecodeContext<'_, '_>,
         piece: PlainDelta<'_>,
         holds: Holds,
-    ) -> Step {
+    ) -> ParseResult {
         let redacted = !self.redacted.is_empty() && self.redacted.contains(piece.id);
         let block = Block {
             holds,
@@ -146,7 +146,7 @@ impl BlockReader {
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
         holds: Holds,
-    ) -> Step {
+    ) -> ParseResult {
         let block = self.block(part, holds);
         block.attributes(wire, None)?;
         let (at, DecodeContext { assembler, out }) = (block.at(), wire);

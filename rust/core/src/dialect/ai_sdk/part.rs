@@ -7,8 +7,8 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::usage_counts::Counts;
@@ -46,7 +46,7 @@ pub(crate) struct Schema {
     nothing: Type,
     /// Keys whose duplicates are reported.
     read: HashSet<&'static str>,
-    hand_back: HandBack,
+    provider_members: ProviderMembers,
     dialect: &'static str,
     pub(crate) counts: Counts,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Type {
 
 /// Members in which providers keep what a later turn needs.
 #[derive(Debug)]
-struct HandBack {
+struct ProviderMembers {
     item_id: Vec<&'static str>,
     signature: Vec<&'static str>,
     encrypted_content: Vec<&'static str>,
@@ -106,7 +106,7 @@ impl Schema {
                 frames: false,
                 recovered: false,
             },
-            hand_back: HandBack {
+            provider_members: ProviderMembers {
                 item_id: back("item_id"),
                 signature: back("signature"),
                 encrypted_content: back("encrypted_content"),
@@ -118,8 +118,8 @@ impl Schema {
     }
 
     pub(crate) fn of_type(&self, name: &str) -> &Type {
-        let place = self.types.binary_search_by(|one| one.name.cmp(name));
-        let found = place.ok().and_then(|place| self.types.get(place));
+        let position = self.types.binary_search_by(|one| one.name.cmp(name));
+        let found = position.ok().and_then(|position| self.types.get(position));
         found.unwrap_or(&self.nothing)
     }
 
@@ -181,7 +181,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 
     /// Returns the text of a string that is not blank.
-    pub(crate) fn said(&mut self, slot: Slot<'a>) -> Option<Cow<'a, str>> {
+    pub(crate) fn text_of(&mut self, slot: Slot<'a>) -> Option<Cow<'a, str>> {
         let text = text(slot?).filter(|text| !is_blank(text))?;
         Some(self.clean(text))
     }
@@ -193,9 +193,9 @@ impl<'a> TypedPart<'_, 'a> {
                 continue;
             };
             match raw.kind {
-                Kind::String => match self.said(Some(raw)) {
+                Kind::String => match self.text_of(Some(raw)) {
                     None => {}
-                    said => return said,
+                    text => return text,
                 },
                 Kind::Number => return Some(Cow::Borrowed(raw.text)),
                 _ => self.shape(raw, key),
@@ -210,7 +210,7 @@ impl<'a> TypedPart<'_, 'a> {
         if raw.kind != Kind::String {
             self.shape(raw, key);
         }
-        self.said(Some(raw))
+        self.text_of(Some(raw))
     }
 
     /// Returns the text of the first of these members that is present. It may contain halves of surrogate pairs.
@@ -278,7 +278,7 @@ impl<'a> TypedPart<'_, 'a> {
         metadata.extend(&self.left().members);
         let inner: Vec<_> = providers.iter().map(|one| members(one.raw)).collect();
         let schema = self.schema;
-        let back = &schema.hand_back;
+        let back = &schema.provider_members;
         let item_id = self.first(&inner, &back.item_id);
         let redacted = self.first(&inner, &back.redacted_content);
         let signature = self.first(&inner, &back.signature);
@@ -358,11 +358,11 @@ impl<'a> TypedPart<'_, 'a> {
 }
 
 /// Reports the wide integers and duplicate keys of a payload, before it is read.
-pub(crate) fn tell_document(
+pub(crate) fn report_document(
     wire: &mut DecodeContext<'_, '_>,
     object: &Object<'_>,
     schema: &Schema,
-) -> Step {
+) -> ParseResult {
     if object.wide_integer {
         wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
     }
@@ -377,9 +377,9 @@ pub(crate) fn tell_document(
         }
         return Ok(());
     }
-    for (place, member) in members.iter().enumerate() {
+    for (position, member) in members.iter().enumerate() {
         let same = |earlier: &Member<'_>| same_key(earlier, member);
-        if members.iter().take(place).any(same) {
+        if members.iter().take(position).any(same) {
             let name = member.key.name();
             if schema.read.contains(name.as_ref()) {
                 wire.out.diagnose(Code::DUPLICATE_KEY, None, &name)?;

@@ -24,7 +24,7 @@ impl<'a> PlainDelta<'a> {
         if object.members.len() != 3 || object.wide_integer {
             return None;
         }
-        let (mut kind, mut id, mut said) = (None, None, None);
+        let (mut kind, mut id, mut delta) = (None, None, None);
         for member in &object.members {
             if member.key.escaped {
                 return None;
@@ -33,14 +33,14 @@ impl<'a> PlainDelta<'a> {
             let slot = match key {
                 "type" => &mut kind,
                 "id" | "toolCallId" => &mut id,
-                "delta" | "text" | "inputTextDelta" => &mut said,
+                "delta" | "text" | "inputTextDelta" => &mut delta,
                 _ => return None,
             };
             *slot = Some((key, member.raw));
         }
         // Three members fill three slots, so no key is duplicated.
-        let ((_, kind), (id_key, id), (text_key, said)) = (kind?, id?, said?);
-        let text = text(said).filter(|text| !text.is_empty())?;
+        let ((_, kind), (id_key, id), (text_key, delta)) = (kind?, id?, delta?);
+        let text = text(delta).filter(|text| !text.is_empty())?;
         Some(PlainDelta {
             kind: plain(kind)?,
             id_key,

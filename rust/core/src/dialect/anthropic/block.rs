@@ -14,7 +14,7 @@ use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
@@ -22,7 +22,7 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::text;
 use crate::model::delta::Address;
-use crate::model::delta::CallSaid;
+use crate::model::delta::CallFields;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
@@ -61,7 +61,7 @@ impl<'a, 'b> Block<'a, 'b> {
     }
 
     /// Passes on a block as it is.
-    pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let raw = self.object.raw.text.as_bytes();
         wire.assembler
             .kept_unknown(wire.out, 0, self.event, raw, None)
@@ -73,7 +73,7 @@ pub(crate) fn open_text<'a>(
     block: &Block<'a, '_>,
     index: i64,
     notes: &mut Anomalies<'a>,
-) -> Step {
+) -> ParseResult {
     let (members, part) = (&block.object.members, message(Some(index)));
     let text = notes.a_text(members, block.at, "text");
     let text = Some(text).filter(|text| !text.is_empty());
@@ -110,21 +110,21 @@ pub(crate) fn thought<'a>(
     notes: &mut Anomalies<'a>,
 ) -> (Text<'a>, Option<String>) {
     let members = &block.object.members;
-    let said = notes.a_text(members, block.at, "thinking");
+    let given = notes.a_text(members, block.at, "thinking");
     let is_text = |name: &&str| {
         find(members, name)
             .and_then(text)
             .is_some_and(|text| !text.is_empty())
     };
     let elsewhere = THINKING_ELSEWHERE.into_iter().find(is_text);
-    match elsewhere.filter(|_| said.is_empty()) {
+    match elsewhere.filter(|_| given.is_empty()) {
         Some(name) => {
-            wire.out.touch("other_member"); // clients look only for the `thinking` member
+            wire.out.mark_misread("other_member"); // clients look only for the `thinking` member
             let modelled: Vec<&str> = modelled.iter().copied().chain([name]).collect();
-            let said = notes.a_text(members, block.at, name);
-            (said, block.metadata(&modelled))
+            let given = notes.a_text(members, block.at, name);
+            (given, block.metadata(&modelled))
         }
-        None => (said, block.metadata(modelled)),
+        None => (given, block.metadata(modelled)),
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn open_thinking<'a>(
     index: i64,
     shown: bool,
     notes: &mut Anomalies<'a>,
-) -> Step {
+) -> ParseResult {
     let members = &block.object.members;
     let (kind, name) = match shown {
         true => ("thinking", "thinking"),
@@ -164,16 +164,29 @@ pub(crate) fn open_thinking<'a>(
     wire.assembler.part_attributes(wire.out, part, attributes)
 }
 
+/// The id and the name in the block of a call.
+#[derive(Debug, Default)]
+pub(crate) struct SentHead {
+    pub(crate) id: Option<String>,
+    pub(crate) name: Option<String>,
+}
+
 pub(crate) fn open_call<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
     index: i64,
     kind: &str,
     notes: &mut Anomalies<'a>,
-) -> Step {
+) -> Result<SentHead, Fault> {
+    let mut head = SentHead::default();
     call(block, index, kind, notes, |call| {
+        head = SentHead {
+            id: call.address.call_id.map(str::to_owned),
+            name: call.name.map(str::to_owned),
+        };
         wire.assembler.call_opened(wire.out, call)
-    })
+    })?;
+    Ok(head)
 }
 
 fn call<'a>(
@@ -181,13 +194,13 @@ fn call<'a>(
     index: i64,
     kind: &str,
     notes: &mut Anomalies<'a>,
-    say: impl FnOnce(CallSaid<'_>) -> Step,
-) -> Step {
+    open_call: impl FnOnce(CallFields<'_>) -> ParseResult,
+) -> ParseResult {
     let members = &block.object.members;
     let id = an_id(members, block.at, "id", notes);
     let name = a_name(members, block.at, notes);
     let metadata = block.metadata(FACTS.block(kind));
-    say(CallSaid {
+    open_call(CallFields {
         choice: 0,
         address: Address {
             call_id: id.as_deref(),
@@ -197,7 +210,7 @@ fn call<'a>(
         arguments: arguments(members, "input"),
         provider_executed: kind != "tool_use",
         metadata: metadata.as_deref(),
-        ..CallSaid::default()
+        ..CallFields::default()
     })
 }
 
@@ -235,7 +248,7 @@ pub(crate) fn restate<'a>(
     block: &Block<'a, '_>,
     index: i64,
     notes: &mut Anomalies<'a>,
-) -> Step {
+) -> ParseResult {
     let members = &block.object.members;
     let kind = type_of(members);
     match kind.as_ref() {

@@ -14,17 +14,23 @@ use crate::dialect::anthropic::block::open_thinking;
 use crate::dialect::anthropic::block::other;
 use crate::dialect::anthropic::block::reasoning;
 use crate::dialect::anthropic::block::thought;
+use crate::dialect::anthropic::call_delta::CallHead;
+use crate::dialect::anthropic::call_delta::call_delta;
+use crate::dialect::anthropic::call_delta::has_call;
+use crate::dialect::anthropic::call_delta::has_head;
+use crate::dialect::anthropic::call_delta::is_call_delta;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::integer;
@@ -61,7 +67,7 @@ pub(crate) struct Blocks {
     /// Indexes of the open blocks.
     open: Set<i64>,
     /// Index of the latest block on the wire, of any type, until it is stopped.
-    pub(crate) standing: Option<i64>,
+    pub(crate) open_index: Option<i64>,
     /// Content of the deltas of the latest block.
     brings: Option<BlockContent>,
     /// Index of the latest start.
@@ -77,6 +83,8 @@ pub(crate) struct Blocks {
     restated: LazyBox<Set<usize>>,
     /// A block of unknown type that still receives deltas.
     kept: Option<Box<UnknownBlock>>,
+    /// The latest call.
+    head: Option<Box<CallHead>>,
 }
 
 blank!(Set<usize>);
@@ -127,7 +135,7 @@ impl Blocks {
         let usable = integer(raw).filter(|index| self.is_within(*index));
         if usable.is_some() {
             if !is_plainly_written(raw) {
-                wire.out.touch("other_index"); // clients compare the index as it is written
+                wire.out.mark_misread("other_index"); // clients compare the index as it is written
             }
         } else {
             let head = raw.text.char_indices().nth(INDEX_HEAD);
@@ -141,8 +149,8 @@ impl Blocks {
     /// Holds the blocks that `message_start` contained. Each is used unless a start has its index, before or after.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         let streamed = usize::try_from(self.fresh).unwrap_or_default();
-        for place in 0..streamed.min(blocks.len()) {
-            self.restated.insert(place);
+        for position in 0..streamed.min(blocks.len()) {
+            self.restated.insert(position);
         }
         self.held = blocks;
     }
@@ -154,7 +162,7 @@ impl Blocks {
         block: &Block<'a, '_>,
         index: Option<i64>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let index = match index {
             Some(index) => index,
             None => {
@@ -164,20 +172,26 @@ impl Blocks {
         };
         if !self.is_plain() {
             self.give(wire, Some(index), None)?;
-            let place = usize::try_from(index).unwrap_or(usize::MAX);
-            if self.given <= place && place < self.held.len() && self.restated.insert(place) {
+            let position = usize::try_from(index).unwrap_or(usize::MAX);
+            if self.given <= position
+                && position < self.held.len()
+                && self.restated.insert(position)
+            {
                 wire.out.diagnose(Code::CONTENT_RESTATED, None, "")?;
             }
         }
         self.left_open(wire, "block_open")?; // clients apply the next stop to the latest block
         if index != self.fresh {
-            wire.out.touch("other_index"); // clients append blocks to a list and find them by their index
+            wire.out.mark_misread("other_index"); // clients append blocks to a list and find them by their index
         }
-        self.standing = Some(index);
+        if begins_with_content(&block.object.members) {
+            wire.out.mark_misread("whole_at_start"); // clients read only deltas
+        }
+        self.open_index = Some(index);
         self.brings = BlockContent::of_block(&type_of(&block.object.members));
         self.open(wire, block, index, notes)?;
         let bare = Some(index).filter(|index| !self.open.contains(index));
-        wire.out.sign(WireFact::Standing(bare));
+        wire.out.record_fact(WireFact::OpenBlock(bare));
         Ok(())
     }
 
@@ -187,16 +201,16 @@ impl Blocks {
         wire: &mut DecodeContext<'_, '_>,
         below: Option<i64>,
         stays_open: Option<i64>,
-    ) -> Step {
+    ) -> ParseResult {
         let all = self.held.len();
         let end = below.map_or(all, |below| usize::try_from(below).unwrap_or(0).min(all));
         while self.given < end {
-            let place = self.given;
+            let position = self.given;
             self.given += 1;
-            if self.restated.contains(&place) {
+            if self.restated.contains(&position) {
                 continue;
             }
-            let Some(held) = self.held.get_mut(place) else {
+            let Some(held) = self.held.get_mut(position) else {
                 return Ok(());
             };
             let raw = mem::take(&mut held.raw);
@@ -208,7 +222,7 @@ impl Blocks {
                 continue;
             };
             let block = Block::new(&object, event.as_deref());
-            let index = i64::try_from(place).unwrap_or(i64::MAX);
+            let index = i64::try_from(position).unwrap_or(i64::MAX);
             // Its anomalies belong to an earlier event, so they are not reported here.
             self.open(wire, &block, index, &mut Anomalies::default())?;
             if Some(index) != stays_open {
@@ -224,7 +238,7 @@ impl Blocks {
         block: &Block<'a, '_>,
         index: i64,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         self.settle(wire)?;
         self.last = Some(index);
         self.fresh = self.fresh.max(index.saturating_add(1));
@@ -241,14 +255,16 @@ impl Blocks {
             }
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 self.open.insert(index);
-                open_call(wire, block, index, &kind, notes)
+                let sent = open_call(wire, block, index, &kind, notes)?;
+                self.head = Some(Box::new(CallHead::of_block(index, sent)));
+                Ok(())
             }
             _ => {
                 if self.open.remove(&index) {
                     // A block that was open under this index ends here.
                     close(wire, index, None)?;
                 }
-                wire.out.sign(WireFact::Announced(index));
+                wire.out.record_fact(WireFact::Announced(index));
                 self.kept = other(wire, block, &kind, notes)?.map(Box::new);
                 Ok(())
             }
@@ -265,16 +281,23 @@ impl Blocks {
         tail: bool,
         notes: &mut Anomalies<'a>,
     ) -> Result<bool, Fault> {
-        let kind = type_of(&block.object.members);
-        let Some(modelled) = FACTS.delta(&kind) else {
-            return Ok(false);
+        let kind = FACTS.delta_type(&block.object.members);
+        let modelled = match FACTS.delta(&kind) {
+            Some(modelled) => modelled,
+            None if is_call_delta(&kind) && has_call(&block.object.members) => {
+                &*FACTS.call_delta_fields
+            }
+            None => return Ok(false),
         };
         if tail && kind != "text_delta" {
             return Ok(true);
         }
+        if FACTS.delta(&type_of(&block.object.members)).is_none() {
+            wire.out.mark_misread("other_kind"); // clients drop a delta whose type they do not know, or raise
+        }
         self.expect(wire, index);
         if BlockContent::of_delta(&kind).is_some_and(|own| !self.takes(own)) {
-            wire.out.touch("other_kind"); // clients drop a delta of another type, or raise
+            wire.out.mark_misread("other_kind"); // clients drop a delta of another type, or raise
         }
         let index = index.or(self.last);
         if let Some(index) = index.filter(|_| !self.is_plain()) {
@@ -283,6 +306,13 @@ impl Blocks {
         let (members, at) = (&block.object.members, block.at);
         if kind == "compaction_delta" {
             self.compact(wire, block, modelled)?;
+            return Ok(true);
+        }
+        if is_call_delta(&kind) && (kind != "input_json_delta" || has_head(members)) {
+            let is_provider = matches!(kind.as_ref(), "server_tool_use" | "mcp_tool_use");
+            if call_delta(wire, &mut self.head, block, index, is_provider, notes)? {
+                self.at_work = is_provider;
+            }
             return Ok(true);
         }
         let metadata = block.metadata(modelled);
@@ -339,14 +369,14 @@ impl Blocks {
         wire: &mut DecodeContext<'_, '_>,
         block: &Block<'_, '_>,
         modelled: &[&str],
-    ) -> Step {
-        let news = rest(&block.object.members, modelled);
+    ) -> ParseResult {
+        let changed_fields = rest(&block.object.members, modelled);
         match &mut self.kept {
             Some(kept) => {
-                kept.update(&news.members);
+                kept.update(&changed_fields.members);
                 Ok(())
             }
-            None if news.is_empty() => Ok(()),
+            None if changed_fields.is_empty() => Ok(()),
             None => block.keep(wire),
         }
     }
@@ -357,24 +387,24 @@ impl Blocks {
         wire: &mut DecodeContext<'_, '_>,
         index: Option<i64>,
         extra: &ExtraFields<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         self.expect(wire, index);
-        self.standing = None;
-        wire.out.sign(WireFact::Standing(None));
+        self.open_index = None;
+        wire.out.record_fact(WireFact::OpenBlock(None));
         self.close(wire, index, extra)
     }
 
     /// Returns true unless a block is open that has other content.
     #[inline]
     pub(crate) fn takes(&self, content: BlockContent) -> bool {
-        self.standing.is_none() || self.brings == Some(content)
+        self.open_index.is_none() || self.brings == Some(content)
     }
 
     /// Checks that an event addresses the open block.
     #[inline]
     pub(crate) fn expect(&self, wire: &mut DecodeContext<'_, '_>, index: Option<i64>) {
-        if index.is_none() || index != self.standing {
-            wire.out.touch(match self.standing {
+        if index.is_none() || index != self.open_index {
+            wire.out.mark_misread(match self.open_index {
                 None => "not_opened",
                 Some(_) => "other_index",
             });
@@ -386,9 +416,13 @@ impl Blocks {
         wire: &mut DecodeContext<'_, '_>,
         index: Option<i64>,
         extra: &ExtraFields<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         self.settle(wire)?;
-        match index.or(self.last) {
+        let index = index.or(self.last);
+        if let Some(head) = self.head.take_if(|head| head.index == index) {
+            head.close(wire)?;
+        }
+        match index {
             Some(index) if self.open.remove(&index) => close(wire, index, extra.text().as_deref()),
             // The block is unknown, or has nothing to close.
             _ => Ok(()),
@@ -396,7 +430,7 @@ impl Blocks {
     }
 
     /// Emits the block of unknown type when its deltas are complete.
-    pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
             Some(kept) => kept.settle(wire),
             None => Ok(()),
@@ -404,26 +438,26 @@ impl Blocks {
     }
 
     /// Handles the end of the message, at which no block should be open.
-    pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.settle(wire)?;
         self.left_open(wire, "not_closed")?; // clients run a call when its block is stopped
-        self.standing = None;
+        self.open_index = None;
         Ok(())
     }
 
     /// Reports the latest block if it was not stopped.
     #[inline]
-    fn left_open(&self, wire: &mut DecodeContext<'_, '_>, reason: &'static str) -> Step {
-        let Some(index) = self.standing else {
+    fn left_open(&self, wire: &mut DecodeContext<'_, '_>, reason: &'static str) -> ParseResult {
+        let Some(index) = self.open_index else {
             return Ok(());
         };
-        wire.out.touch(reason);
+        wire.out.mark_misread(reason);
         wire.out
             .diagnose(Code::BLOCK_LEFT_OPEN, None, &index.to_string())
     }
 
     /// Emits the remaining blocks when the message or the input ends.
-    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.give(wire, None, None)?;
         self.settle(wire)
     }
@@ -435,7 +469,7 @@ impl Blocks {
         block: &Block<'a, '_>,
         index: i64,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         self.open(wire, block, index, notes)?;
         self.close(wire, Some(index), &ExtraFields::default())
     }
@@ -463,9 +497,23 @@ impl BlockContent {
         match kind {
             "text_delta" | "citations_delta" => Some(BlockContent::Text),
             "thinking_delta" | "signature_delta" => Some(BlockContent::Thinking),
-            "input_json_delta" => Some(BlockContent::Input),
+            _ if is_call_delta(kind) => Some(BlockContent::Input),
             _ => None,
         }
+    }
+}
+
+/// Returns true if the start of a block has content that is expected in its deltas.
+fn begins_with_content(block: &[Member<'_>]) -> bool {
+    let has = |key, kind| {
+        let member = find(block, key).filter(|raw| raw.kind == kind);
+        member.is_some_and(|raw| raw.text.len() > 2 && raw.text.contains('"'))
+    };
+    match &*type_of(block) {
+        "text" => has("text", Kind::String),
+        "thinking" => has("thinking", Kind::String),
+        "tool_use" => has("input", Kind::Object),
+        _ => false,
     }
 }
 
@@ -476,7 +524,7 @@ pub(crate) fn is_plainly_written(raw: Raw<'_>) -> bool {
     raw.kind == Kind::Number && raw.text.bytes().all(is_plain)
 }
 
-fn close(wire: &mut DecodeContext<'_, '_>, index: i64, metadata: Option<&str>) -> Step {
+fn close(wire: &mut DecodeContext<'_, '_>, index: i64, metadata: Option<&str>) -> ParseResult {
     let address = at_index(Some(index));
     wire.assembler
         .item_closed(wire.out, 0, None, address, None, metadata)
@@ -487,7 +535,7 @@ fn push(
     part: PartAt<'_>,
     text: Text<'_>,
     metadata: Option<&str>,
-) -> Step {
+) -> ParseResult {
     match metadata {
         _ if !text.is_empty() => wire.assembler.part_text(wire.out, part, text, metadata),
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, metadata),

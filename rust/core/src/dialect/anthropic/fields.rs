@@ -39,6 +39,9 @@ pub(crate) struct Facts {
     pub(crate) message_delta_fields: Fields,
     blocks: Vec<(&'static str, Fields)>,
     deltas: Vec<(&'static str, Fields)>,
+    delta_names: Vec<(&'static str, &'static str)>,
+    untyped_deltas: Vec<(&'static str, &'static str)>,
+    pub(crate) call_delta_fields: Fields,
     absent_ids: Fields,
     pub(crate) counts: Counts,
 }
@@ -53,6 +56,9 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         message_delta_fields: list("message_delta_fields"),
         blocks: kinds("blocks"),
         deltas: kinds("deltas"),
+        delta_names: pairs("delta_names"),
+        untyped_deltas: pairs("untyped_deltas"),
+        call_delta_fields: list("call_delta_fields"),
         absent_ids: list("absent_ids"),
         counts: Counts::of(DIALECT),
     }
@@ -62,6 +68,13 @@ fn kinds(key: &str) -> Vec<(&'static str, Fields)> {
     let table = fact(DIALECT, key).and_then(Value::as_object);
     let rows = table.into_iter().flatten();
     rows.map(|(kind, fields)| (kind.as_str(), words(Some(fields))))
+        .collect()
+}
+
+fn pairs(key: &str) -> Vec<(&'static str, &'static str)> {
+    let table = fact(DIALECT, key).and_then(Value::as_object);
+    let rows = table.into_iter().flatten();
+    rows.filter_map(|(name, word)| Some((name.as_str(), word.as_str()?)))
         .collect()
 }
 
@@ -80,6 +93,24 @@ impl Facts {
     #[inline]
     pub(crate) fn delta(&self, kind: &str) -> Option<&[&'static str]> {
         row(&self.deltas, kind)
+    }
+
+    /// Returns how a delta is read: its type, or for a type of a gateway or without a type, the one that it stands for.
+    /// `tool_use`, `server_tool_use` and `mcp_tool_use` are deltas with a call; an unknown type is returned as it is.
+    #[inline]
+    pub(crate) fn delta_type<'a>(&self, delta: &[Member<'a>]) -> Cow<'a, str> {
+        let kind = type_of(delta);
+        if self.delta(&kind).is_some() {
+            return kind;
+        }
+        let known = match kind.is_empty() {
+            true => self
+                .untyped_deltas
+                .iter()
+                .find(|(member, _)| present(find(delta, member)).is_some()),
+            false => self.delta_names.iter().find(|(name, _)| *name == kind),
+        };
+        known.map_or(kind, |(_, name)| Cow::Borrowed(*name))
     }
 
     pub(crate) fn is_event(&self, kind: &str) -> bool {
@@ -195,6 +226,7 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
         | [Some("message"), Some("content"), None, Some(key)] => is_block(key),
         [Some("delta"), Some(key)] => {
             facts.message_delta_fields.contains(key)
+                || facts.call_delta_fields.contains(key)
                 || facts.deltas.iter().any(|(_, fields)| fields.contains(key))
         }
         _ => false,
@@ -203,8 +235,8 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
 
 /// Returns true if a tool result is a failure. MCP has a flag for it, other tools an error type in their content.
 pub(crate) fn is_error(block: &Object<'_>) -> bool {
-    let said = block.get("is_error").map(|raw| raw.kind);
+    let given = block.get("is_error").map(|raw| raw.kind);
     let content = || block.object("content");
-    said == Some(Kind::True)
+    given == Some(Kind::True)
         || content().is_some_and(|content| type_of(&content.members).ends_with("_error"))
 }

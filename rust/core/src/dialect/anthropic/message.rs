@@ -11,8 +11,8 @@ use crate::dialect::anthropic::fields::is_blank;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::leave;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::json::Kind;
 use crate::json::members::Member;
 use crate::json::members::Object;
@@ -28,7 +28,7 @@ impl Anthropic {
         event: &Object<'a>,
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let message = notes.an_object(&event.members, Pointer::ROOT, "message");
         let members = message.map(|message| message.members).unwrap_or_default();
         let at = Pointer::ROOT.member("message");
@@ -37,10 +37,10 @@ impl Anthropic {
         // Content came first. It belongs to this message, because nothing contradicts that.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
-            wire.out.touch("late_start"); // clients start over at a `message_start`
+            wire.out.mark_misread("late_start"); // clients start over at a `message_start`
         } else if self.started {
-            let told = wire.assembler.has_told_call(0);
-            if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || told {
+            let reported = wire.assembler.has_reported_call(0);
+            if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || reported {
                 // The message is repeated, or calls of the earlier one may already have been executed.
                 return wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id);
             }
@@ -49,19 +49,19 @@ impl Anthropic {
             self.id = Some(id.clone().into_owned());
         }
         let mut extra = rest(&event.members, &FACTS.event_fields);
-        extra = extra.and(&rest(&members, &FACTS.message_fields));
+        extra.extend(&rest(&members, &FACTS.message_fields).members);
         if self.started && !adopts {
             leave(wire, &extra)?;
         } else {
             let model = notes.a_text(&members, at, "model");
             let model = notes.clean(model);
             let [id, model] = [&id, &model].map(|word| Some(word.as_ref()));
-            let said = |word: Option<&'_ str>| word.is_some_and(|word| !word.is_empty());
-            let (id, model) = (id.filter(|_| said(id)), model.filter(|_| said(model)));
+            let sent = |word: Option<&'_ str>| word.is_some_and(|word| !word.is_empty());
+            let (id, model) = (id.filter(|_| sent(id)), model.filter(|_| sent(model)));
             self.start(wire, &extra, id, model)?;
         }
         let reason = notes.a_text(&members, at, "stop_reason");
-        self.told_at_start = match is_blank(&reason) {
+        self.reported_at_start = match is_blank(&reason) {
             true => None,
             false => Some(notes.clean(reason).into_owned()),
         };
@@ -72,7 +72,7 @@ impl Anthropic {
         });
         let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
-            wire.out.touch("content_at_start"); // clients would keep these blocks in addition to the streamed ones
+            wire.out.mark_misread("content_at_start"); // clients would keep these blocks in addition to the streamed ones
         }
         self.blocks.hold(held);
         usage(wire, &members, at, notes)
@@ -83,14 +83,14 @@ impl Anthropic {
         wire: &mut DecodeContext<'_, '_>,
         event: &Object<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         self.begin(wire)?;
         self.blocks.end(wire)?;
         let delta = notes.an_object(&event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");
         let mut extra = rest(&event.members, &FACTS.event_fields);
         if let Some(delta) = &delta {
-            extra = extra.and(&rest(&delta.members, &FACTS.message_delta_fields));
+            extra.extend(&rest(&delta.members, &FACTS.message_delta_fields).members);
             // Some gateways put the usage next to the stop_reason.
             usage(wire, &delta.members, at, notes)?;
         }
@@ -100,7 +100,7 @@ impl Anthropic {
             .object("usage")
             .is_some_and(|usage| usage.has("output_tokens"))
         {
-            notes.touch("no_usage"); // clients take the token count from `message_delta`
+            notes.mark_misread("no_usage"); // clients take the token count from `message_delta`
         }
         match &delta {
             Some(delta) => self.finish(wire, &delta.members, at, notes),
@@ -115,8 +115,8 @@ impl Anthropic {
         message: &Object<'a>,
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
-        wire.out.touch("not_streamed"); // clients do not support a whole message as an event
+    ) -> ParseResult {
+        wire.out.mark_misread("not_streamed"); // clients do not support a whole message as an event
         let (members, at) = (&message.members, Pointer::ROOT);
         let extra = rest(members, &FACTS.message_fields);
         if self.started {
@@ -130,9 +130,9 @@ impl Anthropic {
             self.start(wire, &extra, id.as_deref(), model.as_deref())?;
         }
         let list = at.member("content");
-        for (index, (place, object)) in (0..).zip(content(members, at, notes)) {
+        for (index, (position, object)) in (0..).zip(content(members, at, notes)) {
             let block = Block {
-                at: list.item(place),
+                at: list.item(position),
                 ..Block::new(&object, payload.event)
             };
             if self.streamed {
@@ -143,7 +143,7 @@ impl Anthropic {
         }
         usage(wire, members, at, notes)?;
         self.finish(wire, members, at, notes)?;
-        notes.tell(wire)?;
+        notes.report(wire)?;
         self.done(wire)
     }
 
@@ -153,7 +153,7 @@ impl Anthropic {
         holder: &[Member<'a>],
         at: Pointer<'_>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let reason = notes.a_text(holder, at, "stop_reason");
         if is_blank(&reason) {
             return Ok(());
@@ -181,10 +181,10 @@ fn content<'a>(
         return Vec::new();
     }
     let mut out = Vec::new();
-    for (place, item) in items(raw).into_iter().enumerate() {
+    for (position, item) in items(raw).into_iter().enumerate() {
         match Object::of(item) {
-            Some(object) => out.push((place, object)),
-            None => notes.unless_null(item, at.item(place)),
+            Some(object) => out.push((position, object)),
+            None => notes.unless_null(item, at.item(position)),
         }
     }
     out
@@ -196,7 +196,7 @@ fn usage<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
     notes: &mut Anomalies<'a>,
-) -> Step {
+) -> ParseResult {
     match notes.an_object(holder, at, "usage") {
         Some(usage) => {
             let counts = FACTS.counts.read(usage.raw);

@@ -5,6 +5,7 @@
 
 pub(crate) mod block;
 pub(crate) mod blocks;
+pub(crate) mod call_delta;
 pub(crate) mod fields;
 pub(crate) mod message;
 pub(crate) mod payload_kind;
@@ -13,8 +14,8 @@ pub(crate) mod unknown_block;
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
-use crate::dialect::anomalies::tell_repeats;
-use crate::dialect::anomalies::tell_wide_integer;
+use crate::dialect::anomalies::report_duplicate_keys;
+use crate::dialect::anomalies::report_wide_integer;
 use crate::dialect::anthropic::block::Block;
 use crate::dialect::anthropic::blocks::Blocks;
 use crate::dialect::anthropic::fields::FACTS;
@@ -26,13 +27,13 @@ use crate::dialect::anthropic::payload_kind::complains;
 use crate::dialect::anthropic::payload_kind::is_tail;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::says_nothing;
-use crate::fastpath::items::Envelopes;
+use crate::dialect::upstream_error::is_empty_value;
+use crate::fastpath::items::ItemTemplates;
 use crate::json::Kind;
 use crate::json::Text;
 use crate::json::duplicate_keys::may_repeat;
@@ -57,9 +58,9 @@ pub(crate) struct Anthropic {
     /// True if the finish reason was emitted.
     reason: bool,
     /// Stop reason that `message_start` contained.
-    told_at_start: Option<String>,
+    reported_at_start: Option<String>,
     ended: bool,
-    envelopes: Envelopes,
+    templates: ItemTemplates,
 }
 
 impl Anthropic {
@@ -70,9 +71,9 @@ impl Anthropic {
             started: false,
             streamed: false,
             reason: false,
-            told_at_start: None,
+            reported_at_start: None,
             ended: false,
-            envelopes: Envelopes::default(),
+            templates: ItemTemplates::default(),
         }
     }
 
@@ -83,12 +84,12 @@ impl Anthropic {
         object: &Object<'a>,
         delta: Option<&Object<'a>>,
         payload: Payload<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         if object.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
         if may_repeat_inside(&object.members, delta) && may_repeat_in(payload.text) {
-            tell_repeats(wire, payload.text, &[], is_read)?;
+            report_duplicate_keys(wire, payload.text, &[], is_read)?;
         }
         let mut notes = Anomalies::default();
         let sent = type_of(&object.members);
@@ -98,10 +99,10 @@ impl Anthropic {
             _ => sent.as_ref(),
         };
         let error = object.present("error");
-        let says = error.filter(|raw| !says_nothing(*raw)).is_some();
+        let has_error = error.filter(|raw| !is_empty_value(*raw)).is_some();
         if kind == "error"
             || payload.event == Some("error")
-            || (!FACTS.is_event(kind) && (says || complains(object)))
+            || (!FACTS.is_event(kind) && (has_error || complains(object)))
         {
             if payload.event != Some("error") {
                 // Clients raise only for an event named `error`.
@@ -122,7 +123,7 @@ impl Anthropic {
         if !payload.tail || is_tail(kind) {
             self.event(wire, kind, object, delta, payload, &mut notes)?;
         }
-        notes.tell(wire)
+        notes.report(wire)
     }
 
     fn event<'a>(
@@ -133,7 +134,7 @@ impl Anthropic {
         delta: Option<&Object<'a>>,
         payload: Payload<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let extra = |object: &Object<'a>| rest(&object.members, &FACTS.event_fields);
         match kind {
             "content_block_delta" => {
@@ -163,7 +164,7 @@ impl Anthropic {
             "content_block_start" => {
                 let inner = notes.an_object(&object.members, Pointer::ROOT, "content_block");
                 let Some(inner) = inner else {
-                    wire.out.touch("not_opened"); // clients expect a block at this index
+                    wire.out.mark_misread("not_opened"); // clients expect a block at this index
                     return Ok(());
                 };
                 self.begin(wire)?;
@@ -175,12 +176,12 @@ impl Anthropic {
                     extra: extra(object),
                 };
                 let index = self.blocks.index(wire, object)?;
-                self.envelopes.forget();
+                self.templates.forget();
                 self.blocks.start(wire, &block, index, notes)
             }
             "content_block_stop" => {
                 let index = self.blocks.index(wire, object)?;
-                self.envelopes.forget(); // the templates belong to the block that ends here
+                self.templates.forget(); // the templates belong to the block that ends here
                 self.blocks.stop(wire, index, &extra(object))
             }
             "message_delta" => self.message_delta(wire, object, notes),
@@ -189,7 +190,7 @@ impl Anthropic {
                 self.begin(wire)?;
                 self.blocks.end(wire)?;
                 leave(wire, &extra(object))?;
-                notes.tell(wire)?;
+                notes.report(wire)?;
                 self.done(wire)
             }
             "message" => self.whole(wire, object, payload, notes),
@@ -200,7 +201,7 @@ impl Anthropic {
 
     /// Starts the message if there was no `message_start`, so that a message without output also ends.
     #[inline]
-    fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.started {
             return Ok(());
         }
@@ -214,7 +215,7 @@ impl Anthropic {
         extra: &ExtraFields<'_>,
         id: Option<&str>,
         model: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         self.started = true;
         self.id = id.map(str::to_owned);
         let DecodeContext { assembler, out } = wire;
@@ -222,10 +223,10 @@ impl Anthropic {
         assembler.text(out, 0, Text::default(), None)
     }
 
-    fn done(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn done(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.blocks.finish(wire)?;
-        if let Some(reason) = self.told_at_start.take().filter(|_| !self.reason) {
-            wire.out.touch("reason_at_start"); // clients take the stop reason from `message_delta`
+        if let Some(reason) = self.reported_at_start.take().filter(|_| !self.reason) {
+            wire.out.mark_misread("reason_at_start"); // clients take the stop reason from `message_delta`
             let DecodeContext { assembler, out } = &mut *wire;
             assembler.finish(out, 0, &reason, FACTS.reason(&reason))?;
         }
@@ -241,17 +242,17 @@ impl Decoder for Anthropic {
         wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         match document {
             Document::Object(object) => {
-                if self.swift(wire, object, payload)? {
+                if self.decode_plain(wire, object, payload)? {
                     return Ok(());
                 }
                 let delta = object.object("delta");
                 self.object(wire, object, delta.as_ref(), payload)
             }
             Document::Other(raw) if payload.event == Some("error") => {
-                tell_wide_integer(wire, *raw)?;
+                report_wide_integer(wire, *raw)?;
                 self.flush(wire)?;
                 Anomalies::default().complain(wire, &UpstreamErrorFields::of_value(*raw), payload)
             }
@@ -268,11 +269,11 @@ impl Decoder for Anthropic {
         if !self.blocks.is_plain() {
             return Ok(0);
         }
-        let Some(found) = self.envelopes.find(incoming) else {
+        let Some(found) = self.templates.find(incoming) else {
             return Ok(0);
         };
         wire.out.further(found.before);
-        self.envelopes.act(wire, &found)?;
+        self.templates.act(wire, &found)?;
         Ok(found.length)
     }
 
@@ -280,24 +281,24 @@ impl Decoder for Anthropic {
         if !self.blocks.is_plain() {
             return WholeEvents::default();
         }
-        self.envelopes.row(wire, lines, most, None, |_, _| {})
+        self.templates.row(wire, lines, most, None, |_, _| {})
     }
 
     /// Handles `[DONE]`, which some gateways send. It ends the message only after a stop reason.
-    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        if self.reason || self.told_at_start.is_some() {
-            wire.out.touch("done_marker"); // clients wait for message_stop
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        if self.reason || self.reported_at_start.is_some() {
+            wire.out.mark_misread("done_marker"); // clients wait for message_stop
             return self.done(wire);
         }
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         self.flush(wire)?;
         Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
-    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
             // The provider was still at work, so the response is truncated, whatever a policy assumes of a missing end.
@@ -317,7 +318,7 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     if is_good {
         wire.out.rename(name);
     } else {
-        wire.out.touch("event_name");
+        wire.out.mark_misread("event_name");
     }
 }
 
@@ -335,7 +336,7 @@ fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool
 }
 
 /// Passes on metadata that no event carries. It is emitted at the end of the response.
-fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> Step {
+fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> ParseResult {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),
         None => Ok(()),

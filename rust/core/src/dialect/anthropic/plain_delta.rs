@@ -33,7 +33,7 @@ enum Sort {
 impl Anthropic {
     /// Decodes such an event. Returns false, without effect, if it must be decoded in full.
     #[inline]
-    pub(crate) fn swift(
+    pub(crate) fn decode_plain(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         event: &Object<'_>,
@@ -84,8 +84,8 @@ impl Anthropic {
             Target::Call(address) => assembler.call_text(out, 0, address, text, None, None)?,
         }
         // Events that match a template are not renamed, so an event that needs another name is not learned.
-        if wanted.is_none() && self.envelopes.wants() {
-            let lesson = LearnableDelta {
+        if wanted.is_none() && self.templates.wants() {
+            let learnable = LearnableDelta {
                 target,
                 varying: Varying {
                     text: raw,
@@ -95,7 +95,7 @@ impl Anthropic {
                     blanks: true,
                 },
             };
-            self.envelopes.learn(payload.event, payload.text, lesson);
+            self.templates.learn(payload.event, payload.text, learnable);
         }
         Ok(true)
     }
@@ -104,7 +104,7 @@ impl Anthropic {
 /// Returns the text of a delta that contains only its type, as the first member, and one text.
 #[inline]
 fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Raw<'a>)> {
-    let mut scanner = Scanner::new(delta.text, None);
+    let mut scanner = Scanner::again(delta.text);
     scanner.enter_object().ok()?;
     if scanner.next_key().ok()??.raw != "type" {
         return None;

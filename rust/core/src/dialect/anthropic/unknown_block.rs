@@ -1,7 +1,7 @@
 //! A block of unknown type that is collected from its deltas until it ends.
 
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::json::members::Member;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 pub(crate) struct UnknownBlock {
     event: Option<String>,
     members: Vec<Option<(String, String)>>,
-    places: HashMap<String, usize>,
+    positions: HashMap<String, usize>,
 }
 
 impl UnknownBlock {
@@ -19,12 +19,12 @@ impl UnknownBlock {
         let mut kept = UnknownBlock {
             event: event.map(str::to_owned),
             members: Vec::with_capacity(members.len()),
-            places: HashMap::new(),
+            positions: HashMap::new(),
         };
         for member in members {
             // Of duplicate keys in the block, the last one counts, at its own position.
             let key = key_text(member.key.raw);
-            if let Some(before) = kept.places.get(&key) {
+            if let Some(before) = kept.positions.get(&key) {
                 if let Some(before) = kept.members.get_mut(*before) {
                     *before = None;
                 }
@@ -35,10 +35,10 @@ impl UnknownBlock {
     }
 
     /// Replaces members of the block with those of a delta.
-    pub(crate) fn update(&mut self, news: &[Member<'_>]) {
-        for member in news {
+    pub(crate) fn update(&mut self, changed_fields: &[Member<'_>]) {
+        for member in changed_fields {
             let key = key_text(member.key.raw);
-            let known = self.places.get(&key);
+            let known = self.positions.get(&key);
             match known.and_then(|at| self.members.get_mut(*at)) {
                 Some(Some((_, text))) => {
                     text.clear();
@@ -50,12 +50,12 @@ impl UnknownBlock {
     }
 
     fn put(&mut self, key: String, text: &str) {
-        self.places.insert(key.clone(), self.members.len());
+        self.positions.insert(key.clone(), self.members.len());
         self.members.push(Some((key, text.to_owned())));
     }
 
     /// Emits the block when it is complete.
-    pub(crate) fn settle(&self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn settle(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let mut out = String::new();
         for (key, text) in self.members.iter().flatten() {
             out.push(if out.is_empty() { '{' } else { ',' });

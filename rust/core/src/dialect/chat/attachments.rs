@@ -9,7 +9,7 @@ use crate::dialect::chat::content;
 use crate::dialect::chat::content::ContentPiece;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
 use crate::json::Text;
 use crate::json::members::first_item;
@@ -47,7 +47,7 @@ impl ChoiceState {
         delta: &Delta<'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         match present(delta.annotations) {
             Some(raw) if raw.kind != Kind::Array => notes.shape(raw, at.member("annotations")),
             Some(raw) if first_item(raw).is_some() => {
@@ -65,7 +65,7 @@ impl ChoiceState {
         delta: &Delta<'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let Some(raw) = present(delta.images) else {
             return Ok(());
         };
@@ -76,7 +76,11 @@ impl ChoiceState {
     }
 
     /// Collects a piece of audio. All pieces go to the choice's last event.
-    pub(crate) fn audio(&mut self, wire: &mut DecodeContext<'_, '_>, delta: &Delta<'_>) -> Step {
+    pub(crate) fn audio(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        delta: &Delta<'_>,
+    ) -> ParseResult {
         let Some(raw) = present(delta.audio) else {
             return Ok(());
         };

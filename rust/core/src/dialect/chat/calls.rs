@@ -55,13 +55,13 @@ pub(crate) fn fragments<'a>(
     at: Pointer<'_>,
 ) -> Vec<Fragment<'a>> {
     let mut out = Vec::with_capacity(entries.len());
-    for (place, entry) in entries.iter().enumerate() {
-        let item = at.item(place);
+    for (index, entry) in entries.iter().enumerate() {
+        let item = at.item(index);
         let at = if listed { item } else { at };
         match entry {
             Walk::Read(call, _) => {
                 if !listed {
-                    notes.touch("no_list");
+                    notes.mark_misread("no_list");
                 }
                 out.push(fragment(call, max_index, notes, at));
             }
@@ -96,58 +96,140 @@ pub(crate) fn legacy<'a>(
     out
 }
 
-/// Members of a Snowflake delta that is a call fragment.
-const TOOL_USE_FIELDS: [&str; 6] = [
-    "type",
-    "tool_use_id",
-    "name",
-    "input",
-    "text",
-    "content_list",
-];
+/// Returns true if the legacy fragment says the same as an entry of `tool_calls` in the same delta or message.
+pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bool {
+    let sent = content(legacy);
+    entries.iter().any(|entry| content(entry) == sent)
+}
 
-/// Returns true if a delta is itself a call fragment, as Snowflake sends them.
+/// Returns the name and the arguments of a fragment. What is absent equals what is empty.
+fn content<'f>(fragment: &'f Fragment<'_>) -> (&'f str, Option<&'f Text<'f>>, &'f str) {
+    (
+        fragment.name.as_deref().unwrap_or_default(),
+        fragment.arguments.as_ref().filter(|text| !text.is_empty()),
+        fragment.object_arguments.unwrap_or_default(),
+    )
+}
+
+/// Members of a delta that is itself a call fragment, as Snowflake sends them.
+static TOOL_USE_FIELDS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| spec::words(spec::fact("chat", "tool_use_fields")));
+/// Members with the arguments.
+const TOOL_USE_TEXTS: [&str; 3] = ["input", "partial_json", "arguments"];
+
+/// Names under which a gateway sends the id of a call.
+const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
+/// Lists in which every object is a call.
+const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
+
+/// Returns true if a delta is itself a call fragment: by its type, or because it contains a `tool_use` object.
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
-    !delta.rest.is_empty() && is_string(find(&delta.rest, "type"), "tool_use")
+    let is_object = |raw: Raw<'_>| raw.kind == Kind::Object;
+    !delta.rest.is_empty()
+        && (is_string(find(&delta.rest, "type"), "tool_use")
+            || find(&delta.rest, "tool_use").is_some_and(is_object))
+}
+
+/// Returns true if a delta without a type has a piece of the arguments of a `tool_use` before it.
+pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
+    let is_text = |key| find(&delta.rest, key).is_some_and(|raw| raw.kind == Kind::String);
+    find(&delta.rest, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
 }
 
 pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
 }
 
-/// Returns the fragments of such a delta, which have no index. With `lists`, the entries of `content_list` are used if
-/// the delta itself has none.
-pub(crate) fn tool_use<'a>(
-    members: &[Member<'a>],
-    lists: bool,
+/// Returns true if an object of a list is a call of type `tool_use`.
+pub(crate) fn is_typed_tool_use(part: &[Member<'_>]) -> bool {
+    if !is_string(find(part, "type"), "tool_use") {
+        return false;
+    }
+    let inner = find(part, "tool_use").and_then(Object::of);
+    let call = inner.as_ref().map_or(part, |inner| &inner.members);
+    let keys = TOOL_USE_IDS.into_iter().chain(["name"]);
+    keys.chain(TOOL_USE_TEXTS)
+        .any(|key| present(find(call, key)).is_some())
+}
+
+/// Returns true if a delta or a message has a list that may contain calls of type `tool_use`.
+#[inline]
+pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
+    let is_list = |raw: Raw<'_>| raw.kind == Kind::Array;
+    holder.content.is_some_and(is_list)
+        || (!holder.rest.is_empty()
+            && ["content_list"]
+                .into_iter()
+                .chain(TOOL_USE_CALLS)
+                .any(|key| find(&holder.rest, key).is_some_and(is_list)))
+}
+
+/// Returns calls that are objects of type `tool_use` (Snowflake), without an index. `is_call`: the holder itself is
+/// one. Otherwise, and if it has no members of a call, its lists are read.
+pub(crate) fn tool_uses<'a>(
+    holder: &Delta<'a>,
+    is_call: bool,
     notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
 ) -> Vec<Fragment<'a>> {
+    let own = match is_call {
+        true => tool_use(&holder.rest, notes, at),
+        false => None,
+    };
+    if let Some(own) = own {
+        return vec![own];
+    }
+    let listed = |key| (key, find(&holder.rest, key));
+    let own = TOOL_USE_CALLS.map(listed);
+    let lists = [listed("content_list"), ("content", holder.content)];
+    let mut found = Vec::new();
+    for (key, list) in lists.into_iter().chain(own) {
+        let entries = list.filter(|list| list.kind == Kind::Array);
+        let entries = entries.map(items).unwrap_or_default();
+        for (index, raw) in entries.into_iter().enumerate() {
+            let Some(entry) = Object::of(raw) else {
+                continue;
+            };
+            let is_named = TOOL_USE_CALLS.contains(&key) || (is_call && key == "content_list");
+            if is_named || is_typed_tool_use(&entry.members) {
+                found.extend(tool_use(&entry.members, notes, at.member(key).item(index)));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the fragment in an object of type `tool_use`, or `None` if it has no member of a call.
+fn tool_use<'a>(
+    holder: &[Member<'a>],
+    notes: &mut Anomalies<'a>,
+    at: Pointer<'_>,
+) -> Option<Fragment<'a>> {
+    let wrapper = at.member("tool_use");
+    let inner = find(holder, "tool_use").and_then(Object::of);
+    let (call, at) = match &inner {
+        Some(inner) => (inner.members.as_slice(), wrapper),
+        None => (holder, at),
+    };
     let mut out = Fragment {
         array_len: 1,
         ..Fragment::default()
     };
-    arguments(&mut out, find(members, "input"));
-    out.id = id(
-        find(members, "tool_use_id"),
-        notes,
-        at.member("tool_use_id"),
+    let ids = TOOL_USE_IDS.map(|key| id(find(call, key), notes, at.member(key)));
+    out.id = ids.into_iter().flatten().next();
+    out.name = name(find(call, "name"), notes, at.member("name"));
+    let mut texts = TOOL_USE_TEXTS.into_iter().map(|key| find(call, key));
+    arguments(
+        &mut out,
+        texts.find(|slot| present(*slot).is_some()).flatten(),
     );
-    out.name = name(find(members, "name"), notes, at.member("name"));
-    let says = out.arguments.is_some() || out.object_arguments.is_some();
-    if out.id.is_some() || out.name.is_some() || says {
-        notes.touch("no_list");
-        return vec![out];
+    let has_arguments = out.arguments.is_some() || out.object_arguments.is_some();
+    if out.id.is_none() && out.name.is_none() && !has_arguments {
+        return None;
     }
-    let entries = find(members, "content_list").filter(|list| lists && list.kind == Kind::Array);
-    let entries = entries.map(items).unwrap_or_default();
-    let at = at.member("content_list");
-    let entries = entries.into_iter().enumerate();
-    entries
-        .filter_map(|(place, raw)| Some((place, Object::of(raw)?)))
-        .flat_map(|(place, entry)| tool_use(&entry.members, false, notes, at.item(place)))
-        .collect()
+    notes.mark_misread("no_list");
+    Some(out)
 }
 
 fn fragment<'a>(
@@ -254,12 +336,12 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
 fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
-        notes.touch("id_number");
+        notes.mark_misread("id_number");
         return Some(Cow::Borrowed(raw.text));
     }
     let id = word(raw, notes, at, usable_id);
     if id.is_none() && string(raw).is_some_and(|id| not_blank(&id)) {
-        notes.touch("id_word"); // clients use the placeholder as the id
+        notes.mark_misread("id_word"); // clients use the placeholder as the id
     }
     id
 }

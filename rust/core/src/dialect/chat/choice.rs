@@ -13,6 +13,7 @@ use crate::dialect::chat::payload_kind::legacy_text;
 use crate::dialect::chat::read::Choice;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Walk;
+use crate::dialect::chat::readers::RUNS_CALLS;
 use crate::dialect::chat::readers::Readers;
 use crate::dialect::chat::readers::has_members;
 use crate::dialect::chat::readers::is_filled;
@@ -22,7 +23,7 @@ use crate::dialect::chat::reasoning::Progress;
 use crate::dialect::chat::reasoning::Thought;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::think_tags;
 use crate::dialect::think_tags::Think;
 use crate::dialect::think_tags::is_white;
@@ -63,7 +64,7 @@ pub(crate) struct Reading {
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) complaint: Option<UpstreamErrorFields<'a>>,
-    pub(crate) lesson: Option<LearnableChunk<'a>>,
+    pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
 /// State of one choice in the decoder.
@@ -80,7 +81,10 @@ pub(crate) struct ChoiceState {
     /// True once repeated reasoning was reported: a gateway that repeats reasoning does so in every chunk.
     pub(crate) said_repeated: bool,
     /// True if there is output that a restart would discard.
-    pub(crate) spoke: bool,
+    pub(crate) has_text: bool,
+    /// True once a delta of type `tool_use` came.
+    pub(crate) uses_tool: bool,
+    pub(crate) legacy_form: LegacyForm,
     pub(crate) readers: Readers,
 }
 
@@ -102,7 +106,9 @@ impl ChoiceState {
             audio_size: Growth::default(),
             attached: false,
             said_repeated: false,
-            spoke: false,
+            has_text: false,
+            uses_tool: false,
+            legacy_form: LegacyForm::Unknown,
             readers: Readers::default(),
         }
     }
@@ -119,7 +125,7 @@ impl ChoiceState {
         let delta = object(choice.delta.as_ref(), notes, at.member("delta"));
         let message = object(choice.message.as_ref(), notes, at.member("message"));
         let finish = finish(choice, notes, at);
-        notes.tell(wire)?;
+        notes.report(wire)?;
         if let Some((delta, _)) = delta {
             self.readers
                 .begin(wire.out, self.index, delta, reading.typed);
@@ -135,21 +141,23 @@ impl ChoiceState {
             carry.own.extend(&rest);
             let pieces = content::read(Some(text), notes, at.member("text"));
             self.content(wire, pieces, &mut carry, finish.is_some(), reading)?;
-            notes.tell(wire)?;
+            notes.report(wire)?;
         } else {
             carry.own.extend(&choice.rest);
         }
-        let mut lesson = None;
+        let mut learnable = None;
         if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
-            self.readers.delta(delta, notes);
+            self.readers.delta(delta, reading.typed, notes);
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
-            if reading.new_id && self.spoke && role {
+            if reading.new_id && self.has_text && role {
                 wire.assembler.restart(wire.out, self.index)?;
                 self.think = self.think.take().map(|_| Box::default());
                 self.details = Progress::default();
-                self.spoke = false;
+                self.has_text = false;
+                self.uses_tool = false;
+                self.legacy_form = LegacyForm::Unknown;
             }
-            lesson = self.delta(
+            learnable = self.delta(
                 wire,
                 delta,
                 &mut carry,
@@ -174,12 +182,12 @@ impl ChoiceState {
             if absent || reading.body || (finish.is_some() && !mirrors) {
                 if delta.is_none() {
                     carry.own.extend(&message.rest);
-                } else if self.readers.is_news(message, self.spoke) {
-                    notes.touch("not_streamed"); // clients read only deltas
+                } else if self.readers.is_new(message, self.has_text) {
+                    notes.mark_misread("not_streamed"); // clients read only deltas
                 }
                 self.message(wire, message, &mut carry, notes, at.member("message"))?;
             }
-            lesson = None;
+            learnable = None;
         }
         if let Some(text) = carry.own.text() {
             let held = mem::take(&mut self.audio_size);
@@ -188,30 +196,31 @@ impl ChoiceState {
                 .choice_metadata(wire.out, self.index, &text)?;
         }
         if present(choice.usage).is_some() || present(choice.error).is_some() || finish.is_some() {
-            lesson = None;
+            learnable = None;
         }
         usage::take(wire, choice.usage, notes, at)?;
         if let Some((raw_reason, lone)) = finish {
             if let Some(think) = &mut self.think {
-                say(wire, self.index, think.flush(), None)?;
+                emit_released(wire, self.index, think.flush(), None)?;
             }
             notes.lone |= lone;
-            notes.tell(wire)?;
-            self.readers.end(wire.out);
+            notes.report(wire)?;
             let reason = meaning("chat", &raw_reason);
+            let runs = reason.is_some_and(|reason| RUNS_CALLS.contains(&reason));
+            self.readers.end(wire.out, runs);
             wire.assembler
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }
         Ok(ChoiceResult {
             complaint: UpstreamErrorFields::of_choice(choice.error),
-            lesson,
+            learnable,
         })
     }
 
     /// Emits held-back text and audio before the stream closes.
-    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(think) = &mut self.think {
-            say(wire, self.index, think.end(), None)?;
+            emit_released(wire, self.index, think.end(), None)?;
         }
         if !self.audio.is_empty() {
             let text = format!("{{\"audio\":[{}]}}", mem::take(&mut self.audio).join(","));
@@ -234,7 +243,8 @@ impl ChoiceState {
         finishes: bool,
         reading: Reading,
     ) -> Result<Option<LearnableChunk<'a>>, Fault> {
-        let uses_tool = calls::is_tool_use(delta);
+        let uses_tool =
+            calls::is_tool_use(delta) || (self.uses_tool && calls::continues_tool_use(delta));
         if uses_tool {
             let others = delta
                 .rest
@@ -252,9 +262,9 @@ impl ChoiceState {
         let mut tally = DeltaTally::default();
         if !reading.tail {
             let thought = reasoning::read(delta, notes, at);
-            notes.tell(wire)?;
+            notes.report(wire)?;
             carry.own.extend(&thought.extra);
-            if reading.learns && thought.says_something() {
+            if reading.learns && thought.has_content() {
                 tally.add(learn::of_thought(&thought, self.said_repeated));
             }
             self.thought(wire, thought, carry)?;
@@ -268,26 +278,35 @@ impl ChoiceState {
             || is_filled(delta.function_call.as_ref().map(Walk::raw));
         self.content(wire, pieces, carry, closes, reading)?;
         if reading.tail {
-            notes.tell(wire)?;
+            notes.report(wire)?;
             return Ok(None);
         }
         if self.attachments(wire, delta, carry, notes, at)? {
             tally.add(None);
         }
-        notes.tell(wire)?;
-        let mut fragments = fragments(wire, delta, notes, at);
-        if uses_tool && fragments.is_empty() {
-            fragments = calls::tool_use(&delta.rest, true, notes, at);
+        notes.report(wire)?;
+        let mut fragments = fragments(
+            wire,
+            &mut self.legacy_form,
+            Some(self.index),
+            delta,
+            notes,
+            at,
+        )?;
+        if fragments.is_empty() && (uses_tool || calls::has_list(delta)) {
+            fragments = calls::tool_uses(delta, uses_tool, notes, at);
+            self.uses_tool |= !fragments.is_empty();
         }
-        notes.tell(wire)?;
+        notes.report(wire)?;
         if fragments.is_empty() {
-            return Ok(tally
-                .only()
-                .map(|lesson| LearnableChunk { metadata, ..lesson }));
+            return Ok(tally.only().map(|learnable| LearnableChunk {
+                metadata,
+                ..learnable
+            }));
         }
-        self.spoke = true;
+        self.has_text = true;
         if let Some(think) = &mut self.think {
-            say(wire, self.index, think.flush(), None)?;
+            emit_released(wire, self.index, think.flush(), None)?;
         }
         for fragment in &fragments {
             wire.assembler.call(wire.out, self.index, fragment)?;
@@ -305,9 +324,10 @@ impl ChoiceState {
                 _ => None,
             });
         }
-        Ok(tally
-            .only()
-            .map(|lesson| LearnableChunk { metadata, ..lesson }))
+        Ok(tally.only().map(|learnable| LearnableChunk {
+            metadata,
+            ..learnable
+        }))
     }
 
     /// Emits the content of a delta. `closes`: the content may be the whole text again (AM9).
@@ -318,9 +338,9 @@ impl ChoiceState {
         carry: &mut Carry<'_, '_>,
         closes: bool,
         reading: Reading,
-    ) -> Step {
+    ) -> ParseResult {
         if reading.tail {
-            pieces.retain(|piece| matches!(piece, ContentPiece::Said(_)));
+            pieces.retain(|piece| matches!(piece, ContentPiece::Shown(_)));
         }
         if closes && self.restates(wire, &pieces)? {
             return Ok(());
@@ -336,7 +356,7 @@ impl ChoiceState {
         wire: &mut DecodeContext<'_, '_>,
         pieces: &[ContentPiece<'_>],
     ) -> Result<bool, Fault> {
-        let [ContentPiece::Said(text)] = pieces else {
+        let [ContentPiece::Shown(text)] = pieces else {
             return Ok(false);
         };
         let dropped = wire.out.config.policy.switches.drop_restated_content;
@@ -348,13 +368,30 @@ impl ChoiceState {
     }
 }
 
-/// Returns the call fragments of a delta or a message, the legacy one last.
+/// The relation of `function_call` to `tool_calls` in one choice.
+///
+/// `Unknown` becomes `Repeated` or `Own` with the first name; `Repeated` becomes `Own` with the name of another call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LegacyForm {
+    /// No name was sent in `function_call` yet.
+    Unknown,
+    /// It repeats a call of `tool_calls`. Read as a call of its own, that call would run twice.
+    Repeated,
+    /// It is a call of its own.
+    Own,
+}
+
+/// Returns the call fragments of a delta or a message, the legacy one last unless it repeats another one.
+///
+/// `streamed`: the choice of a delta, which may repeat a call of an earlier one; `None` for a message.
 pub(crate) fn fragments<'a>(
-    wire: &DecodeContext<'_, '_>,
+    wire: &mut DecodeContext<'_, '_>,
+    form: &mut LegacyForm,
+    streamed: Option<i32>,
     delta: &Delta<'a>,
     notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
-) -> Vec<Fragment<'a>> {
+) -> Result<Vec<Fragment<'a>>, Fault> {
     let limit = wire.out.config.limits.max_tool_index;
     let mut out = match &delta.tool_calls {
         Some(Walk::Read(entries, raw)) => {
@@ -369,12 +406,31 @@ pub(crate) fn fragments<'a>(
     };
     match &delta.function_call {
         Some(Walk::Read(function, _)) => {
-            out.push(calls::legacy(function, notes, at.member("function_call")))
+            let legacy = calls::legacy(function, notes, at.member("function_call"));
+            if legacy.name.is_some() && *form != LegacyForm::Own {
+                let before = *form;
+                let repeats = calls::is_repeated(&legacy, &out)
+                    || streamed.is_some_and(|index| wire.assembler.mirrors_call(index, &legacy));
+                *form = if repeats {
+                    LegacyForm::Repeated
+                } else {
+                    LegacyForm::Own
+                };
+                if *form == LegacyForm::Repeated && before == LegacyForm::Unknown {
+                    wire.out
+                        .diagnose(Code::ANNOUNCED_AGAIN, None, "function_call")?;
+                }
+            }
+            if *form == LegacyForm::Repeated {
+                notes.mark_misread("call_in_both_forms");
+            } else {
+                out.push(legacy);
+            }
         }
         Some(Walk::Other(raw)) => notes.unless_null(*raw, at.member("function_call")),
         None => {}
     }
-    out
+    Ok(out)
 }
 
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
@@ -409,7 +465,7 @@ fn finish<'a>(
             Some((reason, _)) if reason.trim_matches(is_white).is_empty() => {}
             found @ Some(_) => {
                 if name != "finish_reason" {
-                    notes.touch("other_member");
+                    notes.mark_misread("other_member");
                 }
                 return found;
             }
@@ -453,7 +509,7 @@ impl ChoiceState {
         wire: &mut DecodeContext<'_, '_>,
         thought: Thought<'a>,
         carry: &mut Carry<'_, 'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let Thought {
             mut text,
             mut repeated,
@@ -476,7 +532,7 @@ impl ChoiceState {
             }
         }
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            self.spoke = true;
+            self.has_text = true;
             if let Some(think) = &mut self.think {
                 think.field(&text.body);
             }
@@ -499,7 +555,7 @@ impl ChoiceState {
         &self,
         wire: &mut DecodeContext<'_, '_>,
         details: &Details<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let (signature, encrypted) = (details.signature.as_deref(), details.encrypted.as_deref());
         let raw = Some(details.raw.text);
         wire.assembler
@@ -511,12 +567,12 @@ impl ChoiceState {
         wire: &mut DecodeContext<'_, '_>,
         piece: ContentPiece<'_>,
         carry: Option<&mut Carry<'_, '_>>,
-    ) -> Step {
+    ) -> ParseResult {
         let index = self.index;
         if let ContentPiece::Unread(raw) = piece {
             return wire.assembler.unknown(wire.out, None, raw.text.as_bytes());
         }
-        self.spoke = true;
+        self.has_text = true;
         if let ContentPiece::File(file) = piece {
             self.attached = true;
             let (media_type, data, url) = file.fields();
@@ -525,14 +581,14 @@ impl ChoiceState {
                 .file(wire.out, index, media_type, data, url, file.metadata());
         }
         match (piece, &mut self.think) {
-            (ContentPiece::Said(text), Some(think)) => {
-                return say(wire, index, think.feed(&text), carry);
+            (ContentPiece::Shown(text), Some(think)) => {
+                return emit_released(wire, index, think.feed(&text), carry);
             }
             (piece, _) => {
                 let mut carry = carry;
                 let metadata = carry.as_mut().and_then(|carry| carry.text());
                 match piece {
-                    ContentPiece::Said(text) => {
+                    ContentPiece::Shown(text) => {
                         wire.assembler.text(wire.out, index, text, metadata)?
                     }
                     ContentPiece::Thought(text) => wire
@@ -553,12 +609,12 @@ impl ChoiceState {
 }
 
 /// Emits what the tag splitter has released.
-pub(crate) fn say(
+pub(crate) fn emit_released(
     wire: &mut DecodeContext<'_, '_>,
     index: i32,
     pieces: Vec<think_tags::ThinkPiece>,
     mut carry: Option<&mut Carry<'_, '_>>,
-) -> Step {
+) -> ParseResult {
     for piece in pieces {
         match piece {
             think_tags::ThinkPiece::Orphan => {

@@ -10,8 +10,8 @@ use crate::dialect::chat::read::Walk;
 use crate::dialect::chat::readers::check_chunk;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::json::Kind;
 use crate::json::Text;
@@ -40,7 +40,7 @@ impl Chat {
         payload: Payload<'_>,
         notes: &mut Anomalies<'a>,
     ) -> Result<Option<UpstreamErrorFields<'a>>, Fault> {
-        let before = wire.out.said();
+        let before = wire.out.diagnostic_count();
         let mut fresh = self.last_seen.fresh(&chunk.rest);
         if !around.is_empty() {
             fresh = self.last_seen.fresh(around).and(&fresh);
@@ -77,32 +77,32 @@ impl Chat {
         check_chunk(chunk, notes);
         match &chunk.choices {
             Some(Walk::Read(choices, _)) => {
-                for (place, choice) in choices.iter().enumerate() {
+                for (position, choice) in choices.iter().enumerate() {
                     let at = Pointer::ROOT.member("choices");
-                    let at = at.item(place);
+                    let at = at.item(position);
                     let Walk::Read(choice, _) = choice else {
                         notes.shape(choice.raw(), at);
                         continue;
                     };
-                    let state = self.choice(wire, choice.index, place, notes, at)?;
+                    let state = self.choice(wire, choice.index, position, notes, at)?;
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
                     complaint = complaint.or(taken.complaint);
-                    let clean =
-                        wire.out.said() == before && !(notes.is_odd() && wire.out.is_judged());
-                    if let Some(mut lesson) = taken.lesson.filter(|_| clean) {
-                        lesson.padding(chunk.obfuscation);
+                    let clean = wire.out.diagnostic_count() == before
+                        && !(notes.is_odd() && wire.out.wants_wire_facts());
+                    if let Some(mut learnable) = taken.learnable.filter(|_| clean) {
+                        learnable.padding(chunk.obfuscation);
                         if let Some(usage) = usage {
-                            lesson.counts(usage);
+                            learnable.counts(usage);
                         }
-                        self.cache.learn(payload.text, index, lesson);
+                        self.cache.learn(payload.text, index, learnable);
                     }
                 }
             }
             Some(Walk::Other(raw)) => notes.unless_null(*raw, Pointer::ROOT.member("choices")),
             None => {}
         }
-        notes.tell(wire)?;
+        notes.report(wire)?;
         if let Some(text) = fresh.text() {
             let lowest = self.lowest.unwrap_or(0);
             wire.assembler.choice_metadata(wire.out, lowest, &text)?;
@@ -141,7 +141,7 @@ impl Chat {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         sent: Slot<'a>,
-        place: usize,
+        position: usize,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
     ) -> Result<&mut ChoiceState, Fault> {
@@ -154,19 +154,19 @@ impl Chat {
             notes.shape(raw, at.member("index"));
         }
         if number.is_none() {
-            notes.touch("no_index"); // clients store a choice under its index
+            notes.mark_misread("no_index"); // clients store a choice under its index
         }
         let index = number
-            .or_else(|| i32::try_from(place).ok())
+            .or_else(|| i32::try_from(position).ok())
             .unwrap_or(i32::MAX);
-        let known = self.choices.place(index);
+        let known = self.choices.position(index);
         let limit = wire.out.config.limits.max_choices;
         let is_full = |count: usize| limit.is_some_and(|limit| count as u64 >= limit);
         let at = match known {
             Some(at) => at,
             None if wire.out.config.policy.switches.merge_choices && !self.choices.is_empty() => {
                 // AM11: the request asked for one choice, so every other index means the first one.
-                wire.out.touch("choice_merged");
+                wire.out.mark_misread("choice_merged");
                 if !self.merged.contains(&index) && !is_full(self.merged.len()) {
                     self.merged.insert(index);
                     wire.out
@@ -179,13 +179,13 @@ impl Chat {
                     return Err(Fault::limit(LimitName::max_choices, limit));
                 }
                 let inline_reasoning = wire.out.config.policy.inline_reasoning;
-                let place = self.choices.push(ChoiceState::new(index, inline_reasoning));
+                let position = self.choices.push(ChoiceState::new(index, inline_reasoning));
                 let lowest = self.lowest.unwrap_or(index);
                 self.lowest = Some(lowest.min(index));
                 // Open every choice, so that one without output also ends.
                 wire.assembler
                     .text(wire.out, index, Text::default(), None)?;
-                place
+                position
             }
         };
         // Cannot fail: the choice was just found or added.
@@ -202,7 +202,7 @@ fn start<'a>(
     notes: &mut Anomalies<'a>,
     tail: bool,
     metadata: Option<&str>,
-) -> Step {
+) -> ParseResult {
     let mut word = |slot: Slot<'a>| {
         let (word, lone) = present(slot).and_then(text)?.into_whole();
         notes.lone |= lone;

@@ -4,6 +4,7 @@
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
+use crate::dialect::chat::calls::is_typed_tool_use;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Surrogates;
@@ -20,7 +21,7 @@ use std::borrow::Cow;
 
 #[derive(Debug)]
 pub(crate) enum ContentPiece<'a> {
-    Said(Text<'a>),
+    Shown(Text<'a>),
     Thought(Text<'a>),
     Refused(Text<'a>),
     File(File<'a>),
@@ -65,7 +66,7 @@ pub(crate) fn read<'a>(
         return if text.is_empty() {
             Vec::new()
         } else {
-            vec![ContentPiece::Said(text)]
+            vec![ContentPiece::Shown(text)]
         };
     }
     if raw.kind != Kind::Array {
@@ -73,15 +74,15 @@ pub(crate) fn read<'a>(
         return Vec::new();
     }
     let mut pieces = Vec::new();
-    for (place, item) in items(raw).into_iter().enumerate() {
+    for (position, item) in items(raw).into_iter().enumerate() {
         if item.kind == Kind::Object {
             part(item, &mut pieces, notes);
         } else {
-            notes.unless_null(item, at.item(place));
+            notes.unless_null(item, at.item(position));
         }
     }
     pieces.retain(|piece| match piece {
-        ContentPiece::Said(text) | ContentPiece::Thought(text) | ContentPiece::Refused(text) => {
+        ContentPiece::Shown(text) | ContentPiece::Thought(text) | ContentPiece::Refused(text) => {
             !text.is_empty()
         }
         ContentPiece::File(_) | ContentPiece::Unread(_) => true,
@@ -98,8 +99,9 @@ fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomal
     } else if let Some(text) = member("refusal").and_then(text) {
         pieces.push(ContentPiece::Refused(text));
     } else if let Some(text) = member("text").and_then(text) {
-        pieces.push(ContentPiece::Said(text));
-    } else {
+        pieces.push(ContentPiece::Shown(text));
+    } else if !is_typed_tool_use(&part) {
+        // `calls` reads a call.
         pieces.push(image(&part, notes).map_or(ContentPiece::Unread(raw), ContentPiece::File));
     }
 }
@@ -126,10 +128,10 @@ pub(crate) fn images<'a>(
         return Vec::new();
     }
     let mut files = Vec::new();
-    for (place, item) in items(raw).into_iter().enumerate() {
+    for (position, item) in items(raw).into_iter().enumerate() {
         match image(&members(item), notes) {
             Some(file) => files.push(file),
-            None => notes.unless_null(item, at.item(place)),
+            None => notes.unless_null(item, at.item(position)),
         }
     }
     files

@@ -5,8 +5,8 @@ use crate::dialect::chat::read::Document;
 use crate::dialect::chat::read::Walk;
 pub(crate) use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
-use crate::dialect::upstream_error::says_nothing;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Slot;
@@ -19,7 +19,7 @@ impl<'a> UpstreamErrorFields<'a> {
     /// Reads the `error` member of a choice.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
-            .filter(|raw| !says_nothing(*raw))
+            .filter(|raw| !is_empty_value(*raw))
             .map(UpstreamErrorFields::of_value)
     }
 
@@ -30,7 +30,8 @@ impl<'a> UpstreamErrorFields<'a> {
         named: bool,
     ) -> Option<UpstreamErrorFields<'a>> {
         let beside = || chunk.is_chunk() || holds_chunk(find(&chunk.rest, "data"));
-        if let Some(error) = present(chunk.error).filter(|raw| !(says_nothing(*raw) && beside())) {
+        if let Some(error) = present(chunk.error).filter(|raw| !(is_empty_value(*raw) && beside()))
+        {
             return Some(UpstreamErrorFields::of_value(error));
         }
         (named || is_string(chunk.object, "error") || complains(chunk))
@@ -51,15 +52,15 @@ pub(crate) fn is_complaint(document: &Document<'_>) -> bool {
 fn has_choices(chunk: &Chunk<'_>) -> bool {
     match &chunk.choices {
         Some(Walk::Read(choices, _)) => !choices.is_empty(),
-        Some(Walk::Other(raw)) => !says_nothing(*raw),
+        Some(Walk::Other(raw)) => !is_empty_value(*raw),
         None => false,
     }
 }
 
 pub(crate) fn complains(chunk: &Chunk<'_>) -> bool {
     let has = |name: &str| present(find(&chunk.rest, name)).is_some();
-    let said = |slot: Slot<'_>| slot.is_some_and(|raw| !says_nothing(raw));
-    if has_choices(chunk) || said(chunk.usage) || holds_chunk(find(&chunk.rest, "data")) {
+    let sent = |slot: Slot<'_>| slot.is_some_and(|raw| !is_empty_value(raw));
+    if has_choices(chunk) || sent(chunk.usage) || holds_chunk(find(&chunk.rest, "data")) {
         return false;
     }
     if reports_failure(&chunk.rest) {

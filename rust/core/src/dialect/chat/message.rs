@@ -3,10 +3,11 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::attachments::refusal;
+use crate::dialect::chat::calls;
 use crate::dialect::chat::choice::Carry;
 use crate::dialect::chat::choice::ChoiceState;
+use crate::dialect::chat::choice::emit_released;
 use crate::dialect::chat::choice::fragments;
-use crate::dialect::chat::choice::say;
 use crate::dialect::chat::content;
 use crate::dialect::chat::content::ContentPiece;
 use crate::dialect::chat::content::concat;
@@ -14,7 +15,7 @@ use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::reasoning;
 use crate::dialect::chat::reasoning::Thought;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::think_tags::split_whole;
 use crate::json::Text;
 use crate::model::delta::Message;
@@ -28,9 +29,9 @@ impl ChoiceState {
         carry: &mut Carry<'_, 'a>,
         notes: &mut Anomalies<'a>,
         at: Pointer<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         if let Some(think) = &mut self.think {
-            say(wire, self.index, think.flush(), None)?;
+            emit_released(wire, self.index, think.flush(), None)?;
         }
         let Thought {
             text: thought,
@@ -39,11 +40,11 @@ impl ChoiceState {
             ..
         } = reasoning::read(message, notes, at);
         carry.own.extend(&extra);
-        let (mut said, mut thoughts, mut refused, mut others) =
+        let (mut shown, mut thoughts, mut refused, mut others) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for piece in content::read(message.content, notes, at.member("content")) {
             match piece {
-                ContentPiece::Said(text) => said.push(text),
+                ContentPiece::Shown(text) => shown.push(text),
                 ContentPiece::Thought(text) => thoughts.push(text),
                 ContentPiece::Refused(text) => refused.push(text),
                 ContentPiece::File(_) | ContentPiece::Unread(_) => others.push(piece),
@@ -51,7 +52,7 @@ impl ChoiceState {
         }
         let some = |text: Text<'a>| Some(text).filter(|text| !text.is_empty());
         let mut whole = Message {
-            content: some(concat(said)),
+            content: some(concat(shown)),
             reasoning: thought
                 .or_else(|| {
                     details
@@ -65,9 +66,12 @@ impl ChoiceState {
         if self.think.is_some() {
             unmix(&mut whole, notes);
         }
-        whole.fragments = fragments(wire, message, notes, at);
-        notes.tell(wire)?;
-        self.spoke = true;
+        whole.fragments = fragments(wire, &mut self.legacy_form, None, message, notes, at)?;
+        if whole.fragments.is_empty() && calls::has_list(message) {
+            whole.fragments = calls::tool_uses(message, false, notes, at);
+        }
+        notes.report(wire)?;
+        self.has_text = true;
         // Emit the attributes of a part first: the message opens and closes its parts.
         if let Some(details) = &details {
             self.attributes(wire, details)?;
@@ -86,7 +90,7 @@ impl ChoiceState {
             self.images(wire, message, notes, at)?;
         }
         self.audio(wire, message)?;
-        notes.tell(wire)
+        notes.report(wire)
     }
 }
 
@@ -97,9 +101,9 @@ fn unmix(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     };
     let (content, lone) = content.into_whole();
     notes.lone |= lone;
-    let (thought, said) = split_whole(&content);
+    let (thought, shown) = split_whole(&content);
     let some = |text: String| Some(Text::plain(&text).into_owned()).filter(|text| !text.is_empty());
-    whole.content = some(said);
+    whole.content = some(shown);
     if whole.reasoning.is_none() {
         whole.reasoning = some(thought);
     }

@@ -19,7 +19,7 @@ pub(crate) mod reasoning;
 pub(crate) mod usage;
 
 use crate::dialect::anomalies::Anomalies;
-use crate::dialect::anomalies::tell_wide_integer;
+use crate::dialect::anomalies::report_wide_integer;
 use crate::dialect::chat::choice::ChoiceState;
 pub(crate) use crate::dialect::chat::error::is_complaint;
 pub(crate) use crate::dialect::chat::payload_kind::is_body;
@@ -32,8 +32,8 @@ use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
 pub(crate) use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Ending;
+pub(crate) use crate::dialect::decode_context::ParseResult;
 pub(crate) use crate::dialect::decode_context::Payload;
-pub(crate) use crate::dialect::decode_context::Step;
 pub(crate) use crate::dialect::decode_context::unknown;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::fastpath::chat::cache::Cache;
@@ -92,7 +92,7 @@ impl Chat {
     /// Decodes up to `most` whole events that contain one plain text each, like the event before them. Returns an empty
     /// result if the first event is anything else.
     #[inline]
-    pub(crate) fn alike(
+    pub(crate) fn similar_events(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         input: &[u8],
@@ -103,7 +103,8 @@ impl Chat {
         };
         let (choice, out) = (template.choice, &mut *wire.out);
         // The preparation does not pay off for one or two events.
-        if input.len() < template.event_length() * 3 || !wire.assembler.awaits_text(out, choice) {
+        let is_short = input.len() < template.event_length() * 3;
+        if is_short || !out.takes_rows() || !wire.assembler.awaits_text(out, choice) {
             return WholeEvents::default();
         }
         let give =
@@ -184,7 +185,7 @@ impl Chat {
         wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let raw = match document {
             Document::Object(chunk) => {
                 let whole = Raw {
@@ -199,7 +200,7 @@ impl Chat {
             return self.object(wire, &chunk, whole, payload);
         }
         if payload.event == Some("error") {
-            tell_wide_integer(wire, raw)?;
+            report_wide_integer(wire, raw)?;
             return self.complain(
                 wire,
                 &UpstreamErrorFields::of_value(raw),
@@ -207,11 +208,15 @@ impl Chat {
                 Anomalies::default(),
             );
         }
-        unknown(wire, payload)
+        no_chunk(wire, payload)
     }
 
     /// Reports a payload of plain text as an error.
-    pub(crate) fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+    pub(crate) fn text(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        payload: Payload<'_>,
+    ) -> ParseResult {
         self.complain(
             wire,
             &UpstreamErrorFields::of_text(payload.text),
@@ -221,7 +226,7 @@ impl Chat {
     }
 
     /// Emits held-back output before the stream closes.
-    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.choices
             .iter_mut()
             .try_for_each(|choice| choice.flush(wire))
@@ -230,7 +235,7 @@ impl Chat {
     /// Handles the terminal marker.
     pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
         let choices = self.choices.iter_mut();
-        choices.for_each(|choice| choice.readers.end(out));
+        choices.for_each(|choice| choice.readers.end(out, false));
     }
 
     fn object(
@@ -239,7 +244,7 @@ impl Chat {
         chunk: &Chunk<'_>,
         whole: Raw<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let inner = wrapped(chunk, wire.out.config.limits.max_json_depth);
         let read = inner.as_ref().map_or(chunk, |inner| &inner.chunk);
         if chunk.wide_integer {
@@ -253,7 +258,7 @@ impl Chat {
         let mut around = Vec::new();
         let mut notes = Anomalies::default();
         if let Some(inner) = &inner {
-            notes.touch("envelope"); // clients look for `choices` at the top level
+            notes.mark_misread("envelope"); // clients look for `choices` at the top level
             complaint =
                 complaint.or_else(|| UpstreamErrorFields::of_chunk(&inner.chunk, inner.raw, named));
             around = chunk
@@ -267,7 +272,7 @@ impl Chat {
             let within = self.chunk(wire, read, &around, payload, &mut notes)?;
             complaint = complaint.or(within);
         } else if complaint.is_none() {
-            return unknown(wire, payload);
+            return no_chunk(wire, payload);
         }
         match complaint {
             Some(complaint) => self.complain(wire, &complaint, payload, notes),
@@ -281,10 +286,16 @@ impl Chat {
         complaint: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
         notes: Anomalies<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         self.flush(wire)?;
         notes.complain(wire, complaint, payload)
     }
+}
+
+/// Emits a payload that is not a chunk. openai-node and the AI SDK raise.
+fn no_chunk(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
+    wire.out.leave_out("no_choices");
+    unknown(wire, payload)
 }
 
 /// Emits the content of a payload that matches a template. Returns false, without effect, if it must be parsed.

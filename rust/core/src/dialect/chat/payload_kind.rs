@@ -97,8 +97,8 @@ fn is_none(walk: Option<&Walk<'_, Box<Delta<'_>>>>) -> bool {
 pub(crate) fn is_of_use(document: &Document<'_>) -> bool {
     match document {
         Document::Object(chunk) => {
-            let enveloped = || holds_chunk(find(&chunk.rest, "data"));
-            chunk.is_chunk() || chunk.error.is_some() || enveloped() || complains(chunk)
+            let is_wrapped = || holds_chunk(find(&chunk.rest, "data"));
+            chunk.is_chunk() || chunk.error.is_some() || is_wrapped() || complains(chunk)
         }
         Document::Other(_) => false,
     }

@@ -1,8 +1,9 @@
-//! What the official clients need of a chunk, so that a repair rewrites what they would misread or reject.
+//! Checks Chat chunks for what the official clients require, so that repair rewrites what they misread or reject.
 //!
-//! openai-python drops a chunk whose `object` is another, needs a `delta` object and a `choices` array in the rest, and
-//! merges lists in a delta by `index`. It keeps tool calls in a list, so a new call must have the next index. A chunk
-//! without `object` is not rewritten, and gets no role: only the helper of openai-python needs it.
+//! openai-python drops a chunk whose `object` is not `chat.completion.chunk`. In other chunks it requires a `choices`
+//! array with a `delta` object in each choice, and merges lists in a delta by `index`. It stores tool calls in a list,
+//! so a new call must have the next index. A chunk without `object` is not rewritten and gets neither a role nor the
+//! type of a call, because only helpers of openai-python and openai-node need these.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;
@@ -23,9 +24,13 @@ use crate::json::members::present;
 use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::small_map::Set;
+use std::mem;
 
-/// Members with lists that are remembered for a choice.
+/// Maximum number of list members to store per choice.
 const MAX_LISTS: usize = 16;
+
+/// Finish reasons after which clients run the calls.
+pub(crate) const RUNS_CALLS: [&str; 3] = ["natural", "stop", "tool_calls"];
 
 /// Checks the members of a chunk, and whether each choice has a delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
@@ -41,17 +46,17 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
             Walk::Other(_) => false,
         };
         match choices {
-            None => notes.touch("no_choices"),
-            Some(choices) if !choices.iter().all(has_delta) => notes.touch("no_delta"),
+            None => notes.mark_misread("no_choices"),
+            Some(choices) if !choices.iter().all(has_delta) => notes.mark_misread("no_delta"),
             Some(_) => {}
         }
-    } else if is_filled(chunk.usage) || choices.is_some_and(|all| all.iter().any(says_something)) {
-        notes.touch("other_object");
+    } else if is_filled(chunk.usage) || choices.is_some_and(|all| all.iter().any(has_content)) {
+        notes.mark_misread("other_object");
     }
 }
 
-/// Whether a choice that is not of the legacy Completions has content or an end.
-fn says_something(choice: &Walk<'_, Choice<'_>>) -> bool {
+/// Returns true if a choice has content or a finish reason. Choices of legacy Completions are ignored.
+fn has_content(choice: &Walk<'_, Choice<'_>>) -> bool {
     let Walk::Read(choice, _) = choice else {
         return false;
     };
@@ -63,7 +68,7 @@ fn says_something(choice: &Walk<'_, Choice<'_>>) -> bool {
     walked.into_iter().chain(ends).any(is_filled)
 }
 
-/// Whether a member is there and not null, false, zero or empty.
+/// Returns true if a member is present and not null, false, zero or empty.
 pub(crate) fn is_filled(slot: Slot<'_>) -> bool {
     slot.is_some_and(|raw| match raw.kind {
         Kind::Null | Kind::False => false,
@@ -74,7 +79,7 @@ pub(crate) fn is_filled(slot: Slot<'_>) -> bool {
     })
 }
 
-/// Whether an array or object has anything in it.
+/// Returns true if an array or object is not empty.
 pub(crate) fn has_members(raw: Raw<'_>) -> bool {
     raw.text
         .bytes()
@@ -90,22 +95,24 @@ fn index_of(slot: Slot<'_>) -> Option<i64> {
         .ok()
 }
 
-/// The lists that clients keep for one choice.
+/// The lists that clients store for one choice.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// A delta of the choice came.
+    /// A delta of the choice was received.
     begun: bool,
-    /// In the list of tool calls.
+    /// Length of the list of tool calls.
     calls: i64,
-    /// Of them, those without a text of arguments.
+    /// Indexes of the calls that have no arguments string yet.
     bare: Set<i64>,
-    /// Members that were a list.
+    /// Indexes of the calls whose arguments are empty so far.
+    blank: Set<i64>,
+    /// Names of delta members that were lists.
     lists: Vec<String>,
 }
 
 impl Readers {
     /// Checks whether the first delta of the choice has a role. openai-node raises if a choice has none. `typed`: the
-    /// chunk declares itself one; others are not changed for the sake of the role alone.
+    /// chunk has the right `object` member. Other chunks are not rewritten to add a role.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -116,41 +123,46 @@ impl Readers {
     ) {
         if !self.begun {
             self.begun = true;
+            out.record_fact(WireFact::Begun(choice));
             if typed && !is_filled(delta.role) {
-                out.sign(WireFact::Roleless(choice));
+                out.record_fact(WireFact::Roleless(choice));
             }
         }
     }
 
-    /// The choice, or the stream, ends.
+    /// Checks the calls at the end of the choice or the stream. `runs`: clients run the calls.
     #[inline]
-    pub(crate) fn end(&mut self, out: &mut Output<'_>) {
-        if !self.bare.is_empty() {
-            self.bare = Set::default();
-            out.touch("no_arguments"); // readers have null in place of a text
+    pub(crate) fn end(&mut self, out: &mut Output<'_>, runs: bool) {
+        let (bare, blank) = (mem::take(&mut self.bare), mem::take(&mut self.blank));
+        if !bare.is_empty() || (runs && !blank.is_empty()) {
+            out.mark_misread("no_arguments"); // clients store null or an empty string, which is not JSON
         }
     }
 
-    /// Whether so many calls were streamed.
+    /// Returns true if at least `count` calls were streamed.
     pub(crate) fn has_calls(&self, count: usize) -> bool {
         i64::try_from(count).is_ok_and(|count| self.calls >= count)
     }
 
-    /// Whether a piece of arguments at that index changes nothing here.
+    /// Returns true if a piece of arguments at that index changes nothing here.
     #[inline]
     pub(crate) fn is_known(&self, index: Option<u32>) -> bool {
-        self.bare.is_empty() && index.is_none_or(|index| i64::from(index) < self.calls)
+        self.bare.is_empty()
+            && self.blank.is_empty()
+            && index.is_none_or(|index| i64::from(index) < self.calls)
     }
 
-    /// Checks the members of a delta.
-    pub(crate) fn delta(&mut self, delta: &Delta<'_>, notes: &mut Anomalies<'_>) {
+    /// Checks the members of a delta. `typed`: as for `begin`, and for the type of a call.
+    pub(crate) fn delta(&mut self, delta: &Delta<'_>, typed: bool, notes: &mut Anomalies<'_>) {
         if delta.content.is_some_and(|raw| raw.kind == Kind::Array) {
-            notes.touch("content_list");
+            notes.mark_misread("content_list");
         }
         if let Some(Walk::Read(entries, raw)) = &delta.tool_calls
             && raw.kind == Kind::Array
         {
-            entries.iter().for_each(|entry| self.entry(entry, notes));
+            entries
+                .iter()
+                .for_each(|entry| self.entry(entry, typed, notes));
         }
         let lists = [
             ("reasoning_details", delta.reasoning_details),
@@ -187,11 +199,11 @@ impl Readers {
         let all = indexed == entries.len();
         if self.lists.iter().any(|known| known == name) {
             if !all {
-                notes.touch("list_without_index");
+                notes.mark_misread("list_without_index");
             }
         } else if objects.count() > 0 {
             if (indexed > 0 && !all) || self.lists.len() == MAX_LISTS {
-                notes.touch("list_without_index");
+                notes.mark_misread("list_without_index");
             }
             if self.lists.len() < MAX_LISTS {
                 self.lists.push(name.to_owned());
@@ -199,22 +211,22 @@ impl Readers {
         }
     }
 
-    fn entry(&mut self, entry: &Walk<'_, Call<'_>>, notes: &mut Anomalies<'_>) {
+    fn entry(&mut self, entry: &Walk<'_, Call<'_>>, typed: bool, notes: &mut Anomalies<'_>) {
         let Walk::Read(call, _) = entry else {
-            return notes.touch("empty_entry");
+            return notes.mark_misread("empty_entry");
         };
         if call.kind.is_some()
             && !["function", "custom"]
                 .iter()
                 .any(|kind| is_string(call.kind, kind))
         {
-            notes.touch("other_type");
+            notes.mark_misread("other_type");
         }
         let Some(index) = index_of(call.index).filter(|index| *index >= 0) else {
-            return notes.touch("no_index");
+            return notes.mark_misread("no_index");
         };
         if index > self.calls {
-            return notes.touch("other_index");
+            return notes.mark_misread("other_index");
         }
         let is_new = index == self.calls;
         let (function, custom) = match (&call.function, &call.custom) {
@@ -231,27 +243,40 @@ impl Readers {
             .map(|inner| inner.name);
         let named = names.any(is_filled) || is_filled(call.name);
         if is_new && !named && !is_filled(call.id) {
-            return notes.touch("empty_entry");
+            return notes.mark_misread("empty_entry");
         }
         self.calls += i64::from(is_new);
+        if is_new && typed && call.kind.is_none() {
+            notes.mark_misread("no_type"); // openai-node raises at the end of the stream
+        }
         if let Some(function) = function {
-            if function
-                .arguments
-                .is_some_and(|raw| raw.kind == Kind::String)
-            {
+            let is_text = |raw: &Raw<'_>| raw.kind == Kind::String;
+            let has_text = is_filled(function.arguments);
+            if function.arguments.as_ref().is_some_and(is_text) {
                 if !self.bare.is_empty() {
                     self.bare.remove(&index);
+                }
+                if has_text && !self.blank.is_empty() {
+                    self.blank.remove(&index);
                 }
             } else if is_new {
                 self.bare.insert(index);
             }
+            if is_new && !has_text {
+                self.blank.insert(index);
+            }
         } else if custom.is_none() && !is_string(call.kind, "custom") {
-            notes.touch("empty_entry");
+            notes.mark_misread("empty_entry");
+        }
+        if !self.blank.is_empty()
+            && custom.is_some_and(|custom| is_filled(find(&custom.rest, "input")))
+        {
+            self.blank.remove(&index); // a free-form call, whose header did not show it
         }
     }
 
-    /// Whether a full message has calls that were not streamed, or is the first that was said.
-    pub(crate) fn is_news(&self, message: &Delta<'_>, spoke: bool) -> bool {
+    /// Returns true if a complete message has calls that were not streamed, or is the first content of the choice.
+    pub(crate) fn is_new(&self, message: &Delta<'_>, has_text: bool) -> bool {
         let calls = message.tool_calls.as_ref();
         let count = match calls {
             Some(Walk::Read(calls, raw)) if raw.kind == Kind::Array => calls.len(),
@@ -260,6 +285,6 @@ impl Readers {
                 usize::from(is_filled(calls.map(Walk::raw)) || is_filled(legacy))
             }
         };
-        !self.has_calls(count) || (is_filled(message.content) && !spoke)
+        !self.has_calls(count) || (is_filled(message.content) && !has_text)
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Details<'a> {
 }
 
 impl Thought<'_> {
-    pub(crate) fn says_something(&self) -> bool {
+    pub(crate) fn has_content(&self) -> bool {
         self.text.is_some() || self.details.is_some()
     }
 }

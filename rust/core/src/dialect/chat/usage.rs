@@ -3,7 +3,7 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::usage_counts::Counts;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -20,7 +20,7 @@ pub(crate) fn take<'a>(
     slot: Slot<'a>,
     notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
-) -> Step {
+) -> ParseResult {
     if let Some(raw) = present(slot) {
         if raw.kind == Kind::Object {
             wire.assembler.usage(wire.out, read(raw))?;
@@ -28,7 +28,7 @@ pub(crate) fn take<'a>(
             notes.shape(raw, at.member("usage"));
         }
     }
-    notes.tell(wire)
+    notes.report(wire)
 }
 
 /// Returns the counts of a usage object.

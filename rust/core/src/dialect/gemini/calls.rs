@@ -7,7 +7,7 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::gemini::partial::Partial;
 use crate::dialect::gemini::partial::parse_path;
 use crate::dialect::gemini::spec_tables::FACTS;
@@ -15,8 +15,8 @@ use crate::dialect::gemini::spec_tables::a_word;
 use crate::dialect::gemini::spec_tables::an_id;
 use crate::dialect::gemini::spec_tables::is_blank;
 use crate::dialect::gemini::spec_tables::is_true;
+use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::gemini::spec_tables::rest;
-use crate::dialect::gemini::spec_tables::said;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
@@ -27,7 +27,7 @@ use crate::json::members::find;
 use crate::json::members::items;
 use crate::json::members::text;
 use crate::model::delta::Address;
-use crate::model::delta::CallSaid;
+use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use crate::model::small_map::Map;
 use std::collections::BTreeMap;
@@ -41,14 +41,14 @@ const MAX_STEPS: usize = 127;
 #[derive(Debug)]
 struct Going {
     call_id: Option<String>,
-    place: i64,
+    position: i64,
 }
 
 impl Going {
     fn address(&self) -> Address<'_> {
         Address {
             call_id: self.call_id.as_deref(),
-            index: Some(self.place),
+            index: Some(self.position),
             ..Address::default()
         }
     }
@@ -79,17 +79,17 @@ impl Calls {
         }
     }
 
-    /// Decodes the functionCall of a part. `place`: the part's number in its candidate; `extra`: other members of the
+    /// Decodes the functionCall of a part. `position`: the part's number in its candidate; `extra`: other members of the
     /// part.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &Object<'a>,
         at: Pointer<'_>,
-        place: i64,
+        position: i64,
         extra: &ExtraFields<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let Some(call) = notes.an_object(&part.members, at, "functionCall") else {
             return Ok(());
         };
@@ -99,7 +99,7 @@ impl Calls {
         let metadata = extra.and(&rest(members, &FACTS.call_fields)).text();
         let metadata = metadata.as_deref();
         let goes_on = is_true(members, "willContinue");
-        let partial = said(members, "partialArgs");
+        let partial = nonnull(members, "partialArgs");
         self.turn_to(wire, id.as_deref(), name.is_some())?;
         let same = |going: &Going| match (id.as_deref(), going.call_id.as_deref()) {
             (Some(id), Some(own)) => id == own,
@@ -126,29 +126,29 @@ impl Calls {
         }
         let going = Going {
             call_id: id.map(|id| id.into_owned()),
-            place,
+            position,
         };
-        let said = CallSaid {
+        let call_fields = CallFields {
             choice: self.choice,
             address: going.address(),
             name: name.as_deref(),
             metadata,
-            ..CallSaid::default()
+            ..CallFields::default()
         };
         if !goes_on && !streams {
             // Protobuf omits an empty object.
-            let said = CallSaid {
+            let call_fields = CallFields {
                 arguments: Some(arguments.unwrap_or_else(|| Text::plain("{}"))),
-                ..said
+                ..call_fields
             };
-            wire.assembler.call_opened(wire.out, said)?;
+            wire.assembler.call_opened(wire.out, call_fields)?;
             return self.close(wire, &going);
         }
-        let said = CallSaid {
+        let call_fields = CallFields {
             arguments: arguments.filter(|text| *text != Text::plain("{}")),
-            ..said
+            ..call_fields
         };
-        wire.assembler.call_opened(wire.out, said)?;
+        wire.assembler.call_opened(wire.out, call_fields)?;
         self.going = Some(going);
         self.partial = Partial::default();
         self.more(wire, partial, at, None, notes)?;
@@ -157,14 +157,14 @@ impl Calls {
 
     /// Ends all open calls, because another kind of part or the end of the stream follows. A call that was cut inside
     /// a string stays incomplete.
-    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.others.is_empty() {
             return self.end(wire);
         }
         self.waiting.clear();
         let mut going: Vec<_> = take(&mut self.others).into_values().collect();
         going.extend(self.going.take().map(|one| (one, take(&mut self.partial))));
-        going.sort_by_key(|(one, _)| one.place);
+        going.sort_by_key(|(one, _)| one.position);
         for (one, partial) in going {
             self.going = Some(one);
             self.partial = partial;
@@ -174,7 +174,7 @@ impl Calls {
     }
 
     /// Sets the open call aside until a part has its id. A call without an id ends instead.
-    fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.going.take_if(|going| going.call_id.is_some()) {
             Some(going) => {
                 let id = going.call_id.clone().unwrap_or_default();
@@ -190,28 +190,33 @@ impl Calls {
 
     /// Resumes the call that a part's id refers to. A part with neither id nor name resumes the last one set aside, if
     /// no call is open.
-    fn turn_to(&mut self, wire: &mut DecodeContext<'_, '_>, id: Option<&str>, named: bool) -> Step {
+    fn turn_to(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        id: Option<&str>,
+        named: bool,
+    ) -> ParseResult {
         if self.others.is_empty() {
             return Ok(());
         }
-        let place = if let Some(id) = id {
-            let place = self.waiting.get(id).and_then(|places| places.first());
-            let place = place.copied();
-            if place.is_some() {
+        let position = if let Some(id) = id {
+            let position = self.waiting.get(id).and_then(|positions| positions.first());
+            let position = position.copied();
+            if position.is_some() {
                 self.set_aside(wire)?;
             }
-            place
+            position
         } else if named || self.going.is_some() {
             None
         } else {
-            self.others.last_key_value().map(|(place, _)| *place)
+            self.others.last_key_value().map(|(position, _)| *position)
         };
-        let other = place.and_then(|place| Some((place, self.others.remove(&place)?)));
-        if let Some((place, (going, partial))) = other {
+        let other = position.and_then(|position| Some((position, self.others.remove(&position)?)));
+        if let Some((position, (going, partial))) = other {
             let id = going.call_id.clone().unwrap_or_default();
-            let places = self.waiting.slot(id.clone());
-            places.remove(&place);
-            if places.is_empty() {
+            let positions = self.waiting.slot(id.clone());
+            positions.remove(&position);
+            if positions.is_empty() {
                 self.waiting.remove(id.as_str());
             }
             self.going = Some(going);
@@ -220,7 +225,7 @@ impl Calls {
         Ok(())
     }
 
-    fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let Some(going) = self.going.take() else {
             return Ok(());
         };
@@ -231,7 +236,7 @@ impl Calls {
         self.close(wire, &going)
     }
 
-    fn close(&self, wire: &mut DecodeContext<'_, '_>, going: &Going) -> Step {
+    fn close(&self, wire: &mut DecodeContext<'_, '_>, going: &Going) -> ParseResult {
         let (kind, address) = (Some(ItemKind::Call), going.address());
         wire.assembler
             .item_closed(wire.out, self.choice, kind, address, None, None)
@@ -244,7 +249,7 @@ impl Calls {
         at: Pointer<'_>,
         metadata: Option<&str>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let Some(going) = self.going.take() else {
             return Ok(());
         };
@@ -261,7 +266,7 @@ impl Calls {
         at: Pointer<'_>,
         metadata: Option<&str>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         if metadata.is_some() {
             self.push(wire, going, Text::default(), metadata)?;
         }
@@ -313,7 +318,7 @@ impl Calls {
         going: &Going,
         text: Text<'_>,
         metadata: Option<&str>,
-    ) -> Step {
+    ) -> ParseResult {
         if text.is_empty() && metadata.is_none() {
             return Ok(());
         }
@@ -325,7 +330,7 @@ impl Calls {
 
 /// Returns the arguments as sent. A value that is not an object is passed on unchanged, to be validated later.
 fn arguments<'a>(call: &[Member<'a>]) -> Option<Text<'a>> {
-    let raw = said(call, "args")?;
+    let raw = nonnull(call, "args")?;
     match text(raw) {
         Some(text) => Some(text).filter(|text| !is_blank(text)),
         None => Some(Text::plain(raw.text)),

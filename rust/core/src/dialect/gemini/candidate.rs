@@ -6,29 +6,31 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::gemini::calls::Calls;
 use crate::dialect::gemini::sources::Sources;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_reason;
 use crate::dialect::gemini::spec_tables::is_true;
+use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::gemini::spec_tables::rest;
-use crate::dialect::gemini::spec_tables::said;
 use crate::dialect::gemini::tools::KINDS;
-use crate::dialect::gemini::tools::Place;
+use crate::dialect::gemini::tools::PartContext;
 use crate::dialect::gemini::tools::read_tool;
-use crate::dialect::upstream_error::says_nothing;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::fastpath::items::template::is_small;
 use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
+use crate::json::Scan;
+use crate::json::Scanner;
 use crate::json::Text;
 use crate::json::duplicate_keys::may_repeat;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::json::members::find;
-use crate::json::members::items;
+use crate::json::members::object_at;
 use crate::json::members::present;
 use crate::json::write_string;
 use crate::model::delta::Address;
@@ -50,10 +52,10 @@ pub(crate) struct Candidate {
     calls: Calls,
     sources: Sources,
     /// Number of parts so far.
-    places: i64,
+    positions: i64,
     /// The open text part: its kind and number.
     open: Option<(ItemKind, i64)>,
-    told: bool,
+    finish_reported: bool,
     pub(crate) reason: Option<String>,
     /// True if text or another part came after a finish reason.
     pub(crate) ran_on: bool,
@@ -66,21 +68,71 @@ pub(crate) struct OpenedCandidate<'a> {
     /// `None` if the entry is not an object.
     pub(crate) object: Option<Object<'a>>,
     content: Option<Object<'a>>,
-    parts: Vec<(Raw<'a>, Option<Object<'a>>)>,
+    parts: Vec<OpenedPart<'a>>,
 }
 
 impl<'a> OpenedCandidate<'a> {
-    pub(crate) fn of(raw: Raw<'a>) -> OpenedCandidate<'a> {
-        let object = Object::of(raw);
-        let content = object.as_ref().and_then(|object| object.object("content"));
-        let parts = content.as_ref().and_then(|content| content.get("parts"));
-        let parts = parts.map(items).unwrap_or_default().into_iter();
-        OpenedCandidate {
-            raw,
-            parts: parts.map(|raw| (raw, Object::of(raw))).collect(),
-            object,
-            content,
+    /// Parses the entries of `candidates` and everything read from them, in one pass. Empty for any other value.
+    pub(crate) fn list(raw: Raw<'a>) -> Vec<OpenedCandidate<'a>> {
+        let mut out = Vec::new();
+        let mut scanner = Scanner::again(raw.text);
+        if raw.kind == Kind::Array && scanner.enter_array().is_ok() {
+            while let Ok(true) = scanner.next_item() {
+                let Ok(entry) = OpenedCandidate::at(&mut scanner) else {
+                    break;
+                };
+                out.push(entry);
+            }
         }
+        out
+    }
+
+    /// Parses the entry at the cursor.
+    fn at(scanner: &mut Scanner<'a>) -> Scan<OpenedCandidate<'a>> {
+        let (mut content, mut parts) = (None, Vec::new());
+        if scanner.kind()? != Kind::Object {
+            return Ok(OpenedCandidate {
+                raw: scanner.skip()?,
+                object: None,
+                content,
+                parts,
+            });
+        }
+        let object = object_at(scanner, |key, scanner| {
+            if !key.is("content") {
+                return scanner.skip();
+            }
+            // Of duplicate keys, the last one counts.
+            content = None;
+            parts.clear();
+            if scanner.kind()? != Kind::Object {
+                return scanner.skip();
+            }
+            let found = object_at(scanner, |key, scanner| {
+                if !key.is("parts") {
+                    return scanner.skip();
+                }
+                parts.clear();
+                if scanner.kind()? != Kind::Array {
+                    return scanner.skip();
+                }
+                let start = scanner.pos();
+                scanner.enter_array()?;
+                while scanner.next_item()? {
+                    parts.push(part_at(scanner)?);
+                }
+                Ok(scanner.passed(start, Kind::Array))
+            })?;
+            let raw = found.raw;
+            content = Some(found);
+            Ok(raw)
+        })?;
+        Ok(OpenedCandidate {
+            raw: object.raw,
+            object: Some(object),
+            content,
+            parts,
+        })
     }
 
     /// Returns true if a key may be duplicated in the members that are read; false is certain.
@@ -100,6 +152,18 @@ impl<'a> OpenedCandidate<'a> {
         let mut parts = self.parts.iter();
         repeats(&self.object) || repeats(&self.content) || parts.any(|(_, part)| part_repeats(part))
     }
+}
+
+/// An item of `parts`, with its members if it is an object.
+type OpenedPart<'a> = (Raw<'a>, Option<Object<'a>>);
+
+/// Parses the part at the cursor.
+fn part_at<'a>(scanner: &mut Scanner<'a>) -> Scan<OpenedPart<'a>> {
+    if scanner.kind()? != Kind::Object {
+        return Ok((scanner.skip()?, None));
+    }
+    let part = object_at(scanner, |_, scanner| scanner.skip())?;
+    Ok((part.raw, Some(part)))
 }
 
 /// A part in a chunk.
@@ -132,9 +196,9 @@ impl Candidate {
             index,
             calls: Calls::new(index),
             sources: Sources::default(),
-            places: 0,
+            positions: 0,
             open: None,
-            told: false,
+            finish_reported: false,
             reason: None,
             ran_on: false,
         })
@@ -149,25 +213,26 @@ impl Candidate {
         at: Pointer<'_>,
         tail: bool,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let members = &value.members;
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
-        if let Some(raw) = said(members, LOGPROBS) {
+        if let Some(raw) = nonnull(members, LOGPROBS) {
             // Log probabilities belong to the tokens in this chunk, so the event with those tokens carries them.
             carry.add(member(LOGPROBS, raw));
         }
         if let Some(content) = &entry.content {
             let inner = at.member("content");
             self.content(wire, content, entry, inner, &mut carry, tail, notes)?;
-            extra = extra.and(&rest(&content.members, &FACTS.content_fields));
-        } else if let Some(raw) = said(members, "content") {
+            extra.extend(&rest(&content.members, &FACTS.content_fields).members);
+        } else if let Some(raw) = nonnull(members, "content") {
             notes.shape(raw, at.member("content"));
         }
         if !tail {
             self.sources.read(wire, self.index, value, notes)?;
         }
-        let mut left = carry.and(&extra);
+        let mut left = carry;
+        left.extend(&extra.members);
         let empty = |member: &Member<'_>| matches!(member.raw.text, "{}" | "[]" | "null");
         left.members.retain(|member| !empty(member));
         if let Some(metadata) = left.text() {
@@ -206,12 +271,12 @@ impl Candidate {
         // An empty text does not open a part: the open part may be of another kind.
         let text = part.get("text").filter(|raw| raw.text.len() > 2)?;
         let text = Some(text).filter(|raw| raw.kind == Kind::String)?;
-        let (kind, place) = self.open.filter(|_| plain && self.reason.is_none())?;
-        Some((self.at(kind, place), text))
+        let (kind, position) = self.open.filter(|_| plain && self.reason.is_none())?;
+        Some((self.at(kind, position), text))
     }
 
     /// Records a finish reason. The last one counts, unless only an earlier one means that the answer was cut off.
-    pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> Step {
+    pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {
             let meaning = FACTS.reason(reason);
             matches!(meaning, Some("length" | "content_filter" | "error"))
@@ -227,8 +292,8 @@ impl Candidate {
     }
 
     /// Finishes the candidate: closes what is open and reports the finish reason.
-    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        if std::mem::replace(&mut self.told, true) {
+    pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        if std::mem::replace(&mut self.finish_reported, true) {
             return Ok(());
         }
         let Some(reason) = self.reason.take() else {
@@ -255,8 +320,8 @@ impl Candidate {
         carry: &mut ExtraFields<'a>,
         tail: bool,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
-        let Some(parts) = said(&content.members, "parts") else {
+    ) -> ParseResult {
+        let Some(parts) = nonnull(&content.members, "parts") else {
             return Ok(());
         };
         let at = at.member("parts");
@@ -264,8 +329,8 @@ impl Candidate {
             notes.shape(parts, at);
             return Ok(());
         }
-        for (place, (raw, object)) in entry.parts.iter().enumerate() {
-            let at = at.item(place);
+        for (position, (raw, object)) in entry.parts.iter().enumerate() {
+            let at = at.item(position);
             let Some(object) = object else {
                 notes.unless_null(*raw, at);
                 continue;
@@ -287,14 +352,15 @@ impl Candidate {
         mut part: CandidatePart<'_, 'a>,
         carry: &mut ExtraFields<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let (members, tail) = (&part.object.members, part.tail);
-        let says = |key| find(members, key).is_some_and(|raw| !says_nothing(raw));
+        let has_value = |key| find(members, key).is_some_and(|raw| !is_empty_value(raw));
         let kinds = kinds(members);
-        if kinds.is_empty() && !part.extra.is_empty() && !tail && said(members, "text").is_none() {
+        if kinds.is_empty() && !part.extra.is_empty() && !tail && nonnull(members, "text").is_none()
+        {
             return self.keep(wire, part.object);
         }
-        if (kinds.is_empty() || says("text")) && !(tail && says("thought")) {
+        if (kinds.is_empty() || has_value("text")) && !(tail && has_value("thought")) {
             let none = ExtraFields::default();
             let extra = if kinds.is_empty() { &part.extra } else { &none };
             self.text(wire, &part, extra, carry, notes)?;
@@ -304,7 +370,7 @@ impl Candidate {
         }
         self.ran_on |= self.reason.is_some();
         self.close(wire)?;
-        if let Some(raw) = said(members, SIGNATURE) {
+        if let Some(raw) = nonnull(members, SIGNATURE) {
             part.extra.add(member(SIGNATURE, raw));
         }
         if let Some(raw) = find(members, "thought").filter(|raw| raw.kind == Kind::True) {
@@ -312,26 +378,26 @@ impl Candidate {
         }
         for kind in kinds {
             if kind == CALL {
-                let place = self.place();
+                let position = self.position();
                 self.calls
-                    .read(wire, part.object, part.at, place, &part.extra, notes)?;
+                    .read(wire, part.object, part.at, position, &part.extra, notes)?;
                 continue;
             }
             self.calls.finish(wire)?;
-            let place = Place {
+            let position = PartContext {
                 choice: self.index,
-                place: self.place(),
+                position: self.position(),
                 part: part.object,
                 at: part.at,
                 extra: &part.extra,
             };
-            read_tool(wire, kind, place, notes)?;
+            read_tool(wire, kind, position, notes)?;
         }
         Ok(())
     }
 
     /// Keeps a part of an unknown kind, because a later turn must send it back.
-    fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> Step {
+    fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> ParseResult {
         self.close(wire)?;
         self.calls.finish(wire)?;
         let raw = part.raw.text.as_bytes();
@@ -348,7 +414,7 @@ impl Candidate {
         extra: &ExtraFields<'a>,
         carry: &mut ExtraFields<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let members = &part.object.members;
         let text = notes.a_text(members, part.at, "text");
         let signature = notes.a_text(members, part.at, SIGNATURE);
@@ -365,13 +431,13 @@ impl Candidate {
             self.ran_on |= self.reason.is_some();
         }
         let at = match self.open.filter(|(open, _)| *open == kind) {
-            Some((_, place)) => self.at(kind, place),
+            Some((_, position)) => self.at(kind, position),
             None => {
                 self.close(wire)?;
                 self.calls.finish(wire)?;
-                let place = self.place();
-                self.open = Some((kind, place));
-                let at = self.at(kind, place);
+                let position = self.position();
+                self.open = Some((kind, position));
+                let at = self.at(kind, position);
                 if text.is_empty() {
                     // A part is needed for the signature, because a later turn must send it back.
                     wire.assembler.part_opened(wire.out, at, None, None)?;
@@ -405,11 +471,11 @@ impl Candidate {
         }
     }
 
-    fn at(&self, kind: ItemKind, place: i64) -> PartAt<'static> {
+    fn at(&self, kind: ItemKind, position: i64) -> PartAt<'static> {
         PartAt {
             choice: self.index,
             kind,
-            address: address(place),
+            address: address(position),
             channel: match kind {
                 ItemKind::Reasoning => Channel::Reasoning,
                 _ => Channel::Text,
@@ -418,24 +484,24 @@ impl Candidate {
         }
     }
 
-    fn close(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        let Some((kind, place)) = self.open.take() else {
+    fn close(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        let Some((kind, position)) = self.open.take() else {
             return Ok(());
         };
-        let (kind, address) = (Some(kind), address(place));
+        let (kind, address) = (Some(kind), address(position));
         wire.assembler
             .item_closed(wire.out, self.index, kind, address, None, None)
     }
 
-    fn place(&mut self) -> i64 {
-        self.places += 1;
-        self.places - 1
+    fn position(&mut self) -> i64 {
+        self.positions += 1;
+        self.positions - 1
     }
 }
 
-fn address(place: i64) -> Address<'static> {
+fn address(position: i64) -> Address<'static> {
     Address {
-        index: Some(place),
+        index: Some(position),
         ..Address::default()
     }
 }

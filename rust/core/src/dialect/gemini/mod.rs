@@ -13,12 +13,12 @@ pub(crate) mod tools;
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
-use crate::dialect::anomalies::tell_repeats;
-use crate::dialect::anomalies::tell_wide_integer;
+use crate::dialect::anomalies::report_duplicate_keys;
+use crate::dialect::anomalies::report_wide_integer;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::gemini::candidate::Candidate;
@@ -31,11 +31,11 @@ use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_reason;
 use crate::dialect::gemini::spec_tables::a_word;
 use crate::dialect::gemini::spec_tables::is_read;
-use crate::dialect::gemini::spec_tables::said;
+use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::gemini::spec_tables::seconds;
 use crate::dialect::gemini::spec_tables::unmodelled;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::fastpath::items::Envelopes;
+use crate::fastpath::items::ItemTemplates;
 use crate::fastpath::items::template::LearnableDelta;
 use crate::fastpath::items::template::OBJECT_DEPTH;
 use crate::fastpath::items::template::Target;
@@ -78,7 +78,7 @@ pub(crate) struct Gemini {
     last_seen: LastSeen,
     started: bool,
     ended: bool,
-    envelopes: Envelopes,
+    templates: ItemTemplates,
 }
 
 /// If a limit is below these values, every payload is parsed in full: what a template allows must stay within the
@@ -95,7 +95,7 @@ impl Gemini {
             last_seen: LastSeen::default(),
             started: false,
             ended: false,
-            envelopes: Envelopes::default(),
+            templates: ItemTemplates::default(),
         }
     }
 
@@ -105,15 +105,14 @@ impl Gemini {
         wire: &mut DecodeContext<'_, '_>,
         object: &Object<'a>,
         payload: Payload<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let inner = wrapped(object);
         let chunk = inner.as_ref().unwrap_or(object);
         if object.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
-        let entries = said(&chunk.members, CANDIDATES).map(items);
-        let entries = entries.unwrap_or_default().into_iter();
-        let entries: Vec<_> = entries.map(OpenedCandidate::of).collect();
+        let entries = nonnull(&chunk.members, CANDIDATES).map(OpenedCandidate::list);
+        let entries = entries.unwrap_or_default();
         let certain = inner.is_none()
             && !may_repeat(&chunk.members)
             && !chunk.has(FEEDBACK)
@@ -125,7 +124,7 @@ impl Gemini {
             } else {
                 &[]
             };
-            tell_repeats(wire, object.raw.text, base, is_read)?;
+            report_duplicate_keys(wire, object.raw.text, base, is_read)?;
         }
         let mut notes = Anomalies::default();
         let used = is_used(chunk);
@@ -150,19 +149,19 @@ impl Gemini {
             && !payload.tail
             && payload.event.is_none()
             && object.raw.text.len() == payload.text.len(); // not one of a list of chunks
-        let lesson = plain.then(|| self.lesson(wire, chunk, &entries));
-        let lesson = lesson.flatten();
-        if lesson.is_none() || open(self) != before {
-            self.envelopes.forget();
+        let learnable = plain.then(|| self.learnable(wire, chunk, &entries));
+        let learnable = learnable.flatten();
+        if learnable.is_none() || open(self) != before {
+            self.templates.forget();
         }
-        if let Some(lesson) = lesson.filter(|_| self.envelopes.wants()) {
-            self.envelopes.learn(None, payload.text, lesson);
+        if let Some(learnable) = learnable.filter(|_| self.templates.wants()) {
+            self.templates.learn(None, payload.text, learnable);
         }
         Ok(())
     }
 
     /// Returns the template of a chunk that contains nothing but a piece of the open text, and token counts.
-    fn lesson<'a>(
+    fn learnable<'a>(
         &mut self,
         wire: &DecodeContext<'_, '_>,
         chunk: &Object<'a>,
@@ -175,7 +174,7 @@ impl Gemini {
         };
         let (part, text) = candidate.lone_text(entry)?;
         let value = entry.object.as_ref()?;
-        let sent = said(&value.members, "index").map_or(Some(0), integer);
+        let sent = nonnull(&value.members, "index").map_or(Some(0), integer);
         let usage = chunk.get(USAGE);
         let limits = &wire.out.config.limits;
         let roomy = limits.max_json_depth.is_none_or(|most| most >= LEAST_DEPTH)
@@ -188,8 +187,8 @@ impl Gemini {
             && !chunk.has(FEEDBACK);
         let rest = unmodelled(&chunk.members, &FACTS.envelope_fields);
         // Members that are repeated unchanged do not count.
-        let news = self.last_seen.fresh(&rest);
-        (plain && roomy && news.is_empty()).then_some(LearnableDelta {
+        let changed = self.last_seen.fresh(&rest);
+        (plain && roomy && changed.is_empty()).then_some(LearnableDelta {
             target: Target::Part(part),
             varying: Varying {
                 text,
@@ -208,26 +207,26 @@ impl Gemini {
         entries: &[OpenedCandidate<'a>],
         tail: bool,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let members = &chunk.members;
-        let mut news = ExtraFields::default();
+        let mut changed = ExtraFields::default();
         if !tail {
             let rest = unmodelled(members, &FACTS.envelope_fields);
-            news = self.last_seen.fresh(&rest);
+            changed = self.last_seen.fresh(&rest);
         }
         if !self.started {
-            self.start(wire, chunk, &std::mem::take(&mut news), tail, notes)?;
+            self.start(wire, chunk, &std::mem::take(&mut changed), tail, notes)?;
         }
-        if let Some(candidates) = said(members, CANDIDATES) {
+        if let Some(candidates) = nonnull(members, CANDIDATES) {
             let at = Pointer::ROOT.member(CANDIDATES);
             if candidates.kind == Kind::Array {
-                for (place, entry) in entries.iter().enumerate() {
-                    let at = at.item(place);
+                for (position, entry) in entries.iter().enumerate() {
+                    let at = at.item(position);
                     let Some(value) = &entry.object else {
                         notes.shape(entry.raw, at);
                         continue;
                     };
-                    let index = index(value, place, at, notes);
+                    let index = index(value, position, at, notes);
                     self.candidate(wire, index)?
                         .read(wire, entry, value, at, tail, notes)?;
                 }
@@ -235,8 +234,8 @@ impl Gemini {
                 notes.shape(candidates, at);
             }
         }
-        self.feedback(wire, members, &mut news, notes)?;
-        if let Some(metadata) = news.text() {
+        self.feedback(wire, members, &mut changed, notes)?;
+        if let Some(metadata) = changed.text() {
             let lowest = self.lowest.unwrap_or(0);
             wire.assembler
                 .choice_metadata(wire.out, lowest, &metadata)?;
@@ -244,7 +243,7 @@ impl Gemini {
         if let Some(usage) = notes.an_object(members, Pointer::ROOT, USAGE) {
             wire.assembler.usage(wire.out, FACTS.usage(&usage))?;
         }
-        notes.tell(wire)
+        notes.report(wire)
     }
 
     /// Reports the start of the response from the first chunk. The id of a chunk recovered after a broken document is
@@ -253,10 +252,10 @@ impl Gemini {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &Object<'a>,
-        news: &ExtraFields<'a>,
+        changed: &ExtraFields<'a>,
         tail: bool,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         self.started = true;
         let (members, at) = (&chunk.members, Pointer::ROOT);
         let id = match tail {
@@ -266,7 +265,7 @@ impl Gemini {
         let model = a_word(members, at, "modelVersion", notes);
         let created = chunk.get("createTime").and_then(string);
         let created = created.and_then(|text| seconds(&text));
-        let (id, model, metadata) = (id.as_deref(), model.as_deref(), news.text());
+        let (id, model, metadata) = (id.as_deref(), model.as_deref(), changed.text());
         wire.assembler
             .started(wire.out, id, model, created, metadata.as_deref())
     }
@@ -276,7 +275,7 @@ impl Gemini {
         wire: &mut DecodeContext<'_, '_>,
         index: i32,
     ) -> Result<&mut Candidate, Fault> {
-        let known = self.candidates.place(index);
+        let known = self.candidates.position(index);
         let at = match known {
             Some(at) => at,
             None => {
@@ -300,9 +299,9 @@ impl Gemini {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &[Member<'a>],
-        news: &mut ExtraFields<'a>,
+        changed: &mut ExtraFields<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let Some(feedback) = notes.an_object(chunk, Pointer::ROOT, FEEDBACK) else {
             return Ok(());
         };
@@ -311,7 +310,7 @@ impl Gemini {
             escaped: false,
         };
         let raw = feedback.raw;
-        news.add(Member { key, raw });
+        changed.add(Member { key, raw });
         let at = Pointer::ROOT.member(FEEDBACK);
         match a_reason(&feedback.members, at, "blockReason", notes) {
             Some(reason) if self.candidates.is_empty() => {
@@ -321,7 +320,7 @@ impl Gemini {
         }
     }
 
-    fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let mut candidates: Vec<&mut Candidate> = self.candidates.iter_mut().collect();
         candidates.sort_by_key(|one| one.index);
         candidates.into_iter().try_for_each(|one| one.finish(wire))
@@ -333,7 +332,7 @@ impl Gemini {
         complaint: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
         notes: Anomalies<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         self.finish(wire)?;
         notes.complain(wire, complaint, payload)
     }
@@ -352,7 +351,7 @@ impl Decoder for Gemini {
         wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let raw = match document {
             Document::Object(object) => return self.document(wire, object, payload),
             Document::Other(raw) => *raw,
@@ -364,7 +363,7 @@ impl Decoder for Gemini {
             });
         }
         if payload.event == Some("error") {
-            tell_wide_integer(wire, raw)?;
+            report_wide_integer(wire, raw)?;
             let complaint = UpstreamErrorFields::of_value(raw);
             return self.complain(wire, &complaint, payload, Anomalies::default());
         }
@@ -377,11 +376,11 @@ impl Decoder for Gemini {
         wire: &mut DecodeContext<'_, '_>,
         incoming: Incoming<'_>,
     ) -> Result<usize, Fault> {
-        let Some(found) = self.envelopes.find(incoming) else {
+        let Some(found) = self.templates.find(incoming) else {
             return Ok(0);
         };
         wire.out.further(found.before);
-        self.envelopes.act(wire, &found)?;
+        self.templates.act(wire, &found)?;
         let usage = found.object.map(|text| Raw {
             text,
             kind: Kind::Object,
@@ -394,7 +393,7 @@ impl Decoder for Gemini {
 
     /// Handles `[DONE]`, which some gateways send: it ends the stream if every candidate has a finish reason, and is
     /// ignored if not.
-    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.is_over() {
             self.finish(wire)?;
             wire.assembler.done(wire.out)?;
@@ -403,13 +402,13 @@ impl Decoder for Gemini {
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         let complaint = UpstreamErrorFields::of_text(payload.text);
         self.complain(wire, &complaint, payload, Anomalies::default())
     }
 
     /// Reports the finish reasons, because no later ones can come. They take the place of a terminal marker.
-    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
             wire.assembler.whole_here();
@@ -440,14 +439,19 @@ fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
 
 /// Returns the index of the candidate that an entry belongs to: the entry's own index, or its place if the index is
 /// missing or invalid.
-fn index<'a>(item: &Object<'a>, place: usize, at: Pointer<'_>, notes: &mut Anomalies<'a>) -> i32 {
-    let sent = said(&item.members, "index");
+fn index<'a>(
+    item: &Object<'a>,
+    position: usize,
+    at: Pointer<'_>,
+    notes: &mut Anomalies<'a>,
+) -> i32 {
+    let sent = nonnull(&item.members, "index");
     let number = sent.and_then(integer);
     let number = number.and_then(|number| i32::try_from(number).ok());
     number.filter(|number| *number >= 0).unwrap_or_else(|| {
         if let Some(raw) = sent {
             notes.shape(raw, at.member("index"));
         }
-        i32::try_from(place).unwrap_or(i32::MAX)
+        i32::try_from(position).unwrap_or(i32::MAX)
     })
 }

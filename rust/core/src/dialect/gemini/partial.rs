@@ -26,9 +26,9 @@ pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
         if steps.len() >= max_depth {
             return None;
         }
-        let (step, behind) = step(rest)?;
+        let (step, remaining) = step(rest)?;
         steps.push(step);
-        rest = behind;
+        rest = remaining;
     }
     (!steps.is_empty()).then_some(steps)
 }
@@ -37,20 +37,20 @@ pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
 fn step(text: &str) -> Option<(Step, &str)> {
     if let Some(name) = text.strip_prefix('.') {
         let end = name.find(['.', '[', ']']).unwrap_or(name.len());
-        let (name, behind) = name.split_at_checked(end)?;
-        return (!name.is_empty()).then(|| (Step::Key(name.to_owned()), behind));
+        let (name, remaining) = name.split_at_checked(end)?;
+        return (!name.is_empty()).then(|| (Step::Key(name.to_owned()), remaining));
     }
     let inner = text.strip_prefix('[')?;
     let quote = inner.chars().next()?;
     if quote == '\'' || quote == '"' {
         return quoted(inner.get(1..)?, quote);
     }
-    let (digits, behind) = inner.split_once(']')?;
+    let (digits, remaining) = inner.split_once(']')?;
     let fits = (1..=INDEX_DIGITS).contains(&digits.len());
     if !fits || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    Some((Step::Index(digits.parse().ok()?), behind))
+    Some((Step::Index(digits.parse().ok()?), remaining))
 }
 
 /// Parses a key in quotes, through its closing bracket.
@@ -59,8 +59,8 @@ fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
     let mut signs = text.char_indices();
     while let Some((at, sign)) = signs.next() {
         if sign == quote {
-            let behind = text.get(at + 1..)?.strip_prefix(']')?;
-            return Some((Step::Key(key), behind));
+            let remaining = text.get(at + 1..)?.strip_prefix(']')?;
+            return Some((Step::Key(key), remaining));
         }
         key.push(match sign {
             '\\' => signs.next()?.1,

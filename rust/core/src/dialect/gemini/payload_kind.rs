@@ -5,8 +5,8 @@ use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
-use crate::dialect::upstream_error::says_nothing;
 use crate::json::Kind;
 use crate::json::members::Document;
 use crate::json::members::Object;
@@ -41,7 +41,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         object(document).is_some_and(|object| is_used(object) || object.present("error").is_some())
     },
     is_note: |document| {
-        let silent = |object: &Object<'_>, key| object.get(key).is_none_or(says_nothing);
+        let silent = |object: &Object<'_>, key| object.get(key).is_none_or(is_empty_value);
         object(document).is_some_and(|object| {
             is_used(object)
                 && silent(object, "candidates")
@@ -67,7 +67,7 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
 /// Returns true if it contains the reason why the answer ends. Any other chunk outside an event stream is one of
 /// several, with one JSON document per line.
 fn ends(object: &Object<'_>) -> bool {
-    let says = |holder: &Object<'_>, key| {
+    let has_value = |holder: &Object<'_>, key| {
         holder
             .get(key)
             .and_then(text)
@@ -79,9 +79,10 @@ fn ends(object: &Object<'_>) -> bool {
     let candidates = candidates.map(items).unwrap_or_default();
     if candidates.is_empty() {
         let feedback = object.object("promptFeedback");
-        return feedback.is_some_and(|feedback| says(&feedback, "blockReason"));
+        return feedback.is_some_and(|feedback| has_value(&feedback, "blockReason"));
     }
-    let ended = |raw| Object::of(raw).is_some_and(|candidate| says(&candidate, "finishReason"));
+    let ended =
+        |raw| Object::of(raw).is_some_and(|candidate| has_value(&candidate, "finishReason"));
     candidates.into_iter().all(ended)
 }
 
@@ -99,10 +100,10 @@ pub(crate) fn error<'a>(
     event: Option<&str>,
     used: bool,
 ) -> Option<UpstreamErrorFields<'a>> {
-    let said = object
+    let given = object
         .present("error")
-        .filter(|raw| !(used && says_nothing(*raw)));
-    match said {
+        .filter(|raw| !(used && is_empty_value(*raw)));
+    match given {
         Some(raw) => Some(UpstreamErrorFields::of_value(raw)),
         None if !used && (event == Some("error") || complains(object)) => {
             Some(UpstreamErrorFields::of_members(&object.members, object.raw))

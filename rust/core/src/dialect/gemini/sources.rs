@@ -4,7 +4,7 @@
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
 use crate::json::members::Member;
 use crate::json::members::Object;
@@ -20,7 +20,7 @@ const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// Grounding chunks that were emitted, as sent; the assembler limits their number.
-    told: HashSet<String>,
+    emitted: HashSet<String>,
 }
 
 impl Sources {
@@ -31,13 +31,13 @@ impl Sources {
         choice: i32,
         candidate: &Object<'a>,
         notes: &mut Anomalies<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let grounding = candidate.object("groundingMetadata");
         let Some(chunks) = grounding.and_then(|grounding| grounding.get("groundingChunks")) else {
             return Ok(());
         };
         for raw in items(chunks) {
-            if raw.kind != Kind::Object || !self.told.insert(raw.text.to_owned()) {
+            if raw.kind != Kind::Object || !self.emitted.insert(raw.text.to_owned()) {
                 continue;
             }
             let inner = Object::of(raw).and_then(|chunk| {

@@ -180,15 +180,15 @@ pub(crate) fn seconds(text: &str) -> Option<i64> {
         return None;
     }
     let mut numbers = [0_i64; 6];
-    let mut place = 0;
+    let mut position = 0;
     for (sign, byte) in b"0000-00-00T00:00:00".iter().zip(date.bytes()) {
         if *sign != b'0' {
             if *sign != byte {
                 return None;
             }
-            place += 1;
+            position += 1;
         } else {
-            let number = numbers.get_mut(place)?;
+            let number = numbers.get_mut(position)?;
             *number = *number * 10 + i64::from(char::from(byte).to_digit(10)?);
         }
     }
@@ -238,7 +238,7 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
 }
 
 /// Returns a member as sent, unless it is null.
-pub(crate) fn said<'a>(holder: &[Member<'a>], key: &str) -> Option<Raw<'a>> {
+pub(crate) fn nonnull<'a>(holder: &[Member<'a>], key: &str) -> Option<Raw<'a>> {
     present(find(holder, key))
 }
 

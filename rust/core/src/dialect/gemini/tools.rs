@@ -5,18 +5,18 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_word;
 use crate::dialect::gemini::spec_tables::an_id;
+use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::gemini::spec_tables::rest;
-use crate::dialect::gemini::spec_tables::said;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Object;
 use crate::json::members::find;
 use crate::model::delta::Address;
-use crate::model::delta::CallSaid;
+use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use std::borrow::Cow;
 
@@ -34,10 +34,10 @@ const FAILED: [&str; 2] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"];
 
 /// A part and its place in the candidate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'p, 'a> {
+pub(crate) struct PartContext<'p, 'a> {
     pub(crate) choice: i32,
     /// Number of the part in its candidate.
-    pub(crate) place: i64,
+    pub(crate) position: i64,
     pub(crate) part: &'p Object<'a>,
     pub(crate) at: Pointer<'p>,
     /// Other members of the part.
@@ -48,14 +48,14 @@ pub(crate) struct Place<'p, 'a> {
 pub(crate) fn read_tool<'a>(
     wire: &mut DecodeContext<'_, '_>,
     kind: &str,
-    place: Place<'_, 'a>,
+    position: PartContext<'_, 'a>,
     notes: &mut Anomalies<'a>,
-) -> Step {
-    let Some(inner) = notes.an_object(&place.part.members, place.at, kind) else {
+) -> ParseResult {
+    let Some(inner) = notes.an_object(&position.part.members, position.at, kind) else {
         return Ok(());
     };
-    let (members, at) = (&inner.members, place.at.member(kind));
-    let metadata = |modelled: &[&str]| place.extra.and(&rest(members, modelled)).text();
+    let (members, at) = (&inner.members, position.at.member(kind));
+    let metadata = |modelled: &[&str]| position.extra.and(&rest(members, modelled)).text();
     match kind {
         "inlineData" => {
             let data = notes.a_text(members, at, "data");
@@ -65,7 +65,7 @@ pub(crate) fn read_tool<'a>(
             let metadata = metadata(&["mimeType", "data"]);
             let (media_type, metadata) = (media_type.as_deref(), metadata.as_deref());
             wire.assembler
-                .file(wire.out, place.choice, media_type, data, None, metadata)
+                .file(wire.out, position.choice, media_type, data, None, metadata)
         }
         "fileData" => {
             let uri = a_word(members, at, "fileUri", notes);
@@ -74,22 +74,22 @@ pub(crate) fn read_tool<'a>(
             let (media_type, metadata) = (media_type.as_deref(), metadata.as_deref());
             let uri = uri.as_deref();
             wire.assembler
-                .file(wire.out, place.choice, media_type, None, uri, metadata)
+                .file(wire.out, position.choice, media_type, None, uri, metadata)
         }
         "executableCode" => {
             let id = an_id(members, at, notes);
-            let metadata = place.extra.text();
+            let metadata = position.extra.text();
             let (code, arguments) = (Some(FACTS.code_tool), inner.raw.text);
-            call(wire, place, id, code, arguments, metadata.as_deref())
+            call(wire, position, id, code, arguments, metadata.as_deref())
         }
         "toolCall" => {
             let id = an_id(members, at, notes);
             let name = a_word(members, at, "toolType", notes);
             let metadata = metadata(&["id", "toolType", "args"]);
-            let arguments = said(members, "args").map_or("{}", |raw| raw.text);
+            let arguments = nonnull(members, "args").map_or("{}", |raw| raw.text);
             call(
                 wire,
-                place,
+                position,
                 id,
                 name.as_deref(),
                 arguments,
@@ -100,15 +100,22 @@ pub(crate) fn read_tool<'a>(
             let outcome = a_word(members, at, "outcome", notes);
             let failed = outcome.is_some_and(|outcome| FAILED.contains(&outcome.as_ref()));
             let id = an_id(members, at, notes);
-            let metadata = place.extra.text();
-            result(wire, place, id, inner.raw.text, failed, metadata.as_deref())
+            let metadata = position.extra.text();
+            result(
+                wire,
+                position,
+                id,
+                inner.raw.text,
+                failed,
+                metadata.as_deref(),
+            )
         }
         // toolResponse, or functionResponse if a relay ran the function itself.
         _ => {
             let metadata = metadata(&["id", "response"]);
             let output = find(members, "response").map_or("null", |raw| raw.text);
             let id = an_id(members, at, notes);
-            result(wire, place, id, output, false, metadata.as_deref())
+            result(wire, position, id, output, false, metadata.as_deref())
         }
     }
 }
@@ -116,51 +123,58 @@ pub(crate) fn read_tool<'a>(
 /// Emits a complete call that the provider runs.
 fn call(
     wire: &mut DecodeContext<'_, '_>,
-    place: Place<'_, '_>,
+    position: PartContext<'_, '_>,
     id: Option<Cow<'_, str>>,
     name: Option<&str>,
     arguments: &str,
     metadata: Option<&str>,
-) -> Step {
+) -> ParseResult {
     let address = Address {
         call_id: id.as_deref(),
-        index: Some(place.place),
+        index: Some(position.position),
         ..Address::default()
     };
-    let said = CallSaid {
-        choice: place.choice,
+    let call_fields = CallFields {
+        choice: position.choice,
         address,
         name,
         arguments: Some(Text::plain(arguments)),
         provider_executed: true,
         metadata,
-        ..CallSaid::default()
+        ..CallFields::default()
     };
     let DecodeContext { assembler, out } = wire;
-    assembler.call_opened(out, said)?;
-    assembler.item_closed(out, place.choice, Some(ItemKind::Call), address, None, None)
+    assembler.call_opened(out, call_fields)?;
+    assembler.item_closed(
+        out,
+        position.choice,
+        Some(ItemKind::Call),
+        address,
+        None,
+        None,
+    )
 }
 
 /// Emits the result of a call. Without an id it belongs to the call before it; if there is none, the part is kept as
 /// unknown.
 fn result(
     wire: &mut DecodeContext<'_, '_>,
-    place: Place<'_, '_>,
+    position: PartContext<'_, '_>,
     id: Option<Cow<'_, str>>,
     output: &str,
     failed: bool,
     metadata: Option<&str>,
-) -> Step {
+) -> ParseResult {
     let DecodeContext { assembler, out } = wire;
     let id = id.or_else(|| {
-        let last = assembler.last_told(place.choice)?;
+        let last = assembler.last_closed_call(position.choice)?;
         Some(Cow::Owned(last.to_owned()))
     });
     match id {
-        Some(id) => assembler.result(out, place.choice, &id, output, failed, metadata),
+        Some(id) => assembler.result(out, position.choice, &id, output, failed, metadata),
         None => {
-            let raw = place.part.raw.text.as_bytes();
-            assembler.kept_unknown(out, place.choice, None, raw, None)
+            let raw = position.part.raw.text.as_bytes();
+            assembler.kept_unknown(out, position.choice, None, raw, None)
         }
     }
 }

@@ -4,9 +4,9 @@
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
+use crate::dialect::responses::read::ItemAddress;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::Whom;
 use crate::dialect::responses::read::member;
 use crate::dialect::responses::read::rest;
 use crate::dialect::responses::spec_tables::CallType;
@@ -19,13 +19,14 @@ use crate::json::members::Object;
 use crate::json::members::is_string;
 use crate::json::members::string;
 use crate::json::members::text;
-use crate::model::delta::CallSaid;
+use crate::model::delta::CallFields;
+use crate::model::fault::Fault;
 use std::borrow::Cow;
 
 /// A call item in the form that the assembler takes.
 #[derive(Debug)]
 pub(crate) struct CallItem<'a> {
-    pub(crate) whom: Whom<'a>,
+    pub(crate) item_address: ItemAddress<'a>,
     pub(crate) name: Option<Cow<'a, str>>,
     pub(crate) arguments: Option<Text<'a>>,
     pub(crate) provider: bool,
@@ -36,16 +37,16 @@ pub(crate) struct CallItem<'a> {
 }
 
 impl CallItem<'_> {
-    pub(crate) fn said(&self) -> CallSaid<'_> {
-        CallSaid {
+    pub(crate) fn call_fields(&self) -> CallFields<'_> {
+        CallFields {
             choice: 0,
-            address: self.whom.address(),
+            address: self.item_address.address(),
             name: self.name.as_deref(),
             arguments: self.arguments.clone(),
             provider_executed: self.provider,
             custom: self.custom,
             metadata: self.metadata.as_deref(),
-            ..CallSaid::default()
+            ..CallFields::default()
         }
     }
 }
@@ -71,7 +72,7 @@ pub(crate) fn read_call<'a>(
     at: Pointer<'_>,
     reader: &mut Reader<'_, '_, 'a>,
     kind: &CallType,
-    beside: Whom<'a>,
+    beside: ItemAddress<'a>,
 ) -> CallItem<'a> {
     let item_id = reader.identity(item, at, "id").or(beside.item_id);
     let call_id = reader.identity(item, at, "call_id");
@@ -92,7 +93,7 @@ pub(crate) fn read_call<'a>(
     // A call that the provider runs has no call id of its own: the item id pairs it with its result.
     let call_id = call_id.or_else(|| item_id.clone().filter(|_| provider));
     CallItem {
-        whom: Whom {
+        item_address: ItemAddress {
             item_id,
             call_id,
             index: beside.index,
@@ -113,11 +114,24 @@ pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,
     kind: &CallType,
-) -> Step {
-    let mut said = call.said();
+) -> ParseResult {
+    let mut call_fields = call.call_fields();
     let begins = |text: &Text<'_>| !text.is_empty() && *text != Text::plain("{}");
-    said.arguments = said.arguments.filter(|text| !kind.wrapped && begins(text));
-    wire.assembler.call_opened(wire.out, said)
+    call_fields.arguments = call_fields
+        .arguments
+        .filter(|text| !kind.wrapped && begins(text));
+    wire.assembler.call_opened(wire.out, call_fields)
+}
+
+/// Handles an event about a call in progress. Returns false if it concerns no open call.
+pub(crate) fn progress<'a>(
+    event: &Object<'a>,
+    reader: &mut Reader<'_, '_, 'a>,
+) -> Result<bool, Fault> {
+    let metadata = rest(event, &FACTS.progress_address).text();
+    let item_address = reader.item_address(None)?;
+    let DecodeContext { assembler, out } = &mut reader.wire;
+    assembler.call_progress(out, 0, item_address.address(), metadata.as_deref())
 }
 
 /// Appends a piece of arguments. `tool`: the tool's name, if the event type implies it.
@@ -125,24 +139,23 @@ pub(crate) fn delta<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
     tool: Option<&'static str>,
-) -> Step {
-    let Some(text) = reader
-        .text_of_event(FACTS.fields.delta)
-        .filter(|text| !text.is_empty())
-    else {
+) -> ParseResult {
+    let text = reader.text_of_event(FACTS.fields.delta);
+    let text = text.or_else(|| piece(event));
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(());
     };
     let name = match tool {
         Some(name) => Some(Cow::Borrowed(name)),
         None => reader.name_of_event(),
     };
-    let whom = reader.whom(None)?;
+    let item_address = reader.item_address(None)?;
     let metadata = reader.metadata(event);
     let DecodeContext { assembler, out } = &mut reader.wire;
     assembler.call_text(
         out,
         0,
-        whom.address(),
+        item_address.address(),
         text,
         name.as_deref(),
         metadata.as_deref(),
@@ -150,10 +163,28 @@ pub(crate) fn delta<'a>(
 }
 
 /// Sets the complete arguments.
-pub(crate) fn value<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>, member: &str) -> Step {
-    let whom = reader.whom(None)?;
+pub(crate) fn value<'a>(
+    event: &Object<'a>,
+    reader: &mut Reader<'_, '_, 'a>,
+    member: &str,
+) -> ParseResult {
+    let item_address = reader.item_address(None)?;
     let DecodeContext { assembler, out } = &mut reader.wire;
-    assembler.call_value(out, 0, whom.address(), plain(event, member))
+    assembler.call_value(out, 0, item_address.address(), plain(event, member))
+}
+
+/// Members with the text of a delta that is an object.
+const PIECE_MEMBERS: [&str; 2] = ["arguments", "partial_json"];
+
+/// Returns the arguments in a delta that is an object: the text in its only member, or the object itself.
+#[cold]
+fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
+    let delta = event.object("delta")?;
+    let inner = match delta.members.as_slice() {
+        [only] if PIECE_MEMBERS.iter().any(|name| only.key.is(name)) => text(only.raw),
+        _ => None,
+    };
+    Some(inner.unwrap_or_else(|| Text::plain(delta.raw.text)))
 }
 
 fn arguments<'a>(item: &Object<'a>, kind: &CallType) -> Option<Text<'a>> {

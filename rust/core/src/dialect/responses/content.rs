@@ -3,7 +3,7 @@
 //! Classifies each part by its type. The caller decides what to do with it.
 
 use crate::dialect::anomalies::Pointer;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::read::Reader;
 use crate::dialect::responses::read::rest;
 use crate::dialect::responses::spec_tables::FACTS;
@@ -26,7 +26,7 @@ pub(crate) struct ContentPart<'a> {
     /// The part's object; `None` where a bridge sends only a string.
     pub(crate) part: Option<Object<'a>>,
     raw: Raw<'a>,
-    pub(crate) place: i64,
+    pub(crate) position: i64,
 }
 
 impl<'a> ContentPart<'a> {
@@ -74,8 +74,8 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
     reader: &mut Reader<'w, 'o, 'a>,
-    mut take: impl FnMut(&mut Reader<'w, 'o, 'a>, ContentPart<'a>, Pointer<'_>) -> Step,
-) -> Step {
+    mut take: impl FnMut(&mut Reader<'w, 'o, 'a>, ContentPart<'a>, Pointer<'_>) -> ParseResult,
+) -> ParseResult {
     let reasons = is_string(item.get("type"), "reasoning");
     let own = if reasons { Sort::RAW } else { Sort::TEXT };
     for (member, sort) in [("summary", Sort::SUMMARY), ("content", own)] {
@@ -91,7 +91,7 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
                 continue;
             }
         };
-        for (number, (raw, place)) in parts.into_iter().zip(0..).enumerate() {
+        for (number, (raw, position)) in parts.into_iter().zip(0..).enumerate() {
             let at = at.item(number);
             let (sort, part) = match raw.kind {
                 Kind::String => (sort, None),
@@ -113,7 +113,7 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
                 sort,
                 part,
                 raw,
-                place,
+                position,
             };
             take(reader, piece, at)?;
         }

@@ -2,10 +2,10 @@
 //!
 //! Clients keep the parts of an item in a list. Some gateways never reset the index, skip numbers, or use one number
 //! for two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next
-//! one position 1. A label that was not seen before may still belong to a known part: a delta to the only announced
-//! part without text, a close to the only part that is not closed. Only indexes and channels are stored.
+//! one position 1. An unknown label may still mean a known part: a delta then belongs to the only part that was
+//! announced but has no text, and a close to the only part that is still open. Only indexes and channels are stored.
 
-use crate::dialect::responses::read::Whom;
+use crate::dialect::responses::read::ItemAddress;
 use crate::model::delta::Channel;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
@@ -71,27 +71,27 @@ impl Message {
         let stages = purpose.may_mean().iter();
         let mut found = stages
             .filter_map(|stage| self.at_stage.get(&(channel, *stage)))
-            .filter(|places| !places.is_empty());
-        let places = found.next().filter(|places| places.len() == 1)?;
+            .filter(|positions| !positions.is_empty());
+        let positions = found.next().filter(|positions| positions.len() == 1)?;
         if found.next().is_some() {
             return None;
         }
-        places.iter().next().copied()
+        positions.iter().next().copied()
     }
 
     /// Advances the part at a position to the stage that the event leads to. A part never returns to an earlier stage.
-    fn advance(&mut self, place: i64, channel: Channel, purpose: Purpose) {
-        let (before, after) = (self.stages.get(&place).copied(), purpose.leads_to());
+    fn advance(&mut self, position: i64, channel: Channel, purpose: Purpose) {
+        let (before, after) = (self.stages.get(&position).copied(), purpose.leads_to());
         if before.is_some_and(|before| before >= after) {
             return;
         }
         if let Some(before) = before
-            && let Some(places) = self.at_stage.get_mut(&(channel, before))
+            && let Some(positions) = self.at_stage.get_mut(&(channel, before))
         {
-            places.remove(&place);
+            positions.remove(&position);
         }
-        self.stages.insert(place, after);
-        self.at_stage.slot((channel, after)).insert(place);
+        self.stages.insert(position, after);
+        self.at_stage.slot((channel, after)).insert(position);
     }
 }
 
@@ -122,11 +122,11 @@ impl ContentIndexes {
     }
 
     /// Starts a new message: discards the messages stored under the same id and index.
-    pub(crate) fn begin(&mut self, whom: &Whom<'_>) {
-        if let Some(id) = whom.item_id.as_deref() {
+    pub(crate) fn begin(&mut self, item_address: &ItemAddress<'_>) {
+        if let Some(id) = item_address.item_id.as_deref() {
             self.by_id.remove(id);
         }
-        if let Some(index) = whom.index {
+        if let Some(index) = item_address.index {
             self.by_index.remove(&index);
             self.ids.remove(&index);
         }
@@ -137,54 +137,54 @@ impl ContentIndexes {
     /// different part.
     pub(crate) fn of(
         &mut self,
-        whom: &Whom<'_>,
+        item_address: &ItemAddress<'_>,
         channel: Channel,
         purpose: Purpose,
     ) -> Option<i64> {
         let opens = purpose == Purpose::Open;
-        let before = self.known(whom).filter(|_| opens);
+        let before = self.known(item_address).filter(|_| opens);
         if before.is_some_and(|key| self.at(&key).is_some_and(|message| message.is_over)) {
-            self.begin(whom);
+            self.begin(item_address);
         }
-        let sent = whom.sub?;
-        let Some(message) = self.message(whom) else {
+        let sent = item_address.sub?;
+        let Some(message) = self.message(item_address) else {
             return Some(sent);
         };
         let name = (channel, sent);
         let known = message.named.get(&name).copied();
-        let closed = |place: &i64| message.stages.get(place) == Some(&Stage::Closed);
-        let place = match known.filter(|place| !(opens && closed(place))) {
-            Some(place) => place,
+        let closed = |position: &i64| message.stages.get(position) == Some(&Stage::Closed);
+        let position = match known.filter(|position| !(opens && closed(position))) {
+            Some(position) => position,
             None => {
                 if message.named.len() >= REMEMBERED || message.taken.len() >= REMEMBERED {
                     return Some(sent);
                 }
-                let place = message.only_part(channel, purpose);
-                let place = place.unwrap_or(message.taken.len() as i64);
-                message.named.insert(name, place);
-                message.taken.insert(place, Some(channel));
-                place
+                let position = message.only_part(channel, purpose);
+                let position = position.unwrap_or(message.taken.len() as i64);
+                message.named.insert(name, position);
+                message.taken.insert(position, Some(channel));
+                position
             }
         };
-        message.advance(place, channel, purpose);
-        self.renamed |= known.is_some_and(|known| known != place);
-        Some(place)
+        message.advance(position, channel, purpose);
+        self.renamed |= known.is_some_and(|known| known != position);
+        Some(position)
     }
 
     /// Reserves a position for a newly opened part of an unknown type.
-    pub(crate) fn skip(&mut self, whom: &Whom<'_>) {
-        if whom.sub.is_some()
-            && let Some(message) = self.message(whom)
+    pub(crate) fn skip(&mut self, item_address: &ItemAddress<'_>) {
+        if item_address.sub.is_some()
+            && let Some(message) = self.message(item_address)
             && message.taken.len() < REMEMBERED
         {
-            let place = message.taken.len() as i64;
-            message.taken.insert(place, None);
+            let position = message.taken.len() as i64;
+            message.taken.insert(position, None);
         }
     }
 
     /// Marks the message as complete. The terminal output may still list it.
-    pub(crate) fn finish(&mut self, whom: &Whom<'_>) {
-        let key = self.known(whom);
+    pub(crate) fn finish(&mut self, item_address: &ItemAddress<'_>) {
+        let key = self.known(item_address);
         if let Some(message) = key.and_then(|key| self.at(&key)) {
             message.is_over = true;
         }
@@ -192,16 +192,21 @@ impl ContentIndexes {
 
     /// Returns the position of a part in an item's list: its index there, or the position of its label if only that
     /// fits (lists may leave out empty parts).
-    pub(crate) fn listed(&mut self, whom: &Whom<'_>, channel: Channel, place: i64) -> i64 {
-        let key = self.known(whom);
+    pub(crate) fn listed(
+        &mut self,
+        item_address: &ItemAddress<'_>,
+        channel: Channel,
+        position: i64,
+    ) -> i64 {
+        let key = self.known(item_address);
         let Some(message) = key.and_then(|key| self.at(&key)) else {
-            return place;
+            return position;
         };
-        if message.taken.get(&place) == Some(&Some(channel)) {
-            return place;
+        if message.taken.get(&position) == Some(&Some(channel)) {
+            return position;
         }
-        let named = message.named.get(&(channel, place));
-        named.copied().unwrap_or(place)
+        let named = message.named.get(&(channel, position));
+        named.copied().unwrap_or(position)
     }
 
     fn at(&mut self, key: &MessageKey) -> Option<&mut Message> {
@@ -211,12 +216,12 @@ impl ContentIndexes {
         }
     }
 
-    fn known(&self, whom: &Whom<'_>) -> Option<MessageKey> {
-        let id = whom.item_id.as_deref();
+    fn known(&self, item_address: &ItemAddress<'_>) -> Option<MessageKey> {
+        let id = item_address.item_id.as_deref();
         if let Some(id) = id.filter(|id| self.by_id.contains_key(*id)) {
             return Some(MessageKey::Id(id.to_owned()));
         }
-        let index = whom.index?;
+        let index = item_address.index?;
         match self.ids.get(&index) {
             Some(other) => (id.is_none() && self.by_id.contains_key(other.as_str()))
                 .then(|| MessageKey::Id(other.clone())),
@@ -229,12 +234,12 @@ impl ContentIndexes {
 
     /// Returns the message that an event addresses, and adds it if it is new. Returns `None` if too many messages are
     /// stored or the event has no address.
-    fn message(&mut self, whom: &Whom<'_>) -> Option<&mut Message> {
-        let (known, id) = (self.known(whom), whom.item_id.as_deref());
+    fn message(&mut self, item_address: &ItemAddress<'_>) -> Option<&mut Message> {
+        let (known, id) = (self.known(item_address), item_address.item_id.as_deref());
         if known.is_none() && self.by_id.len() + self.by_index.len() >= REMEMBERED {
             return None;
         }
-        let key = match (known, id, whom.index) {
+        let key = match (known, id, item_address.index) {
             // The id of a known message arrives late.
             (Some(MessageKey::Index(index)), Some(id), _) => {
                 let message = mem::take(self.by_index.slot(index));
@@ -254,7 +259,7 @@ impl ContentIndexes {
             }
             (None, None, None) => return None,
         };
-        if let (Some(id), Some(index)) = (id, whom.index) {
+        if let (Some(id), Some(index)) = (id, item_address.index) {
             self.renamed |= self.by_index.remove(&index);
             let before = self.ids.get(&index);
             if before.is_some_and(|before| before != id)

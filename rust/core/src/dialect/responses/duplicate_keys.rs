@@ -2,7 +2,7 @@
 //!
 //! Scans only the places where such members can be, and does not interpret them.
 
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::name_sets::Glance;
 use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::spec_tables::FACTS;
@@ -18,7 +18,7 @@ use crate::model::spec::Code;
 
 /// Kind of value at a place in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ValueKind {
     Event,
     Response,
     Error,
@@ -31,37 +31,39 @@ pub(crate) enum Place {
     Output,
 }
 
-impl Place {
+impl ValueKind {
     fn names(self) -> Option<&'static Names> {
         Some(match self {
-            Place::Event => &FACTS.event_fields,
-            Place::Response => &FACTS.response_fields,
-            Place::Error => &FACTS.read_of_error,
-            Place::Details => &FACTS.read_of_details,
-            Place::Item => &FACTS.read_of_item,
-            Place::Part => &FACTS.part_fields,
-            Place::Parts | Place::Output => return None,
+            ValueKind::Event => &FACTS.event_fields,
+            ValueKind::Response => &FACTS.response_fields,
+            ValueKind::Error => &FACTS.read_of_error,
+            ValueKind::Details => &FACTS.read_of_details,
+            ValueKind::Item => &FACTS.read_of_item,
+            ValueKind::Part => &FACTS.part_fields,
+            ValueKind::Parts | ValueKind::Output => return None,
         })
     }
 
     /// Returns the place of a member's value, if the value is an object or array that is scanned.
-    fn leads(self, kind: Kind, key: Key<'_>) -> Option<Place> {
+    fn leads(self, kind: Kind, key: Key<'_>) -> Option<ValueKind> {
         match kind {
             Kind::Object | Kind::Array => self.inside(&key.name()),
             _ => None,
         }
     }
 
-    fn inside(self, name: &str) -> Option<Place> {
+    fn inside(self, name: &str) -> Option<ValueKind> {
         match (self, name) {
-            (Place::Event, "response") => Some(Place::Response),
-            (Place::Response, "output") => Some(Place::Output),
-            (Place::Event | Place::Response, "error") => Some(Place::Error),
-            (Place::Event | Place::Response, "incomplete_details") => Some(Place::Details),
-            (Place::Event | Place::Response, "item") => Some(Place::Item),
-            (Place::Event | Place::Response, "part") => Some(Place::Part),
-            (Place::Item, "content" | "summary") => Some(Place::Parts),
-            (Place::Output, _) => Some(Place::Item),
+            (ValueKind::Event, "response") => Some(ValueKind::Response),
+            (ValueKind::Response, "output") => Some(ValueKind::Output),
+            (ValueKind::Event | ValueKind::Response, "error") => Some(ValueKind::Error),
+            (ValueKind::Event | ValueKind::Response, "incomplete_details") => {
+                Some(ValueKind::Details)
+            }
+            (ValueKind::Event | ValueKind::Response, "item") => Some(ValueKind::Item),
+            (ValueKind::Event | ValueKind::Response, "part") => Some(ValueKind::Part),
+            (ValueKind::Item, "content" | "summary") => Some(ValueKind::Parts),
+            (ValueKind::Output, _) => Some(ValueKind::Item),
             _ => None,
         }
     }
@@ -117,16 +119,16 @@ fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
 
 /// Reports duplicate keys, those inside a member's value before the member's own. Keeps the objects and lists it
 /// parses, because the caller is about to read them.
-pub(crate) fn tell_repeated<'a>(
+pub(crate) fn report_duplicates<'a>(
     out: &mut Output<'_>,
     members: &[Member<'a>],
-    place: Place,
+    kind_of_value: ValueKind,
     known: &mut Known<'a>,
-) -> Step {
+) -> ParseResult {
     let mut glance = Glance::default();
-    let names = place.names();
+    let names = kind_of_value.names();
     for member in members {
-        if let Some(inner) = place.leads(member.raw.kind, member.key) {
+        if let Some(inner) = kind_of_value.leads(member.raw.kind, member.key) {
             descend(out, &mut Scanner::again(member.raw.text), inner, known)?;
         }
         note(out, &mut glance, names, member.key)?;
@@ -135,7 +137,12 @@ pub(crate) fn tell_repeated<'a>(
 }
 
 /// Reports the key if the object already had it.
-fn note(out: &mut Output<'_>, glance: &mut Glance, names: Option<&Names>, key: Key<'_>) -> Step {
+fn note(
+    out: &mut Output<'_>,
+    glance: &mut Glance,
+    names: Option<&Names>,
+    key: Key<'_>,
+) -> ParseResult {
     if names.is_some_and(|names| names.note(glance, key)) {
         out.diagnose(Code::DUPLICATE_KEY, None, &key.name())?;
     }
@@ -147,16 +154,16 @@ fn note(out: &mut Output<'_>, glance: &mut Glance, names: Option<&Names>, key: K
 fn descend<'a>(
     out: &mut Output<'_>,
     scanner: &mut Scanner<'a>,
-    place: Place,
+    kind_of_value: ValueKind,
     known: &mut Known<'a>,
 ) -> Result<Option<Raw<'a>>, Fault> {
     let Ok(kind) = scanner.kind() else {
         return Ok(None);
     };
     let start = scanner.pos();
-    let inner = match place {
-        Place::Output => Some(Place::Item),
-        Place::Parts => Some(Place::Part),
+    let inner = match kind_of_value {
+        ValueKind::Output => Some(ValueKind::Item),
+        ValueKind::Parts => Some(ValueKind::Part),
         _ => None,
     };
     match (kind, inner) {
@@ -166,8 +173,8 @@ fn descend<'a>(
             known.keep_list(raw, list);
             Ok(Some(raw))
         }
-        (Kind::Object, _) if place != Place::Parts => {
-            let members = object(out, scanner, place, known)?;
+        (Kind::Object, _) if kind_of_value != ValueKind::Parts => {
+            let members = object(out, scanner, kind_of_value, known)?;
             let raw = scanner.passed(start, kind);
             known.keep_object(raw, members);
             Ok(Some(raw))
@@ -179,17 +186,20 @@ fn descend<'a>(
 fn object<'a>(
     out: &mut Output<'_>,
     scanner: &mut Scanner<'a>,
-    place: Place,
+    kind_of_value: ValueKind,
     known: &mut Known<'a>,
 ) -> Result<Vec<Member<'a>>, Fault> {
     let mut members = Vec::with_capacity(USUAL);
     let mut glance = Glance::default();
-    let names = place.names();
+    let names = kind_of_value.names();
     if scanner.enter_object().is_err() {
         return Ok(members);
     }
     while let Ok(Some(key)) = scanner.next_key() {
-        let inner = scanner.kind().ok().and_then(|kind| place.leads(kind, key));
+        let inner = scanner
+            .kind()
+            .ok()
+            .and_then(|kind| kind_of_value.leads(kind, key));
         let raw = match inner {
             Some(inner) => descend(out, scanner, inner, known)?,
             None => scanner.skip().ok(),
@@ -204,7 +214,7 @@ fn object<'a>(
 fn list<'a>(
     out: &mut Output<'_>,
     scanner: &mut Scanner<'a>,
-    place: Place,
+    kind_of_value: ValueKind,
     known: &mut Known<'a>,
 ) -> Result<Vec<Raw<'a>>, Fault> {
     let mut items = Vec::new();
@@ -213,7 +223,7 @@ fn list<'a>(
     }
     while let Ok(true) = scanner.next_item() {
         let raw = match scanner.kind() {
-            Ok(Kind::Object) => descend(out, scanner, place, known)?,
+            Ok(Kind::Object) => descend(out, scanner, kind_of_value, known)?,
             _ => scanner.skip().ok(),
         };
         let Some(raw) = raw else { break };

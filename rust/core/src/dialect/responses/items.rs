@@ -5,14 +5,15 @@
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::calls::CallItem;
 use crate::dialect::responses::calls::call_type;
 use crate::dialect::responses::calls::open_call;
 use crate::dialect::responses::calls::read_call;
+use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::name_sets::is_empty_array;
+use crate::dialect::responses::read::ItemAddress;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::Whom;
 use crate::dialect::responses::read::rest;
 use crate::dialect::responses::spec_tables::CallType;
 use crate::dialect::responses::spec_tables::FACTS;
@@ -67,7 +68,7 @@ impl Default for Items {
 
 /// Where an item occurs in the payload.
 #[derive(Clone, Copy, Debug)]
-struct Standing<'p> {
+struct ItemOccurrence<'p> {
     at: Pointer<'p>,
     /// True in the terminal output, which repeats items.
     again: bool,
@@ -98,32 +99,36 @@ impl Items {
             return Ok(true);
         }
         let Some(kind) = text_kind(&item) else {
-            return Ok(is_result(&item) && self.result(&item, at, reader, &beside)?);
+            return Ok(is_result(&item) && self.result(&item, at, reader, &beside, true)?);
         };
-        let whom = Whom {
+        let item_address = ItemAddress {
             item_id: reader.identity(&item, at, "id").or(beside.item_id),
             call_id: None,
             ..beside
         };
         let DecodeContext { assembler, out } = &mut reader.wire;
-        assembler.item_opened(out, 0, kind, whom.address())?;
+        assembler.item_opened(out, 0, kind, item_address.address())?;
         let members = match kind {
             ItemKind::Message => members_of(&item),
             _ => ExtraFields::default(),
         };
         self.texts
-            .open_content(&item, at, reader, &whom, &members)?;
+            .open_content(&item, at, reader, &item_address, &members)?;
         Ok(true)
     }
 
     /// Handles `response.output_item.done`.
-    pub(crate) fn done<'a>(&mut self, event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> Step {
-        let standing = Standing {
+    pub(crate) fn done<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> ParseResult {
+        let occurrence = ItemOccurrence {
             at: Pointer::ROOT.member("item"),
             again: false,
         };
         match self.item(event, reader)? {
-            (Some(item), beside) => self.whole(&item, reader, beside, standing),
+            (Some(item), beside) => self.whole(&item, reader, beside, occurrence),
             (None, _) => Ok(()),
         }
     }
@@ -134,21 +139,21 @@ impl Items {
         output: Raw<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let list = reader.items(output).into_iter();
         let list: Vec<_> = list.map(|raw| (raw, reader.open(raw))).collect();
         let in_line = self.in_line(&list);
-        for (number, ((raw, item), place)) in list.iter().zip(0..).enumerate() {
+        for (number, ((raw, item), position)) in list.iter().zip(0..).enumerate() {
             let at = at.item(number);
             let Some(item) = item else {
                 reader.notes.unless_null(*raw, at);
                 continue;
             };
-            let beside = Whom {
-                index: in_line.then_some(place),
-                ..Whom::default()
+            let beside = ItemAddress {
+                index: in_line.then_some(position),
+                ..ItemAddress::default()
             };
-            self.whole(item, reader, beside, Standing { at, again: true })?;
+            self.whole(item, reader, beside, ItemOccurrence { at, again: true })?;
         }
         Ok(())
     }
@@ -158,26 +163,26 @@ impl Items {
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
-    ) -> Result<(Option<Object<'a>>, Whom<'a>), Fault> {
+    ) -> Result<(Option<Object<'a>>, ItemAddress<'a>), Fault> {
         let item = reader.object(event, Pointer::ROOT, "item");
-        let whom = Whom {
+        let item_address = ItemAddress {
             call_id: None,
-            ..reader.whom(None)?
+            ..reader.item_address(None)?
         };
-        if let (Some(item), Some(index)) = (&item, whom.index) {
+        if let (Some(item), Some(index)) = (&item, item_address.index) {
             if self.types.contains_key(&index) || self.types.len() < TYPES {
                 self.types.insert(index, type_of(item));
             }
         }
-        Ok((item, whom))
+        Ok((item, item_address))
     }
 
     /// Returns true if positions in the terminal output equal the output indexes of the stream. Some gateways leave
     /// items out.
     fn in_line(&self, output: &[(Raw<'_>, Option<Object<'_>>)]) -> bool {
-        let same = |(place, (_, item)): (i64, &(Raw<'_>, Option<Object<'_>>))| {
+        let same = |(position, (_, item)): (i64, &(Raw<'_>, Option<Object<'_>>))| {
             let name = item.as_ref().map(type_of).unwrap_or_default();
-            self.types.get(&place) == Some(&name)
+            self.types.get(&position) == Some(&name)
         };
         output.len() == self.types.len() && (0..).zip(output).all(same)
     }
@@ -188,25 +193,25 @@ impl Items {
         &mut self,
         item: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
-        beside: Whom<'a>,
-        standing: Standing<'_>,
-    ) -> Step {
-        let Standing { at, again } = standing;
+        beside: ItemAddress<'a>,
+        occurrence: ItemOccurrence<'_>,
+    ) -> ParseResult {
+        let ItemOccurrence { at, again } = occurrence;
         self.ends_with_answer = is_answer(item);
         if let Some(kind) = call_type(item) {
             let call = read_call(item, at, reader, kind, beside);
             self.ends_with_answer |= !call.provider;
-            return self.call(item, reader, kind, &call, standing);
+            return self.call(item, reader, kind, &call, occurrence);
         }
         if let Some(kind) = text_kind(item) {
-            let whom = Whom {
+            let item_address = ItemAddress {
                 item_id: reader.identity(item, at, "id").or(beside.item_id),
                 ..beside
             };
             let members = members_of(item);
             let left = self
                 .texts
-                .close_content(item, at, reader, &whom, members, again)?;
+                .close_content(item, at, reader, &item_address, members, again)?;
             let encrypted = reader.text(item, at, "encrypted_content");
             let encrypted = encrypted.map(|text| text.into_whole().0);
             let encrypted = encrypted.filter(|text| !text.is_empty());
@@ -215,13 +220,13 @@ impl Items {
                 out,
                 0,
                 Some(kind),
-                whom.address(),
+                item_address.address(),
                 encrypted.as_deref(),
                 left.text().as_deref(),
             )?;
             return self.unmodelled_content(item, reader);
         }
-        if is_result(item) && self.result(item, at, reader, &beside)? {
+        if is_result(item) && self.result(item, at, reader, &beside, false)? {
             return Ok(());
         }
         self.keep(item, reader)
@@ -233,45 +238,53 @@ impl Items {
         reader: &mut Reader<'_, '_, 'a>,
         kind: &CallType,
         call: &CallItem<'a>,
-        standing: Standing<'_>,
-    ) -> Step {
-        let Standing { at, again } = standing;
+        occurrence: ItemOccurrence<'_>,
+    ) -> ParseResult {
+        let ItemOccurrence { at, again } = occurrence;
         let DecodeContext { assembler, out } = &mut reader.wire;
-        let said = call.said();
+        let call_fields = call.call_fields();
         if call.unfinished {
             // The call was truncated: the end of the response decides its state, from the reported reason.
             let nothing = Text::plain("");
-            let address = call.whom.address();
-            assembler.call_text(out, 0, address, nothing, said.name, said.metadata)?;
-            return assembler.call_value(out, 0, address, said.arguments);
+            let address = call.item_address.address();
+            assembler.call_text(
+                out,
+                0,
+                address,
+                nothing,
+                call_fields.name,
+                call_fields.metadata,
+            )?;
+            return assembler.call_value(out, 0, address, call_fields.arguments);
         }
         if again {
-            assembler.restate_call(out, said)?;
+            assembler.restate_call(out, call_fields)?;
         } else {
-            assembler.call_closed(out, said)?;
+            assembler.call_closed(out, call_fields)?;
         }
-        match kind.kind {
-            "mcp_call" => self.mcp_result(item, reader, call),
-            "image_generation_call" => self.image(item, at, reader, call),
+        match kind.results.as_slice() {
+            _ if kind.kind == "image_generation_call" => self.image(item, at, reader, call),
+            [output, error] => self.own_result(item, reader, call, (output, error)),
             _ => Ok(()),
         }
     }
 
-    /// Emits the result that an MCP call contains: its error if present, its output if not.
-    fn mcp_result(
+    /// Emits the result that the item of a call contains: its error if present, its output if not.
+    fn own_result(
         &mut self,
         item: &Object<'_>,
         reader: &mut Reader<'_, '_, '_>,
         call: &CallItem<'_>,
-    ) -> Step {
-        let error = item.present("error");
+        (output, error): (&str, &str),
+    ) -> ParseResult {
+        let error = item.present(error);
         let (Some(raw), Some(id)) = (
-            error.or_else(|| item.present("output")),
-            call.whom.call_id.as_deref(),
+            error.or_else(|| item.present(output)),
+            call.item_address.call_id.as_deref(),
         ) else {
             return Ok(());
         };
-        if !self.is_news(("result", id, &compact(raw.text))) {
+        if !self.is_new(("result", id, &compact(raw.text))) {
             return Ok(());
         }
         let DecodeContext { assembler, out } = &mut reader.wire;
@@ -285,14 +298,14 @@ impl Items {
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
         call: &CallItem<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let result = reader.text(item, at, "result");
         let Some(result) = result.filter(|text| !text.is_empty()) else {
             return Ok(());
         };
-        let id = call.whom.item_id.as_deref();
+        let id = call.item_address.item_id.as_deref();
         let (result, lone) = result.into_whole();
-        if !self.is_news(("image", id.unwrap_or_default(), &result)) {
+        if !self.is_new(("image", id.unwrap_or_default(), &result)) {
             return Ok(());
         }
         reader.notes.lone |= lone;
@@ -320,20 +333,29 @@ impl Items {
         item: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-        beside: &Whom<'a>,
+        beside: &ItemAddress<'a>,
+        opens: bool,
     ) -> Result<bool, Fault> {
-        let id = reader.identity(item, at, "call_id");
-        let id = id.or_else(|| reader.identity(item, at, "id"));
-        let Some(id) = id.or_else(|| beside.item_id.clone()) else {
+        let kind = item.string("type").unwrap_or_default();
+        let member = FACTS.results.get(kind.as_ref()).copied();
+        let member = member.unwrap_or("output");
+        let mut id = reader.identity(item, at, "call_id");
+        if id.is_none() && member == "output" {
+            id = reader.identity(item, at, "id");
+            id = id.or_else(|| beside.item_id.clone());
+        }
+        let Some(id) = id else {
             return Ok(false);
         };
-        let output = item.present("output").filter(|raw| !says_no_result(*raw));
+        let may_be_empty = !opens && member != "output";
+        let output = item.present(member);
+        let output = output.filter(|raw| may_be_empty || !is_empty_result(*raw));
         let Some(raw) = output else {
             return Ok(true);
         };
-        if self.is_news(("result", &id, &compact(raw.text))) {
+        if self.is_new(("result", &id, &compact(raw.text))) {
             let failed = is_string(item.get("status"), "failed");
-            let metadata = rest(item, &FACTS.result_fields).text();
+            let metadata = rest(item, &Names::of(["call_id", member])).text();
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.result(out, 0, &id, raw.text, failed, metadata.as_deref())?;
         }
@@ -345,7 +367,7 @@ impl Items {
         &mut self,
         item: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let content = item.get("content").map(|raw| reader.items(raw));
         for raw in content.unwrap_or_default() {
             let Some(part) = reader.open(raw) else {
@@ -353,8 +375,7 @@ impl Items {
             };
             let kind = part.string("type");
             let unmodelled = |kind: &str| !FACTS.content.contains_key(kind);
-            if kind.as_deref().is_some_and(unmodelled) && self.is_news(("part", "", part.raw.text))
-            {
+            if kind.as_deref().is_some_and(unmodelled) && self.is_new(("part", "", part.raw.text)) {
                 let DecodeContext { assembler, out } = &mut reader.wire;
                 assembler.unknown(out, None, part.raw.text.as_bytes())?;
             }
@@ -362,9 +383,9 @@ impl Items {
         Ok(())
     }
 
-    fn keep(&mut self, item: &Object<'_>, reader: &mut Reader<'_, '_, '_>) -> Step {
+    fn keep(&mut self, item: &Object<'_>, reader: &mut Reader<'_, '_, '_>) -> ParseResult {
         let id = item.string("id").filter(|id| !id.is_empty());
-        if !self.is_news(("item", id.as_deref().unwrap_or(item.raw.text), "")) {
+        if !self.is_new(("item", id.as_deref().unwrap_or(item.raw.text), "")) {
             return Ok(());
         }
         let DecodeContext { assembler, out } = &mut reader.wire;
@@ -372,7 +393,7 @@ impl Items {
     }
 
     /// Returns true if this was not emitted before: the terminal output repeats what was streamed.
-    fn is_news(&mut self, what: (&str, &str, &str)) -> bool {
+    fn is_new(&mut self, what: (&str, &str, &str)) -> bool {
         let mark = mark_of(what);
         if self.once.len() < ONCE {
             return self.once.insert(mark);
@@ -411,16 +432,16 @@ fn is_answer(item: &Object<'_>) -> bool {
     let Some(kind) = item.string("type") else {
         return true;
     };
-    FACTS.answers.contains(kind.as_ref()) && !is_string(item.get("phase"), "commentary")
+    FACTS.response_events.contains(kind.as_ref()) && !is_string(item.get("phase"), "commentary")
 }
 
 fn is_result(item: &Object<'_>) -> bool {
     let kind = item.string("type");
-    kind.is_some_and(|kind| FACTS.results.contains(kind.as_ref()))
+    kind.is_some_and(|kind| FACTS.results.contains_key(kind.as_ref()))
 }
 
 /// Returns true for an empty result: `""` or `[]`.
-fn says_no_result(raw: Raw<'_>) -> bool {
+fn is_empty_result(raw: Raw<'_>) -> bool {
     raw.text == "\"\"" || is_empty_array(raw)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Dispatches on the event type. Most event and member names are in `_spec/dialects.json`.
 
+pub(crate) mod audio;
 pub(crate) mod calls;
 pub(crate) mod content;
 pub(crate) mod content_index;
@@ -19,13 +20,14 @@ pub(crate) mod text;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::decoder::Decoder;
+use crate::dialect::responses::audio::Audio;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::duplicate_keys::Known;
-use crate::dialect::responses::duplicate_keys::Place;
-use crate::dialect::responses::duplicate_keys::tell_repeated;
+use crate::dialect::responses::duplicate_keys::ValueKind;
+use crate::dialect::responses::duplicate_keys::report_duplicates;
 use crate::dialect::responses::items::Items;
 use crate::dialect::responses::name_sets::Slots;
 use crate::dialect::responses::name_sets::is_empty_array;
@@ -40,8 +42,8 @@ use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
 use crate::dialect::responses::text::Texts;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::says_nothing;
-use crate::fastpath::items::Envelopes;
+use crate::dialect::upstream_error::is_empty_value;
+use crate::fastpath::items::ItemTemplates;
 use crate::fastpath::items::template::LearnableDelta;
 use crate::fastpath::items::template::Target;
 use crate::fastpath::items::template::Varying;
@@ -66,9 +68,10 @@ use crate::sse::WholeEvents;
 #[derive(Debug)]
 pub(crate) struct Responses {
     items: Items,
+    audio: Audio,
     sequence: Sequence,
     /// True once the start of the response was reported.
-    said: bool,
+    start_reported: bool,
     /// True if the policy treats a new response id as a restart.
     restarts: bool,
     /// Hash of the last response id.
@@ -76,7 +79,7 @@ pub(crate) struct Responses {
     /// Type and kind of the previous event, cached because consecutive events mostly have the same type.
     last: Option<(&'static str, &'static EventKind)>,
     ended: bool,
-    envelopes: Envelopes,
+    templates: ItemTemplates,
     readers: Readers,
 }
 
@@ -84,13 +87,14 @@ impl Responses {
     pub(crate) fn new(config: &Config) -> Responses {
         Responses {
             items: Items::default(),
+            audio: Audio::default(),
             sequence: Sequence::default(),
-            said: false,
+            start_reported: false,
             restarts: config.policy.switches.restart_on_new_stream_id,
             id: None,
             last: None,
             ended: false,
-            envelopes: Envelopes::default(),
+            templates: ItemTemplates::default(),
             readers: Readers::default(),
         }
     }
@@ -113,7 +117,7 @@ impl Responses {
         wire: &mut DecodeContext<'_, '_>,
         event: &Object<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let fields = &FACTS.fields;
         let slots = Slots::of(&FACTS.event_fields, &event.members, "incomplete_details");
         let sent = slots.get(fields.kind).and_then(string);
@@ -143,12 +147,12 @@ impl Responses {
         }
         let mut inside = Known::default();
         if slots.nested {
-            tell_repeated(wire.out, &event.members, Place::Event, &mut inside)?;
+            report_duplicates(wire.out, &event.members, ValueKind::Event, &mut inside)?;
         }
         if let Some(complaint) = find_error(event, &slots, name, kind, payload) {
             return self.complain(wire, &complaint, payload);
         }
-        if name.starts_with("response.") && !payload.tail && wire.out.is_judged() {
+        if name.starts_with("response.") && !payload.tail && wire.out.wants_wire_facts() {
             self.readers.event(wire.out, name, event);
         }
         let mut reader = Reader::new(
@@ -170,9 +174,9 @@ impl Responses {
             None => false,
         };
         let quiet = reader.notes.is_empty();
-        reader.tell()?;
+        reader.report()?;
         if self.items.texts.take_renamed() {
-            self.envelopes.forget();
+            self.templates.forget();
         }
         if known {
             if let Some(step) = step.filter(|step| step.is_delta() && quiet && !payload.tail) {
@@ -191,15 +195,15 @@ impl Responses {
         slots: &Slots<'_>,
         step: EventKind,
         payload: Payload<'_>,
-    ) -> Step {
-        if !self.envelopes.wants() {
+    ) -> ParseResult {
+        if !self.templates.wants() {
             return Ok(());
         }
         let fields = &FACTS.fields;
         let is_empty = |field| slots.present(field).is_none_or(|raw| raw.text == "\"\"");
-        let (sort, place) = match step {
+        let (sort, position) = match step {
             EventKind::TextDelta(facts) if is_empty(facts.member) => return Ok(()),
-            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.place)),
+            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.position)),
             EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => (None, None),
             _ => return Ok(()),
         };
@@ -213,7 +217,7 @@ impl Responses {
             is_small(raw) && max.is_none_or(|max| number <= max)
         };
         let index = slots.present(fields.output_index);
-        let sub = place.and_then(|place| slots.present(place));
+        let sub = position.and_then(|position| slots.present(position));
         let plain =
             index.is_none_or(within) && sub.is_none_or(is_small) && number.is_none_or(is_small);
         let flat = |member: &Member<'_>| match member.raw.kind {
@@ -229,26 +233,28 @@ impl Responses {
             out: &mut *wire.out,
         };
         let mut reader = Reader::new(around, slots);
-        let mut whom = reader.whom(place)?;
+        let mut item_address = reader.item_address(position)?;
         if let Some(sort) = sort {
-            let sent = whom.sub;
-            whom = self
-                .items
-                .texts
-                .placed(whom, &mut reader.wire, sort, Purpose::Delta);
-            if whom.sub != sent {
+            let sent = item_address.sub;
+            item_address = self.items.texts.with_position(
+                item_address,
+                &mut reader.wire,
+                sort,
+                Purpose::Delta,
+            );
+            if item_address.sub != sent {
                 return Ok(()); // repair rewrites the index
             }
         }
-        let address = whom.address();
-        let lesson = LearnableDelta {
+        let address = item_address.address();
+        let learnable = LearnableDelta {
             target: match sort {
                 Some(sort) => Target::Part(sort.at(address)),
                 None => Target::Call(address),
             },
             varying,
         };
-        self.envelopes.learn(payload.event, payload.text, lesson);
+        self.templates.learn(payload.event, payload.text, learnable);
         Ok(())
     }
 
@@ -272,7 +278,14 @@ impl Responses {
             }
             EventKind::Annotation => self.items.texts.annotation(event, reader)?,
             EventKind::Opening => self.opening(event, reader)?,
-            EventKind::KeepAlive | EventKind::Error | EventKind::Terminal(_) => {}
+            EventKind::Progress => return calls::progress(event, reader),
+            EventKind::AudioDelta(member) => {
+                return self.audio.delta(&mut reader.wire, event, member);
+            }
+            EventKind::KeepAlive
+            | EventKind::Error
+            | EventKind::AudioEnd
+            | EventKind::Terminal(_) => {}
         }
         Ok(true)
     }
@@ -282,7 +295,7 @@ impl Responses {
         wire: &mut DecodeContext<'_, '_>,
         raw: Raw<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let mut scanner = Scanner::new(payload.text, None);
         if scanner.skip().is_ok() && scanner.wide_integer() {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
@@ -290,7 +303,7 @@ impl Responses {
         // Some gateways wrap a lone error object in an array.
         let lone = first_item(raw).and_then(Object::of);
         let lone = lone.and_then(|object| object.get("error"));
-        let lone = lone.filter(|raw| !says_nothing(*raw));
+        let lone = lone.filter(|raw| !is_empty_value(*raw));
         let named = payload.event.is_some_and(|name| FACTS.is_error(name));
         match lone.or_else(|| named.then_some(raw)) {
             Some(error) => self.complain(wire, &UpstreamErrorFields::of_value(error), payload),
@@ -303,7 +316,7 @@ impl Responses {
         wire: &mut DecodeContext<'_, '_>,
         complaint: &UpstreamErrorFields<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         self.ended = true;
         Anomalies::default().complain(wire, complaint, payload)
     }
@@ -326,7 +339,11 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
 }
 
 /// Emits an unknown event under the name that it carries.
-fn unknown(wire: &mut DecodeContext<'_, '_>, name: Option<&str>, payload: Payload<'_>) -> Step {
+fn unknown(
+    wire: &mut DecodeContext<'_, '_>,
+    name: Option<&str>,
+    payload: Payload<'_>,
+) -> ParseResult {
     let name = name.or(payload.event).filter(|name| *name != "message");
     let raw = payload.text.as_bytes();
     wire.assembler.unknown(wire.out, name, raw)
@@ -338,7 +355,7 @@ impl Decoder for Responses {
         wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         match document {
             Document::Object(event) => self.object(wire, event, payload),
             Document::Other(raw) => self.other(wire, *raw, payload),
@@ -354,14 +371,14 @@ impl Decoder for Responses {
         if self.items.texts.waiting() {
             return Ok(0);
         }
-        let Some(found) = self.envelopes.find(incoming) else {
+        let Some(found) = self.templates.find(incoming) else {
             return Ok(0);
         };
         wire.out.further(found.before);
         let number = found.number.map(i128::from);
         let mark = || found.mark();
         if !self.sequence.is_replayed(wire.out, number, mark)? {
-            self.envelopes.act(wire, &found)?;
+            self.templates.act(wire, &found)?;
         }
         Ok(found.length)
     }
@@ -370,29 +387,31 @@ impl Decoder for Responses {
         if self.items.texts.waiting() {
             return WholeEvents::default();
         }
-        let (envelopes, sequence) = (&mut self.envelopes, &mut self.sequence);
-        let taken = envelopes.row(wire, lines, most, sequence.next(), |number, marks| {
+        let (templates, sequence) = (&mut self.templates, &mut self.sequence);
+        let taken = templates.row(wire, lines, most, sequence.next(), |number, marks| {
             sequence.go_on(number, marks);
         });
         if let Some(next) = sequence.next().filter(|_| taken.events > 0) {
-            wire.out.sign(WireFact::Sequence(i128::from(next) - 1));
+            wire.out
+                .record_fact(WireFact::Sequence(i128::from(next) - 1));
         }
         taken
     }
 
     /// Ignores `[DONE]`: OpenResponses sends it after the terminal event, and without that event it does not end the
     /// response.
-    fn marker(&mut self, _wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn marker(&mut self, _wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         self.complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
     /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last,
     /// whatever the policy assumes about a missing end.
-    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        self.audio.leave(wire)?;
         if !self.ended && !self.items.ends_with_answer {
             wire.assembler.cut();
         }

@@ -39,11 +39,11 @@ impl<'a> Slots<'a> {
         let mut out = Slots::default();
         for member in members {
             let holds = matches!(member.raw.kind, Kind::Object | Kind::Array);
-            let place = names.place_of(member.key).map(|place| place as usize);
-            match place.and_then(|place| out.slots.get_mut(place)) {
+            let number = names.number_of(member.key).map(|number| number as usize);
+            match number.and_then(|number| out.slots.get_mut(number)) {
                 Some(slot) => out.nested |= slot.replace(member.raw).is_some() | holds,
                 None => {
-                    out.others |= says(member.raw);
+                    out.others |= has_information(member.raw);
                     out.nested |= holds && member.key.is(deeper);
                 }
             }
@@ -72,7 +72,7 @@ impl Names {
         let mut out = Names::default();
         let mut count = 0;
         for name in names {
-            if out.place(name).is_some() {
+            if out.number(name).is_some() {
                 continue;
             }
             if out.by_length.len() <= name.len() {
@@ -88,41 +88,41 @@ impl Names {
     }
 
     #[inline]
-    fn place(&self, name: &str) -> Option<u32> {
+    fn number(&self, name: &str) -> Option<u32> {
         let row = self.by_length.get(name.len())?;
         let first = head(name.as_bytes());
         let same = |known: &str| name.len() <= 8 || known == name;
         let mut row = row.iter();
         let found = row.find(|(head, known, _)| *head == first && same(known));
-        found.map(|(_, _, place)| *place)
+        found.map(|(_, _, number)| *number)
     }
 
     /// Returns the field with this name. If the set lacks the name, the field matches no member.
     pub(crate) fn field(&self, name: &'static str) -> Field {
-        let place = self.place(name).map(|place| place as usize);
-        debug_assert!(place.is_some_and(|at| at < SLOTS), "{name} is no field");
-        let at = place.unwrap_or(SLOTS);
+        let number = self.number(name).map(|number| number as usize);
+        debug_assert!(number.is_some_and(|at| at < SLOTS), "{name} is no field");
+        let at = number.unwrap_or(SLOTS);
         Field { name, at }
     }
 
     #[inline]
-    fn place_of(&self, key: Key<'_>) -> Option<u32> {
+    fn number_of(&self, key: Key<'_>) -> Option<u32> {
         if key.escaped {
-            self.place(&key.name())
+            self.number(&key.name())
         } else {
-            self.place(key.raw)
+            self.number(key.raw)
         }
     }
 
     pub(crate) fn has(&self, key: Key<'_>) -> bool {
-        self.place_of(key).is_some()
+        self.number_of(key).is_some()
     }
 
     /// Records a member. Returns true if the object already had one with this name.
     #[inline]
     pub(crate) fn note(&self, glance: &mut Glance, key: Key<'_>) -> bool {
-        let place = self.place_of(key);
-        let bit = place.and_then(|place| 1_u64.checked_shl(place));
+        let number = self.number_of(key);
+        let bit = number.and_then(|number| 1_u64.checked_shl(number));
         let bit = bit.unwrap_or_default();
         let again = glance.0 & bit != 0;
         glance.0 |= bit;
@@ -133,7 +133,7 @@ impl Names {
 /// Returns false for null and `[]`, which carry no information (some gateways send an empty `logprobs` in every
 /// delta).
 #[inline]
-pub(crate) fn says(raw: Raw<'_>) -> bool {
+pub(crate) fn has_information(raw: Raw<'_>) -> bool {
     raw.kind != Kind::Null && !is_empty_array(raw)
 }
 

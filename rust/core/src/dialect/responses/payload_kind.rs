@@ -7,8 +7,8 @@ use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
-use crate::dialect::upstream_error::says_nothing;
 use crate::json::members::Document;
 use crate::json::members::Object;
 use crate::json::members::is_string;
@@ -90,9 +90,9 @@ pub(crate) fn find_error<'a>(
     payload: Payload<'_>,
 ) -> Option<UpstreamErrorFields<'a>> {
     let fields = &FACTS.fields;
-    let error = slots.get(fields.error).filter(|raw| !says_nothing(*raw));
+    let error = slots.get(fields.error).filter(|raw| !is_empty_value(*raw));
     let is_error = matches!(kind, Some(EventKind::Error));
-    let told = is_error
+    let is_named_error = is_error
         || payload
             .event
             .is_some_and(|event| event != name && FACTS.is_error(event));
@@ -102,12 +102,12 @@ pub(crate) fn find_error<'a>(
     };
     if let Some(error) = error {
         let of_something = name.starts_with("response.") || name.contains(':');
-        if told || status.is_some() || !of_something {
+        if is_named_error || status.is_some() || !of_something {
             return Some(UpstreamErrorFields::of_value(error));
         }
     }
     let whole = || UpstreamErrorFields::of_members(&event.members, event.raw);
-    if told || (status == Some("failed") && slots.present(fields.message).is_some()) {
+    if is_named_error || (status == Some("failed") && slots.present(fields.message).is_some()) {
         let mut found = whole();
         // The event type is not an error type.
         if is_error || matches!(kind, Some(EventKind::Terminal(_))) {

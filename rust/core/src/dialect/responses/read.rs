@@ -5,12 +5,12 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::duplicate_keys::Known;
 use crate::dialect::responses::name_sets::Field;
 use crate::dialect::responses::name_sets::Names;
 use crate::dialect::responses::name_sets::Slots;
-use crate::dialect::responses::name_sets::says;
+use crate::dialect::responses::name_sets::has_information;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::think_tags::is_white;
 use crate::json::Key;
@@ -53,14 +53,14 @@ pub(crate) struct Reader<'w, 'o, 'a> {
 
 /// Ids and indexes of the item or part that an event addresses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Whom<'a> {
+pub(crate) struct ItemAddress<'a> {
     pub(crate) item_id: Option<Cow<'a, str>>,
     pub(crate) call_id: Option<Cow<'a, str>>,
     pub(crate) index: Option<i64>,
     pub(crate) sub: Option<i64>,
 }
 
-impl Whom<'_> {
+impl ItemAddress<'_> {
     #[inline]
     pub(crate) fn address(&self) -> Address<'_> {
         Address {
@@ -222,18 +222,24 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         text
     }
 
-    /// Returns the address of the item or part that an event refers to. `place`: the member with the part's index.
+    /// Returns the address of the item or part that an event refers to. `position`: the member with the part's index.
     #[inline]
-    pub(crate) fn whom(&mut self, place: Option<Field>) -> Result<Whom<'a>, Fault> {
+    pub(crate) fn item_address(
+        &mut self,
+        position: Option<Field>,
+    ) -> Result<ItemAddress<'a>, Fault> {
         let fields = &FACTS.fields;
         let id = |reader: &mut Self, field: Field| {
             reader.identity_in(reader.slots.get(field), Pointer::ROOT, field.name)
         };
-        Ok(Whom {
+        Ok(ItemAddress {
             item_id: id(self, fields.item_id),
             call_id: id(self, fields.call_id),
             index: self.index(self.slots.get(fields.output_index), self.max_index)?,
-            sub: self.index(place.and_then(|place| self.slots.get(place)), INDEX_CAP)?,
+            sub: self.index(
+                position.and_then(|position| self.slots.get(position)),
+                INDEX_CAP,
+            )?,
         })
     }
 
@@ -255,8 +261,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 
     /// Reports the anomalies found in the payload.
-    pub(crate) fn tell(&mut self) -> Step {
-        self.notes.tell(&mut self.wire)
+    pub(crate) fn report(&mut self) -> ParseResult {
+        self.notes.report(&mut self.wire)
     }
 }
 
@@ -279,7 +285,7 @@ pub(crate) fn rest<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a>
         }
         out.members = level.members;
     }
-    out.members.retain(|member| says(member.raw));
+    out.members.retain(|member| has_information(member.raw));
     out
 }
 

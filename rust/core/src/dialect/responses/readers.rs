@@ -1,18 +1,28 @@
-//! What the official clients need of an event, so that a repair rewrites what they would misread or reject.
+//! Checks Responses events for what the official clients require, so that repair rewrites what they misread or reject.
 //!
-//! openai-python raises at content of an item or part that was not announced, and at an item whose identity changes. At
-//! the end it takes the output of the last event as it is.
+//! openai-python and openai-node keep one item at each output index and one part at each position of an item. They raise
+//! if an event does not match these, if an item or part was not added before, and if the id of an item changes. Their
+//! final result is the `output` of the last event.
 
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Kind;
+use crate::json::Raw;
 use crate::json::members::Object;
+use crate::json::members::is_string;
 use crate::json::members::items;
 use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::small_map::Map;
+use crate::model::small_map::Set;
 
-/// Items that are remembered.
+/// Maximum number of items to store.
 const MAX_ITEMS: usize = 4096;
+
+/// Maximum number of further items to store at one index.
+const MAX_AT_INDEX: usize = 16;
+
+/// Maximum number of content parts to store; parts are not checked above it.
+const MAX_PARTS: usize = 4096;
 
 /// Types of items that clients find by their call id.
 const BY_CALL_ID: [&str; 4] = [
@@ -22,24 +32,92 @@ const BY_CALL_ID: [&str; 4] = [
     "shell_call_output",
 ];
 
-/// One item of the output, as clients keep it.
+/// Types of items that need no id.
+const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
+
+/// Returns the type that an item must have for this family of events.
+fn item_type(family: &str) -> Option<&'static str> {
+    Some(match family {
+        "output_text" | "output_text.annotation" | "refusal" => "message",
+        "reasoning_text" | "reasoning_summary_part" | "reasoning_summary_text" => "reasoning",
+        "function_call_arguments" => "function_call",
+        "custom_tool_call_input" => "custom_tool_call",
+        "mcp_call_arguments" | "mcp_call" => "mcp_call",
+        "mcp_list_tools" => "mcp_list_tools",
+        "code_interpreter_call_code" | "code_interpreter_call" => "code_interpreter_call",
+        "file_search_call" => "file_search_call",
+        "web_search_call" => "web_search_call",
+        "image_generation_call" => "image_generation_call",
+        _ => return None,
+    })
+}
+
+/// Returns the type that a content part must have for this family of events.
+fn part_type(family: &str) -> Option<&'static str> {
+    Some(match family {
+        "output_text" | "output_text.annotation" => "output_text",
+        "refusal" => "refusal",
+        "reasoning_text" => "reasoning_text",
+        _ => return None,
+    })
+}
+
+/// A content part of an item, as clients store it.
+#[derive(Debug, Default)]
+struct Part {
+    kind: Option<String>,
+    /// Number of its annotations.
+    annotations: usize,
+}
+
+impl Part {
+    fn of(part: Raw<'_>) -> Part {
+        let Some(part) = Object::of(part) else {
+            return Part::default();
+        };
+        Part {
+            kind: word(&part, "type"),
+            annotations: array(&part, "annotations").map_or(0, |raw| items(raw).len()),
+        }
+    }
+
+    /// Checks an event about the part.
+    fn check(&mut self, out: &mut Output<'_>, family: &str, kind: &str, event: &Object<'_>) {
+        if self.kind.as_deref() != Some(kind) {
+            out.mark_misread("other_kind");
+        } else if family == "output_text.annotation" {
+            let count = self.annotations;
+            let adds = index(event, "annotation_index") == i64::try_from(count).ok();
+            let does = if adds { Does::Add } else { Does::Change };
+            if position_of(out, event, "annotation_index", Some(count), does).is_some() && adds {
+                self.annotations += 1;
+            }
+        }
+    }
+}
+
+/// One output item, as clients store it.
 #[derive(Debug, Default)]
 struct Item {
     kind: Option<String>,
     id: Option<String>,
     call_id: Option<String>,
-    parts: i64,
+    parts: Vec<Part>,
+    summaries: usize,
+    /// Number of other items that had its index.
+    before: usize,
 }
 
 impl Item {
     fn of(item: &Object<'_>) -> Item {
-        let content = item.get("content").filter(|raw| raw.kind == Kind::Array);
-        let parts = content.map_or(0, |raw| items(raw).len());
+        let parts = array(item, "content").map_or_else(Vec::new, items);
         Item {
             kind: word(item, "type"),
             id: word(item, "id"),
             call_id: word(item, "call_id"),
-            parts: i64::try_from(parts).unwrap_or(i64::MAX),
+            parts: Vec::from_iter(parts.into_iter().take(MAX_PARTS + 1).map(Part::of)),
+            summaries: array(item, "summary").map_or(0, |raw| items(raw).len()),
+            before: 0,
         }
     }
 
@@ -47,7 +125,29 @@ impl Item {
         self.kind.as_deref() == Some(kind)
     }
 
-    /// Whether clients refuse `item` as the end of this one.
+    /// Reports the item to the encoder.
+    fn report(&self, out: &mut Output<'_>, index: i64) {
+        out.record_fact(WireFact::ItemAdded {
+            index,
+            kind: self.kind.as_deref(),
+            id: self.id.as_deref(),
+            before: self.before,
+        });
+    }
+
+    /// Returns the names by which clients find the item. No other item may have them.
+    fn names(&self) -> impl Iterator<Item = Name> + '_ {
+        let known = |names: &[&str]| names.iter().any(|kind| self.is(kind));
+        let is_name = |name: &&String| !name.is_empty();
+        let id = self.id.as_ref().filter(is_name);
+        let call_id = self.call_id.as_ref().filter(is_name);
+        let call = call_id.filter(|_| known(&BY_CALL_ID));
+        let id = id.map(|id| (None, id.clone()));
+        id.into_iter()
+            .chain(call.map(|id| (self.kind.clone(), id.clone())))
+    }
+
+    /// Returns true if clients reject `item` as the completed form of this one.
     fn is_changed(&self, item: &Item) -> bool {
         let known = BY_CALL_ID.iter().any(|kind| self.is(kind));
         let ids_differ = self.id != item.id && !(known && self.id.is_none());
@@ -55,22 +155,36 @@ impl Item {
     }
 }
 
-/// What the answer opened with.
+/// How the response was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Opening {
     #[default]
     Nothing,
     Sent,
-    /// The one that is put before its first event.
-    Ours,
+    /// By an opening event that repair inserts.
+    Own,
 }
 
-/// The output that clients keep of one response.
+/// A name of an item: its id, or the type and call id of a call.
+type Name = (Option<String>, String);
+
+/// The output items that clients store for one response.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     opening: Opening,
     id: Option<String>,
     items: Map<i64, Item>,
+    /// Names of the items.
+    names: Set<Name>,
+    /// Number of content parts of all items.
+    parts: usize,
+}
+
+/// What an event does at the position that it addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Add,
+    Change,
 }
 
 impl Readers {
@@ -86,48 +200,32 @@ impl Readers {
             | "response.completed"
             | "response.failed"
             | "response.incomplete" => self.lifecycle(out, kind, event),
-            "response.done" => out.touch("end_name"),
+            "response.done" => out.mark_misread("end_name"),
             "response.output_item.added" => self.added(out, event),
             "response.output_item.done" => self.item_done(out, event),
-            "response.content_part.added" => {
-                if let Some(item) = self.item(out, event) {
-                    item.parts += 1;
+            _ => {
+                let name = kind.strip_prefix("response.").unwrap_or(kind);
+                let (family, verb) = name.rsplit_once('.').unwrap_or(("", name));
+                if family == "content_part" {
+                    self.content_part(out, verb, event);
+                } else if let Some(kind) = item_type(family) {
+                    self.of_item(out, (family, verb), kind, event);
                 }
             }
-            "response.output_text.delta" | "response.output_text.done" => {
-                let is_delta = kind.ends_with("delta");
-                let Some(item) = self.item(out, event) else {
-                    return;
-                };
-                let (is_message, parts) = (item.is("message"), item.parts);
-                match index(event, "content_index") {
-                    None => out.touch("no_index"),
-                    Some(place) if !is_message || place >= parts => out.touch("not_opened"),
-                    Some(_) if is_delta && !has_text(event) => out.touch("no_text"),
-                    Some(_) => {}
-                }
-            }
-            "response.function_call_arguments.delta" => {
-                let is_call = self.item(out, event);
-                if is_call.is_some_and(|item| item.is("function_call")) && !has_text(event) {
-                    out.touch("no_text");
-                }
-            }
-            _ => {}
         }
     }
 
-    /// The first event. Clients want `response.created` before any other.
+    /// Checks the first event. Clients require `response.created` before any other event.
     fn begin(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         self.opening = Opening::Sent;
         if FACTS.is_terminal(kind) {
-            out.touch("start_missing"); // what it brings is not streamed either
+            out.mark_misread("start_missing"); // the content of a terminal event was not streamed either
         } else if kind != "response.created" {
-            self.opening = Opening::Ours;
+            self.opening = Opening::Own;
             out.miss_opening();
             if matches!(kind, "response.queued" | "response.in_progress") {
                 let id = event.object("response").and_then(|one| word(&one, "id"));
-                self.id = id.filter(|id| FACTS.is_id(id)); // which the opening takes
+                self.id = id.filter(|id| FACTS.is_id(id)); // the inserted opening event uses this id
             }
         }
     }
@@ -137,17 +235,17 @@ impl Readers {
             return;
         };
         let id = word(&response, "id");
-        let is_ours = self.opening == Opening::Ours;
-        if kind == "response.created" && !is_ours {
-            out.sign(WireFact::Created(id.as_deref()));
+        let is_own_opening = self.opening == Opening::Own;
+        if kind == "response.created" && !is_own_opening {
+            out.record_fact(WireFact::Created(id.as_deref()));
             self.id = id;
-        } else if id != self.id || (id.is_none() && is_ours) {
-            out.touch("other_id");
+        } else if id != self.id || (id.is_none() && is_own_opening) {
+            out.mark_misread("other_id");
         }
         let output = response.get("output").filter(|raw| raw.kind == Kind::Array);
         let is_empty = output.is_some_and(|raw| items(raw).is_empty());
         if kind == "response.completed" && is_empty && self.items.len() > 0 {
-            out.touch("empty_output");
+            out.mark_misread("empty_output");
         }
     }
 
@@ -155,21 +253,41 @@ impl Readers {
         let Some(item) = event.object("item") else {
             return;
         };
-        match index(event, "output_index") {
-            None => out.touch("no_index"),
-            Some(at) => self.keep(out, at, Item::of(&item)),
+        let Some(at) = index(event, "output_index") else {
+            return out.mark_misread("no_index");
+        };
+        let mut item = Item::of(&item);
+        let Some(known) = self.items.get_mut(&at) else {
+            return self.keep(out, at, item);
+        };
+        out.mark_misread("index_taken");
+        if known.is_changed(&item) && known.before < MAX_AT_INDEX {
+            item.before = known.before + 1;
+            *known = item;
+            known.report(out, at);
         }
     }
 
+    /// Stores a new item, as clients do if they accept it.
     fn keep(&mut self, out: &mut Output<'_>, at: i64, item: Item) {
-        if self.items.len() < MAX_ITEMS && !self.items.contains_key(&at) {
-            out.sign(WireFact::ItemAdded {
-                index: at,
-                kind: item.kind.as_deref(),
-                id: item.id.as_deref(),
-            });
-            self.items.insert(at, item);
+        if self.items.len() >= MAX_ITEMS {
+            return;
         }
+        let has_id = match &item.id {
+            Some(id) => !id.is_empty(),
+            None => WITHOUT_ID.iter().any(|kind| item.is(kind)),
+        };
+        if !has_id {
+            out.mark_misread("no_id");
+        }
+        for name in item.names() {
+            if !self.names.insert(name) {
+                out.mark_misread("id_taken");
+            }
+        }
+        item.report(out, at);
+        self.parts += item.parts.len();
+        self.items.insert(at, item);
     }
 
     fn item_done(&mut self, out: &mut Output<'_>, event: &Object<'_>) {
@@ -177,34 +295,152 @@ impl Readers {
             return;
         };
         let Some(at) = index(event, "output_index") else {
-            return out.touch("no_index");
+            return out.mark_misread("no_index");
         };
-        let item = Item::of(&sent);
-        match self.items.get(&at) {
-            None => self.keep(out, at, item),
-            Some(known) if known.is_changed(&item) => out.touch("other_id"),
-            Some(_) => {}
+        let done = Item::of(&sent);
+        let is_full = self.items.len() >= MAX_ITEMS;
+        match self.items.get_mut(&at) {
+            None => {
+                if !is_full {
+                    out.mark_misread("not_opened");
+                }
+                self.keep(out, at, done);
+            }
+            Some(known) if known.is_changed(&done) => out.mark_misread("other_id"),
+            Some(known) => {
+                self.parts = (self.parts + done.parts.len()).saturating_sub(known.parts.len());
+                let before = known.before;
+                *known = Item { before, ..done };
+                known.report(out, at);
+            }
         }
-        out.sign(WireFact::ItemEnded {
+        out.record_fact(WireFact::ItemEnded {
             index: at,
             item: sent.raw.text,
         });
     }
 
-    /// The item that an event speaks of.
-    fn item(&mut self, out: &mut Output<'_>, event: &Object<'_>) -> Option<&mut Item> {
+    /// Returns the item that an event addresses, and requests a rewrite if clients do not find it.
+    fn item(&mut self, out: &mut Output<'_>, event: &Object<'_>, kind: &str) -> Option<&mut Item> {
         let at = index(event, "output_index");
         let is_full = self.items.len() >= MAX_ITEMS;
-        let item = at.and_then(|at| self.items.get_mut(&at));
-        if item.is_none() && !is_full {
-            out.touch(if at.is_none() {
-                "no_index"
-            } else {
-                "not_opened"
-            });
-        }
-        item
+        let Some(item) = at.and_then(|at| self.items.get_mut(&at)) else {
+            if !is_full {
+                let why = at.map_or("no_index", |_| "not_opened");
+                out.mark_misread(why);
+            }
+            return None;
+        };
+        let id = event.string("item_id").filter(|id| !id.is_empty());
+        let why = if !item.is(kind) {
+            "other_kind"
+        } else if id.is_none() {
+            "no_id"
+        } else if id.as_deref() != item.id.as_deref() {
+            "other_id"
+        } else {
+            return Some(item);
+        };
+        out.mark_misread(why);
+        None
     }
+
+    fn content_part(&mut self, out: &mut Output<'_>, verb: &str, event: &Object<'_>) {
+        let does = match verb {
+            "added" => Does::Add,
+            "done" => Does::Change,
+            _ => return,
+        };
+        let Some(part) = event.object("part") else {
+            return;
+        };
+        let is_reasoning = is_string(part.get("type"), "reasoning_text");
+        let kind = if is_reasoning { "reasoning" } else { "message" };
+        let is_full = self.parts > MAX_PARTS;
+        let Some(item) = self.item(out, event, kind) else {
+            return;
+        };
+        let count = (!is_full).then_some(item.parts.len());
+        let Some(position) = position_of(out, event, "content_index", count, does) else {
+            return;
+        };
+        let part = Part::of(part.raw);
+        match does {
+            _ if is_full => {}
+            Does::Change => {
+                if let Some(known) = item.parts.get_mut(position) {
+                    *known = part;
+                }
+            }
+            Does::Add => {
+                item.parts.push(part);
+                self.parts += 1;
+            }
+        }
+    }
+
+    fn of_item(
+        &mut self,
+        out: &mut Output<'_>,
+        (family, verb): (&str, &str),
+        kind: &str,
+        event: &Object<'_>,
+    ) {
+        let is_full = self.parts > MAX_PARTS;
+        let Some(item) = self.item(out, event, kind) else {
+            return;
+        };
+        if let Some(kind) = part_type(family) {
+            let count = (!is_full).then_some(item.parts.len());
+            let position = position_of(out, event, "content_index", count, Does::Change);
+            if let Some(position) = position
+                && let Some(part) = item.parts.get_mut(position).filter(|_| !is_full)
+            {
+                part.check(out, family, kind, event);
+            }
+        } else if family.starts_with("reasoning_summary") {
+            let does = match verb {
+                "added" => Does::Add,
+                _ => Does::Change,
+            };
+            let count = (!is_full).then_some(item.summaries);
+            let position = position_of(out, event, "summary_index", count, does);
+            if position.is_some() && does == Does::Add {
+                item.summaries += 1;
+            }
+        }
+        if verb == "delta" && !has_text(event) {
+            out.mark_misread("no_text");
+        }
+    }
+}
+
+/// Returns the position that an event addresses among `count` parts: the next one if it adds a part. `count` is `None`
+/// if it is not known.
+fn position_of(
+    out: &mut Output<'_>,
+    event: &Object<'_>,
+    key: &str,
+    count: Option<usize>,
+    does: Does,
+) -> Option<usize> {
+    let found = index(event, key).and_then(|at| usize::try_from(at).ok());
+    let why = match (found, count) {
+        (None, _) => "no_index",
+        (_, None) => return found,
+        (Some(at), Some(count)) => match does {
+            Does::Add if at < count => "index_taken",
+            Does::Add if at > count => "other_index",
+            Does::Change if at >= count => "not_opened",
+            _ => return found,
+        },
+    };
+    out.mark_misread(why);
+    None
+}
+
+fn array<'a>(holder: &Object<'a>, key: &str) -> Option<Raw<'a>> {
+    holder.get(key).filter(|raw| raw.kind == Kind::Array)
 }
 
 fn has_text(event: &Object<'_>) -> bool {

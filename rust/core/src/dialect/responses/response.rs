@@ -4,12 +4,12 @@
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::responses::Responses;
 use crate::dialect::responses::duplicate_keys::Known;
-use crate::dialect::responses::duplicate_keys::Place;
-use crate::dialect::responses::duplicate_keys::tell_repeated;
+use crate::dialect::responses::duplicate_keys::ValueKind;
+use crate::dialect::responses::duplicate_keys::report_duplicates;
 use crate::dialect::responses::name_sets::Slots;
 use crate::dialect::responses::read::Reader;
 use crate::dialect::responses::read::member;
@@ -17,7 +17,7 @@ use crate::dialect::responses::read::rest;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::think_tags::is_white;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::says_nothing;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::fastpath::text_mark::mark;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -39,13 +39,14 @@ impl Responses {
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let Some(response) = reader.object(event, Pointer::ROOT, "response") else {
             return Ok(());
         };
         if self.restarts && self.is_another(&response) {
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.restart(out, 0)?;
+            self.audio.forget(&mut reader.wire)?;
             self.items.begin_again();
         }
         let at = Pointer::ROOT.member("response");
@@ -70,12 +71,12 @@ impl Responses {
         wire: &mut DecodeContext<'_, '_>,
         response: &Object<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         if response.wide_integer {
             wire.out.diagnose(Code::NUMERIC_OVERFLOW, None, "")?;
         }
         let mut known = Known::default();
-        tell_repeated(wire.out, &response.members, Place::Response, &mut known)?;
+        report_duplicates(wire.out, &response.members, ValueKind::Response, &mut known)?;
         let wire = DecodeContext {
             assembler: &mut *wire.assembler,
             out: &mut *wire.out,
@@ -92,7 +93,7 @@ impl Responses {
             return self.conclude(Some(response), at, reader, status, beside, payload);
         }
         usage(response, at, &mut reader)?;
-        reader.tell()
+        reader.report()
     }
 
     /// Handles a terminal event. The status of its response takes precedence over the event's name (`response.done`).
@@ -102,7 +103,7 @@ impl Responses {
         mut reader: Reader<'_, '_, 'a>,
         named: &'static str,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let response = reader.object(event, Pointer::ROOT, "response");
         let at = Pointer::ROOT.member("response");
         let status = response.as_ref().and_then(|it| it.string("status"));
@@ -123,8 +124,8 @@ impl Responses {
         response: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-    ) -> Step {
-        if self.said {
+    ) -> ParseResult {
+        if self.start_reported {
             return Ok(());
         }
         let members = rest(response, &FACTS.response_fields);
@@ -135,7 +136,7 @@ impl Responses {
         if id.is_none() && model.is_none() && created.is_none() && members.is_empty() {
             return Ok(());
         }
-        self.said = true;
+        self.start_reported = true;
         let model = model.map(|model| reader.whole_text(model));
         let created = created.filter(|raw| raw.kind != Kind::String);
         let metadata = members.text();
@@ -154,7 +155,7 @@ impl Responses {
         response: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-    ) -> Step {
+    ) -> ParseResult {
         match response.present("output") {
             Some(output) if output.kind == Kind::Array => {
                 self.items.restate(output, at.member("output"), reader)
@@ -176,23 +177,24 @@ impl Responses {
         mut status: Cow<'a, str>,
         beside: ExtraFields<'a>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let mut left = ExtraFields::default();
         if let Some(response) = response {
             usage(response, at, &mut reader)?;
-            left = news(response, reader.wire.assembler.start_metadata());
+            left = changed_fields(response, reader.wire.assembler.start_metadata());
             if let Some(details) = reader.object(response, at, "incomplete_details") {
                 left.add(member("incomplete_details", details.raw));
                 status = reason_of(status, details.get("reason"));
             }
         }
+        self.audio.leave(&mut reader.wire)?;
         if let Some(text) = left.and(&beside).text() {
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.choice_metadata(out, 0, &text)?;
         }
         self.ended = true;
         let error = response.and_then(|response| response.get("error"));
-        let error = error.filter(|raw| !says_nothing(*raw));
+        let error = error.filter(|raw| !is_empty_value(*raw));
         if error.is_some() || status == "failed" {
             let complaint = match error {
                 Some(error) => UpstreamErrorFields::of_value(error),
@@ -203,39 +205,43 @@ impl Responses {
             };
             return reader.notes.complain(&mut reader.wire, &complaint, payload);
         }
-        reader.tell()?;
+        reader.report()?;
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.finish(out, 0, &status, FACTS.finish(&status))?;
         assembler.done(out)
     }
 }
 
-/// Returns the members of the response that differ from `said`, the metadata reported at the start.
-fn news<'a>(response: &Object<'a>, said: Option<&str>) -> ExtraFields<'a> {
+/// Returns the members of the response that differ from `start_reported`, the metadata reported at the start.
+fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFields<'a> {
     let mut left = rest(response, &FACTS.response_fields);
-    let Some(text) = said else {
+    let Some(text) = reported else {
         return left;
     };
     let kind = Kind::Object;
-    let said = members(Raw { text, kind });
-    let said = said.get(..REMEMBERED).unwrap_or(&said);
+    let reported = members(Raw { text, kind });
+    let reported = reported.get(..REMEMBERED).unwrap_or(&reported);
     // The members mostly come in the same order.
     let mut next = 0;
     left.members.retain(|one| {
         let name = one.key.name();
-        let (before, behind) = said.split_at_checked(next).unwrap_or_default();
-        let places = (next..).zip(behind).chain((0..).zip(before));
-        let mut same = places.filter(|(_, known)| known.key.is(&name));
-        let Some((place, known)) = same.next() else {
+        let (before, following) = reported.split_at_checked(next).unwrap_or_default();
+        let positions = (next..).zip(following).chain((0..).zip(before));
+        let mut same = positions.filter(|(_, known)| known.key.is(&name));
+        let Some((position, known)) = same.next() else {
             return true;
         };
-        next = place + 1;
+        next = position + 1;
         known.raw.text != one.raw.text
     });
     left
 }
 
-fn usage<'a>(response: &Object<'a>, at: Pointer<'_>, reader: &mut Reader<'_, '_, 'a>) -> Step {
+fn usage<'a>(
+    response: &Object<'a>,
+    at: Pointer<'_>,
+    reader: &mut Reader<'_, '_, 'a>,
+) -> ParseResult {
     let Some(usage) = reader.object(response, at, "usage") else {
         return Ok(());
     };

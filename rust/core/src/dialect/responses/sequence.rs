@@ -51,7 +51,7 @@ pub(crate) struct Sequence {
     /// Used once the numbers have a gap.
     scattered: Option<Box<Scattered>>,
     distrusted: bool,
-    said: bool,
+    reported: bool,
 }
 
 impl Sequence {
@@ -85,7 +85,7 @@ impl Sequence {
         mark: impl FnOnce() -> u64,
     ) -> Result<bool, Fault> {
         if let Some(number) = number {
-            out.sign(WireFact::Sequence(number));
+            out.record_fact(WireFact::Sequence(number));
         }
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
@@ -107,9 +107,9 @@ impl Sequence {
                 Ok(false)
             }
             Some(_) => {
-                out.sign(WireFact::Emptied);
-                if !self.said {
-                    self.said = true;
+                out.record_fact(WireFact::Emptied);
+                if !self.reported {
+                    self.reported = true;
                     out.diagnose(Code::SEQUENCE_REPLAYED, None, &number.to_string())?;
                 }
                 Ok(true)
@@ -122,8 +122,8 @@ impl Sequence {
         if let Some(scattered) = &self.scattered {
             return scattered.seen.get(&number).copied();
         }
-        let place = usize::try_from(number - self.first).ok()?;
-        self.run.get(place).copied()
+        let position = usize::try_from(number - self.first).ok()?;
+        self.run.get(position).copied()
     }
 
     #[inline]

@@ -60,12 +60,12 @@ impl Sort {
     }
 }
 
-/// An event that carries text. `place`: the member with the part's index in its item; `member`: the member with the
+/// An event that carries text. `position`: the member with the part's index in its item; `member`: the member with the
 /// text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextEvent {
     pub(crate) sort: Sort,
-    pub(crate) place: Field,
+    pub(crate) position: Field,
     pub(crate) member: Field,
 }
 
@@ -106,6 +106,11 @@ pub(crate) enum Kind {
     /// Name of the member that contains the arguments.
     ArgumentValue(&'static str),
     Opening,
+    /// The event is about a call in progress.
+    Progress,
+    /// Name of the member of `audio` for the piece.
+    AudioDelta(&'static str),
+    AudioEnd,
     /// The status that the event type implies.
     Terminal(&'static str),
 }
@@ -137,6 +142,8 @@ pub(crate) struct CallType {
     pub(crate) provider: bool,
     /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
+    /// Members of the item with its result: the output, then the error.
+    pub(crate) results: Vec<&'static str>,
 }
 
 #[derive(Debug)]
@@ -148,8 +155,11 @@ pub(crate) struct Facts {
     pub(crate) counts: Counts,
     pub(crate) statuses: HashSet<&'static str>,
     /// Item types with which a response may end, in addition to client calls.
-    pub(crate) answers: HashSet<&'static str>,
-    pub(crate) results: HashSet<&'static str>,
+    pub(crate) response_events: HashSet<&'static str>,
+    /// Item types that are results, and the member with their output.
+    pub(crate) results: HashMap<&'static str, &'static str>,
+    /// Members of an event about a call that address it.
+    pub(crate) progress_address: Names,
     /// Free-form tools that the provider executes (xAI).
     pub(crate) provider_tools: HashSet<&'static str>,
     pub(crate) absent_ids: Vec<&'static str>,
@@ -162,7 +172,6 @@ pub(crate) struct Facts {
     pub(crate) read_of_item: Names,
     pub(crate) read_of_error: Names,
     pub(crate) read_of_details: Names,
-    pub(crate) result_fields: Names,
 }
 
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(Facts::read);
@@ -192,7 +201,7 @@ impl Facts {
     fn read() -> Facts {
         let item = [list("item_fields"), vec!["type"]].concat();
         let call_members = table("call_types").flat_map(|(_, members)| words(members));
-        let others = ["status", "output", "error", "result"];
+        let others = ["status", "output", "error", "result", "tools"];
         let read_of_item = item.iter().copied().chain(call_members).chain(others);
         let event_fields = Names::of(list("event_fields"));
         let field = |name| event_fields.field(name);
@@ -220,8 +229,12 @@ impl Facts {
                 .collect(),
             counts: Counts::of("responses"),
             statuses: list("terminal_statuses").into_iter().collect(),
-            answers: list("answers").into_iter().collect(),
-            results: list("result_types").into_iter().collect(),
+            response_events: list("answers").into_iter().collect(),
+            results: list("result_types")
+                .into_iter()
+                .map(|name| (name, result_member(name)))
+                .collect(),
+            progress_address: Names::of(list("progress_address")),
             provider_tools: list("provider_tools").into_iter().collect(),
             absent_ids: list("absent_ids"),
             event_fields,
@@ -231,9 +244,13 @@ impl Facts {
             part_fields: Names::of(list("part_fields")),
             read_of_error: Names::of(["code", "type", "message", "detail"]),
             read_of_details: Names::of(["reason"]),
-            result_fields: Names::of(["call_id", "output"]),
         }
     }
+}
+
+fn result_member(kind: &str) -> &'static str {
+    let members = fact("result_members").and_then(|members| members.get(kind));
+    members.and_then(Value::as_str).unwrap_or("output")
 }
 
 fn kinds(fields: &Names) -> HashMap<&'static str, Kind> {
@@ -249,7 +266,7 @@ fn kinds(fields: &Names) -> HashMap<&'static str, Kind> {
     ]);
     let text = |row, member| TextEvent {
         sort: Sort::named(nth(row, 0)),
-        place: fields.field(nth(row, 1)),
+        position: fields.field(nth(row, 1)),
         member: fields.field(member),
     };
     out.extend(table("text_deltas").map(|(name, row)| (name, Kind::TextDelta(text(row, "delta")))));
@@ -263,6 +280,9 @@ fn kinds(fields: &Names) -> HashMap<&'static str, Kind> {
     out.extend(pairs("argument_values").map(|(name, member)| (name, Kind::ArgumentValue(member))));
     let all = |key: &str, kind: Kind| list(key).into_iter().map(move |name| (name, kind));
     out.extend(all("opening_events", Kind::Opening));
+    out.extend(all("progress_events", Kind::Progress));
+    out.extend(pairs("audio_deltas").map(|(name, member)| (name, Kind::AudioDelta(member))));
+    out.extend(all("audio_ends", Kind::AudioEnd));
     out.extend(pairs("terminal_events").map(|(name, status)| (name, Kind::Terminal(status))));
     out.extend(all("error_events", Kind::Error));
     out.extend(all("keepalive_events", Kind::KeepAlive));
@@ -274,7 +294,8 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
     let results = fact("call_results").and_then(|results| results.get(name));
     let mut modelled = vec!["id", "call_id", "name"];
     modelled.extend(&members);
-    modelled.extend(results.into_iter().flat_map(words));
+    let results: Vec<&str> = results.into_iter().flat_map(words).collect();
+    modelled.extend(&results);
     // The type of a call other than a plain function call is kept as metadata, because a later turn sends the item
     // back.
     modelled.extend((name == "function_call").then_some("type"));
@@ -286,6 +307,7 @@ fn call_type(name: &'static str, members: Vec<&'static str>) -> CallType {
         custom: is("custom_calls"),
         provider: is("provider_calls"),
         modelled: Names::of(modelled),
+        results,
     }
 }
 
@@ -313,6 +335,8 @@ fn pairs(key: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     table(key).filter_map(|(name, value)| Some((name, value.as_str()?)))
 }
 
-fn nth(row: &'static Value, place: usize) -> &'static str {
-    row.get(place).and_then(Value::as_str).unwrap_or_default()
+fn nth(row: &'static Value, position: usize) -> &'static str {
+    row.get(position)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

@@ -4,13 +4,13 @@
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::content::each_piece;
 use crate::dialect::responses::content::sorted;
 use crate::dialect::responses::content_index::ContentIndexes;
 use crate::dialect::responses::content_index::Purpose;
+use crate::dialect::responses::read::ItemAddress;
 use crate::dialect::responses::read::Reader;
-use crate::dialect::responses::read::Whom;
 use crate::dialect::responses::read::rest;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Sort;
@@ -40,18 +40,19 @@ enum ItemKey {
     Index(i64),
     Id(String),
     #[default]
-    Nobody,
+    Unaddressed,
 }
 
 impl ItemKey {
-    fn of(whom: &Whom<'_>) -> ItemKey {
-        whom.index
-            .map_or_else(|| ItemKey::of_id(whom), ItemKey::Index)
+    fn of(item_address: &ItemAddress<'_>) -> ItemKey {
+        item_address
+            .index
+            .map_or_else(|| ItemKey::of_id(item_address), ItemKey::Index)
     }
 
-    fn of_id(whom: &Whom<'_>) -> ItemKey {
-        let id = whom.item_id.as_deref();
-        id.map_or(ItemKey::Nobody, |id| ItemKey::Id(id.to_owned()))
+    fn of_id(item_address: &ItemAddress<'_>) -> ItemKey {
+        let id = item_address.item_id.as_deref();
+        id.map_or(ItemKey::Unaddressed, |id| ItemKey::Id(id.to_owned()))
     }
 }
 
@@ -69,8 +70,8 @@ pub(crate) struct Texts {
     /// True until a part carries `members`.
     waiting: bool,
     /// Part positions by `content_index`.
-    places: ContentIndexes,
-    summary_places: ContentIndexes,
+    indexes: ContentIndexes,
+    summary_indexes: ContentIndexes,
 }
 
 blank!(Texts);
@@ -85,31 +86,34 @@ impl Texts {
     /// Returns true if a `content_index` or `summary_index` came to mean another part since the last call.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
-        self.places.take_renamed() | self.summary_places.take_renamed()
+        self.indexes.take_renamed() | self.summary_indexes.take_renamed()
     }
 
     /// Returns the address with the part's index replaced by the part's position in its item.
     #[inline]
-    pub(crate) fn placed<'a>(
+    pub(crate) fn with_position<'a>(
         &mut self,
-        sent: Whom<'a>,
+        sent: ItemAddress<'a>,
         wire: &mut DecodeContext<'_, '_>,
         sort: Sort,
         purpose: Purpose,
-    ) -> Whom<'a> {
-        let place = self.places_of(sort).of(&sent, sort.channel, purpose);
-        if place != sent.sub {
-            wire.out.touch("index_taken"); // clients keep the parts of an item in a list
+    ) -> ItemAddress<'a> {
+        let position = self.content_indexes(sort).of(&sent, sort.channel, purpose);
+        if position != sent.sub {
+            wire.out.mark_misread("index_taken"); // clients keep the parts of an item in a list
         }
-        Whom { sub: place, ..sent }
+        ItemAddress {
+            sub: position,
+            ..sent
+        }
     }
 
     #[inline]
-    fn places_of(&mut self, sort: Sort) -> &mut ContentIndexes {
+    fn content_indexes(&mut self, sort: Sort) -> &mut ContentIndexes {
         if sort == Sort::SUMMARY {
-            &mut self.summary_places
+            &mut self.summary_indexes
         } else {
-            &mut self.places
+            &mut self.indexes
         }
     }
 
@@ -122,31 +126,39 @@ impl Texts {
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
         facts: TextEvent,
-    ) -> Step {
+    ) -> ParseResult {
         let TextEvent {
             sort,
-            place,
+            position,
             member,
         } = facts;
         let Some(text) = reader.text_of_delta(member).filter(|text| !text.is_empty()) else {
             return Ok(());
         };
-        let sent = reader.whom(Some(place))?;
-        let whom = self.placed(sent, &mut reader.wire, sort, Purpose::Delta);
-        if self.waiting && sort.item == ItemKind::Message && self.members_of == ItemKey::of(&whom) {
+        let sent = reader.item_address(Some(position))?;
+        let item_address = self.with_position(sent, &mut reader.wire, sort, Purpose::Delta);
+        if self.waiting
+            && sort.item == ItemKind::Message
+            && self.members_of == ItemKey::of(&item_address)
+        {
             // No event opened the part, and the deltas of a message do not carry its members.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
-            let at = sort.at(whom.address());
+            let at = sort.at(item_address.address());
             assembler.part_opened(out, at, None, self.members.as_deref())?;
         }
         let metadata = reader.metadata(event);
         let DecodeContext { assembler, out } = &mut reader.wire;
-        assembler.part_text(out, sort.at(whom.address()), text, metadata.as_deref())
+        assembler.part_text(
+            out,
+            sort.at(item_address.address()),
+            text,
+            metadata.as_deref(),
+        )
     }
 
     /// Appends the text of a delta that follows a broken document, without using its ids.
-    pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> Step {
+    pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> ParseResult {
         let text = reader.text_of_delta(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Ok(());
@@ -165,10 +177,10 @@ impl Texts {
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
         facts: TextEvent,
-    ) -> Step {
-        let sent = reader.whom(Some(facts.place))?;
-        let whom = self.placed(sent, &mut reader.wire, facts.sort, Purpose::Value);
-        let at = facts.sort.at(whom.address());
+    ) -> ParseResult {
+        let sent = reader.item_address(Some(facts.position))?;
+        let item_address = self.with_position(sent, &mut reader.wire, facts.sort, Purpose::Value);
+        let at = facts.sort.at(item_address.address());
         let text = reader.text_of_event(facts.member);
         let metadata = reader.metadata(event);
         let DecodeContext { assembler, out } = &mut reader.wire;
@@ -195,15 +207,15 @@ impl Texts {
         let Some(part) = reader.object(event, Pointer::ROOT, "part") else {
             return Ok(true);
         };
-        let place = if summary {
+        let position = if summary {
             FACTS.fields.summary_index
         } else {
             FACTS.fields.content_index
         };
-        let sent = reader.whom(Some(place))?;
+        let sent = reader.item_address(Some(position))?;
         let Some((sort, member)) = sorted(&part, summary.then_some(Sort::SUMMARY)) else {
             if !closes {
-                self.places.skip(&sent);
+                self.indexes.skip(&sent);
             }
             return Ok(false);
         };
@@ -212,28 +224,29 @@ impl Texts {
         } else {
             Purpose::Open
         };
-        let whom = self.placed(sent, &mut reader.wire, sort, purpose);
+        let item_address = self.with_position(sent, &mut reader.wire, sort, purpose);
         let here = Pointer::ROOT.member("part");
         let text = reader.text(&part, here, member);
         let members = rest(&part, &FACTS.part_fields);
-        let at = sort.at(whom.address());
+        let at = sort.at(item_address.address());
         if closes {
-            self.annotations(&part, here, reader, &whom, sort)?;
+            self.annotations(&part, here, reader, &item_address, sort)?;
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.part_closed(out, at, text, members.text().as_deref())?;
-            self.close(&whom);
+            self.close(&item_address);
             return Ok(true);
         }
         let text = text.filter(|text| !text.is_empty());
-        let told = if sort.item == ItemKind::Message && self.members_of == ItemKey::of(&whom) {
-            self.waiting = false;
-            self.told().and(&members).text()
-        } else {
-            members.text()
-        };
+        let members_sent =
+            if sort.item == ItemKind::Message && self.members_of == ItemKey::of(&item_address) {
+                self.waiting = false;
+                self.message_members().and(&members).text()
+            } else {
+                members.text()
+            };
         let DecodeContext { assembler, out } = &mut reader.wire;
-        assembler.part_opened(out, at, text, told.as_deref())?;
-        self.annotations(&part, here, reader, &whom, sort)?;
+        assembler.part_opened(out, at, text, members_sent.as_deref())?;
+        self.annotations(&part, here, reader, &item_address, sort)?;
         Ok(true)
     }
 
@@ -242,14 +255,19 @@ impl Texts {
         &mut self,
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
-    ) -> Step {
+    ) -> ParseResult {
         let Some(raw) = event.present("annotation") else {
             return Ok(());
         };
-        let sent = reader.whom(Some(FACTS.fields.content_index))?;
-        let whom = self.placed(sent, &mut reader.wire, Sort::TEXT, Purpose::Delta);
-        annotate(reader, &whom, Sort::TEXT, &format!("[{}]", raw.text))?;
-        self.count(&whom, 1);
+        let sent = reader.item_address(Some(FACTS.fields.content_index))?;
+        let item_address = self.with_position(sent, &mut reader.wire, Sort::TEXT, Purpose::Delta);
+        annotate(
+            reader,
+            &item_address,
+            Sort::TEXT,
+            &format!("[{}]", raw.text),
+        )?;
+        self.count(&item_address, 1);
         Ok(())
     }
 
@@ -262,31 +280,36 @@ impl Texts {
         item: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-        whom: &Whom<'a>,
+        item_address: &ItemAddress<'a>,
         beside: &ExtraFields<'a>,
-    ) -> Step {
+    ) -> ParseResult {
         self.members = beside.text();
         self.waiting = self.members.is_some();
-        self.members_of = ItemKey::of(whom);
+        self.members_of = ItemKey::of(item_address);
         self.annotated.remove(&self.members_of);
         self.closed.remove(&self.members_of);
-        self.places.begin(whom);
-        self.summary_places.begin(whom);
+        self.indexes.begin(item_address);
+        self.summary_indexes.begin(item_address);
         each_piece(item, at, reader, |reader, piece, at| {
             let Some(text) = piece.text(reader, at).filter(|text| !text.is_empty()) else {
                 return Ok(());
             };
-            let told = beside.and(&piece.rest()).text();
+            let members_sent = beside.and(&piece.rest()).text();
             self.waiting = false;
-            let sent = Whom {
-                sub: Some(piece.place),
-                ..whom.clone()
+            let sent = ItemAddress {
+                sub: Some(piece.position),
+                ..item_address.clone()
             };
-            let places = self.places_of(piece.sort);
-            places.of(&sent, piece.sort.channel, Purpose::Open);
+            let indexes = self.content_indexes(piece.sort);
+            indexes.of(&sent, piece.sort.channel, Purpose::Open);
             let address = sent.address();
             let DecodeContext { assembler, out } = &mut reader.wire;
-            assembler.part_opened(out, piece.sort.at(address), Some(text), told.as_deref())
+            assembler.part_opened(
+                out,
+                piece.sort.at(address),
+                Some(text),
+                members_sent.as_deref(),
+            )
         })
     }
 
@@ -299,17 +322,17 @@ impl Texts {
         item: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-        whom: &Whom<'a>,
+        item_address: &ItemAddress<'a>,
         mut beside: ExtraFields<'a>,
         again: bool,
     ) -> Result<ExtraFields<'a>, Fault> {
-        let announced = self.members_of == ItemKey::of(whom);
+        let announced = self.members_of == ItemKey::of(item_address);
         let mut entries = Vec::new();
         each_piece(item, at, reader, |reader, piece, at| {
-            let places = self.places_of(piece.sort);
-            let here = Whom {
-                sub: Some(places.listed(whom, piece.sort.channel, piece.place)),
-                ..whom.clone()
+            let indexes = self.content_indexes(piece.sort);
+            let here = ItemAddress {
+                sub: Some(indexes.listed(item_address, piece.sort.channel, piece.position)),
+                ..item_address.clone()
             };
             let annotations = match &piece.part {
                 Some(part) if !self.is_closed(&here) => {
@@ -325,7 +348,7 @@ impl Texts {
             entries.push(ListedPart {
                 at: piece.sort.at(Address {
                     sub: here.sub,
-                    ..whom.address()
+                    ..item_address.address()
                 }),
                 text: piece.text(reader, at),
                 annotations,
@@ -335,12 +358,12 @@ impl Texts {
         })?;
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.parts_listed(out, 0, entries, again)?;
-        self.places.finish(whom);
-        self.summary_places.finish(whom);
+        self.indexes.finish(item_address);
+        self.summary_indexes.finish(item_address);
         if !announced {
             return Ok(beside);
         }
-        let known = self.told();
+        let known = self.message_members();
         let known = known.members.iter().filter(|_| !self.waiting);
         let known: HashMap<_, _> = known.map(|one| (one.key.name(), one.raw.text)).collect();
         let mut left = ExtraFields::default();
@@ -350,13 +373,13 @@ impl Texts {
             }
         }
         self.members = None;
-        self.members_of = ItemKey::Nobody;
+        self.members_of = ItemKey::Unaddressed;
         self.waiting = false;
         Ok(left)
     }
 
     /// Returns the members of the last announced message other than its content.
-    fn told(&self) -> ExtraFields<'_> {
+    fn message_members(&self) -> ExtraFields<'_> {
         let text = self.members.as_deref().unwrap_or_default();
         let kind = Kind::Object;
         ExtraFields::of(&members(Raw { text, kind }))
@@ -368,11 +391,11 @@ impl Texts {
         part: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-        whom: &Whom<'a>,
+        item_address: &ItemAddress<'a>,
         sort: Sort,
-    ) -> Step {
-        match self.new_annotations(part, at, reader, whom) {
-            Some(list) => annotate(reader, whom, sort, &list),
+    ) -> ParseResult {
+        match self.new_annotations(part, at, reader, item_address) {
+            Some(list) => annotate(reader, item_address, sort, &list),
             None => Ok(()),
         }
     }
@@ -383,61 +406,68 @@ impl Texts {
         part: &Object<'a>,
         at: Pointer<'_>,
         reader: &mut Reader<'_, '_, 'a>,
-        whom: &Whom<'a>,
+        item_address: &ItemAddress<'a>,
     ) -> Option<String> {
         let listed = part.present("annotations")?;
         if listed.kind != Kind::Array {
             reader.notes.shape(listed, at.member("annotations"));
             return None;
         }
-        let known = self.annotated.get(&ItemKey::of(whom));
-        let known = known.and_then(|counts| counts.get(&whom.sub)).copied();
+        let known = self.annotated.get(&ItemKey::of(item_address));
+        let known = known
+            .and_then(|counts| counts.get(&item_address.sub))
+            .copied();
         let listed = items(listed);
         let fresh = listed
             .get(known.unwrap_or_default()..)
             .filter(|fresh| !fresh.is_empty())?;
         let texts: Vec<&str> = fresh.iter().map(|raw| raw.text).collect();
-        self.count(whom, fresh.len());
+        self.count(item_address, fresh.len());
         Some(format!("[{}]", texts.join(",")))
     }
 
-    fn count(&mut self, whom: &Whom<'_>, more: usize) {
-        let key = ItemKey::of(whom);
+    fn count(&mut self, item_address: &ItemAddress<'_>, more: usize) {
+        let key = ItemKey::of(item_address);
         if !self.annotated.contains_key(&key) && self.annotated.len() >= REMEMBERED {
             return;
         }
         let counts = self.annotated.slot(key);
-        if counts.contains_key(&whom.sub) || counts.len() < REMEMBERED {
-            *counts.slot(whom.sub) += more;
+        if counts.contains_key(&item_address.sub) || counts.len() < REMEMBERED {
+            *counts.slot(item_address.sub) += more;
         }
     }
 
-    fn close(&mut self, whom: &Whom<'_>) {
-        for key in [ItemKey::of(whom), ItemKey::of_id(whom)] {
+    fn close(&mut self, item_address: &ItemAddress<'_>) {
+        for key in [ItemKey::of(item_address), ItemKey::of_id(item_address)] {
             if !self.closed.contains_key(&key) && self.closed.len() >= REMEMBERED {
                 continue;
             }
-            let places = self.closed.slot(key);
-            if places.len() < REMEMBERED {
-                places.insert(whom.sub);
+            let indexes = self.closed.slot(key);
+            if indexes.len() < REMEMBERED {
+                indexes.insert(item_address.sub);
             }
         }
     }
 
-    fn is_closed(&self, whom: &Whom<'_>) -> bool {
-        let mut keys = [ItemKey::of(whom), ItemKey::of_id(whom)].into_iter();
+    fn is_closed(&self, item_address: &ItemAddress<'_>) -> bool {
+        let mut keys = [ItemKey::of(item_address), ItemKey::of_id(item_address)].into_iter();
         keys.any(|key| {
-            let places = self.closed.get(&key);
-            places.is_some_and(|places| places.contains(&whom.sub))
+            let indexes = self.closed.get(&key);
+            indexes.is_some_and(|indexes| indexes.contains(&item_address.sub))
         })
     }
 }
 
-fn annotate(reader: &mut Reader<'_, '_, '_>, whom: &Whom<'_>, sort: Sort, list: &str) -> Step {
+fn annotate(
+    reader: &mut Reader<'_, '_, '_>,
+    item_address: &ItemAddress<'_>,
+    sort: Sort,
+    list: &str,
+) -> ParseResult {
     let attributes = PartAttributes {
         annotations: Some(list),
         ..PartAttributes::default()
     };
     let DecodeContext { assembler, out } = &mut reader.wire;
-    assembler.part_attributes(out, sort.at(whom.address()), attributes)
+    assembler.part_attributes(out, sort.at(item_address.address()), attributes)
 }

@@ -1,21 +1,21 @@
-//! The pieces of which both protocols of the AI SDK build their parts and chunks.
+//! JSON members and `data:` frames that both AI SDK protocols use in their parts and chunks.
 //!
-//! Knows JSON members and frames; no event, and no order.
+//! Contains no event handling and no order of events.
 
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
 
-/// The beginning of a part or chunk.
+/// Writes the beginning of a part or chunk of the given type.
 pub(crate) fn frame<'w>(to: &'w mut Writer, kind: &str) -> &'w mut Writer {
     to.data().raw("{\"type\":\"").raw(kind).raw("\"")
 }
 
-/// A member that is a string, behind another one. `name` is quoted already.
+/// Writes a string member that follows another member. `name` is already quoted.
 pub(crate) fn member<'w>(to: &'w mut Writer, name: &str, text: &str) -> &'w mut Writer {
     to.raw(",").raw(name).raw(":").string(text)
 }
 
-/// The same, where there is something to say.
+/// Writes a string member like `member`, if there is a text.
 pub(crate) fn maybe<'w>(to: &'w mut Writer, name: &str, text: Option<&str>) -> &'w mut Writer {
     match text {
         Some(text) => member(to, name, text),
@@ -23,7 +23,7 @@ pub(crate) fn maybe<'w>(to: &'w mut Writer, name: &str, text: Option<&str>) -> &
     }
 }
 
-/// Who runs the call, where that is the provider.
+/// Writes `providerExecuted`, if the provider runs the call.
 pub(crate) fn executed(to: &mut Writer, by_provider: bool) -> &mut Writer {
     to.raw(if by_provider {
         ",\"providerExecuted\":true"
@@ -32,7 +32,7 @@ pub(crate) fn executed(to: &mut Writer, by_provider: bool) -> &mut Writer {
     })
 }
 
-/// The last member of some, JSON already.
+/// Writes the provider metadata, which is already JSON, as the last member.
 pub(crate) fn hung<'w>(to: &'w mut Writer, metadata: Option<&str>) -> &'w mut Writer {
     if let Some(metadata) = metadata {
         to.raw(",\"providerMetadata\":").raw(metadata);
@@ -44,7 +44,7 @@ pub(crate) fn end(to: &mut Writer) {
     to.raw("}").end();
 }
 
-/// Members of counts that are known.
+/// Writes the token counts that are known as members.
 pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     let mut mark = "\"";
     for (name, count) in counts {
@@ -55,7 +55,7 @@ pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-/// What of the input was read anew, and what of the output is no reasoning; where that is known.
+/// Returns the input tokens that were not cached and the output tokens that are not reasoning, where known.
 pub(crate) fn shares(counts: &Counts) -> (Option<i64>, Option<i64>) {
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));

@@ -1,7 +1,7 @@
-//! What the two protocols of the AI SDK write alike: text and reasoning blocks, calls that are whole or are not, and what
-//! their parts bring beside them.
+//! Writes what both AI SDK protocols share: text and reasoning blocks, whole and incomplete calls, and the sources and
+//! files next to them.
 //!
-//! Knows the chunks that both have. Knows no tool chunk, no opening and no ending: those are each protocol's own.
+//! The tool chunks, the opening and the ending differ, so each protocol writes them itself (`Protocol`).
 
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::frame;
@@ -33,63 +33,63 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::mem;
 
-/// Of what nobody named; both schemas ask for a media type.
+/// Media type of a file whose type is unknown: both schemas require one.
 pub(crate) const OCTETS: &str = "application/octet-stream";
 
-/// What a protocol adds.
+/// The chunks that differ between the two protocols.
 pub(crate) trait Protocol: Debug + Default + Send {
     const TARGET: &'static str;
 
-    /// The opening of the answer.
-    fn start(job: &mut EncodeContext, opening: Opening<'_>);
+    /// Writes the opening of the answer.
+    fn start(context: &mut EncodeContext, opening: Opening<'_>);
 
-    /// The ending of a whole answer.
-    fn finish(job: &mut EncodeContext, word: &str, finish: &Finish);
+    /// Writes the ending of a complete answer.
+    fn finish(context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// What stands behind the end of the answer.
+    /// Writes the marker after the end of the answer.
     fn mark_end(to: &mut Writer);
 
-    /// What stands before the fault of an answer of which nothing went out.
+    /// Writes the chunks that must precede an error if nothing was written yet.
     fn unopened(to: &mut Writer);
 
-    /// The honest ending of one that is not whole.
-    fn fail(job: &mut EncodeContext, trouble: &EndingError);
+    /// Writes the ending of an incomplete answer, with the error.
+    fn fail(context: &mut EncodeContext, ending_error: &EndingError);
 
-    /// The input of a call begins.
+    /// Writes the start of a call's input.
     fn call_start(to: &mut Writer, call: Ran<'_>);
 
-    /// More of it.
+    /// Writes the next piece of a call's input.
     fn call_delta(to: &mut Writer, call_id: &str, text: &str);
 
-    /// No more of it comes; that says nothing of the call.
+    /// Writes the end of a call's input. This does not mean that the call is valid.
     fn call_end(to: &mut Writer, call_id: &str);
 
-    /// The call, with all of its arguments: the text of a JSON object.
+    /// Writes the call with all of its arguments; `text` is a JSON object.
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>);
 
-    /// A call whose arguments are no object.
+    /// Writes a call whose arguments are not an object.
     fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str);
 
-    /// Whether a text or an input that is not whole is ended before the fault.
+    /// True if an incomplete text or input is ended before the error is written.
     const ENDS_WHAT_BROKE: bool;
 
-    /// What a tool gave.
+    /// Writes the result of a tool.
     fn result(to: &mut Writer, result: &Given<'_>, call: Ran<'_>);
 
-    /// A page that the answer cites.
+    /// Writes a web page that the answer cites.
     fn page(to: &mut Writer, id: &str, url: &str, title: Option<&str>);
 
-    /// Any other source.
+    /// Writes a source that is not a web page.
     fn document(to: &mut Writer, id: &str, media_type: &str, title: &str, filename: Option<&str>);
 
-    /// A file of the answer.
+    /// Writes a file of the answer.
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>);
 }
 
-/// A writer of blocks with ids of ours; a call has the id that upstream gave it.
+/// Writes blocks under generated ids. A call keeps the id that the upstream sent.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdk<P> {
-    /// What was begun and is not whole.
+    /// Calls that were started and are not whole.
     cut: Vec<Call<'static>>,
     protocol: PhantomData<P>,
 }
@@ -97,44 +97,49 @@ pub(crate) struct AiSdk<P> {
 impl<P: Protocol> Answer for AiSdk<P> {
     const TARGET: &'static str = P::TARGET;
 
-    fn start(&mut self, job: &mut EncodeContext, opening: Opening<'_>) {
-        P::start(job, opening);
+    fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>) {
+        P::start(context, opening);
     }
 
-    fn finish(&mut self, job: &mut EncodeContext, word: &str, finish: &Finish) {
-        if !job.passed.finished.is_empty() {
-            return P::mark_end(&mut job.writer);
+    fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish) {
+        if !context.passed.finished.is_empty() {
+            return P::mark_end(&mut context.writer);
         }
-        // The answer is whole, but these calls are not: for the reader they are invalid, unless a limit cut them.
+        // The answer is complete, but these calls are not, so readers must treat them as invalid. If a limit cut the
+        // answer, the finish reason already shows that.
         for call in mem::take(&mut self.cut) {
             if !matches!(finish.reason, "length" | "content_filter") {
-                P::call_refused(&mut job.writer, &call, "incomplete");
+                P::call_refused(&mut context.writer, &call, "incomplete");
             }
         }
-        P::finish(job, word, finish);
+        P::finish(context, word, finish);
     }
 
     fn fail(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         blocks: &mut Order,
         opened: bool,
-        trouble: &EndingError,
+        ending_error: &EndingError,
     ) {
         if !opened {
-            P::unopened(&mut job.writer);
+            P::unopened(&mut context.writer);
         }
-        blocks.abandon(&mut Pen { form: self, job });
-        P::fail(job, trouble);
+        blocks.abandon(&mut Pen {
+            form: self,
+            context,
+        });
+        P::fail(context, ending_error);
     }
 }
 
 impl<P: Protocol> Form for AiSdk<P> {
-    const CORRECTS: bool = true; // `tool-call` and `tool-input-available` say the input again, and win
+    // `tool-call` and `tool-input-available` repeat the whole input and replace the streamed one.
+    const CORRECTS: bool = true;
     const RUNS_CALLS: bool = true;
     const SIDE_BY_SIDE: bool = true; // every event names its block
 
-    fn open(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
+    fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         let (kind, start) = match block.kind {
             Kind::Call => {
                 let call = Ran {
@@ -142,23 +147,26 @@ impl<P: Protocol> Form for AiSdk<P> {
                     name: &block.name,
                     provider_executed: block.provider_executed,
                 };
-                return P::call_start(&mut job.writer, call);
+                return P::call_start(&mut context.writer, call);
             }
             Kind::Reasoning => ("rs", "reasoning-start"),
             Kind::Text | Kind::Refusal => ("txt", "text-start"),
         };
         if block.kind == Kind::Refusal {
-            job.losses.note("refusal");
+            context.losses.note("refusal");
         }
-        block.mark = block.item.clone().unwrap_or_else(|| job.mint.make(kind));
-        // Nothing of it came before its end: what hangs on it need not wait for the end of the block.
-        let metadata = hangs(job, block, done.filter(|done| done.is_empty));
-        let to = member(frame(&mut job.writer, start), "\"id\"", &block.mark);
+        block.mark = block
+            .item
+            .clone()
+            .unwrap_or_else(|| context.mint.make(kind));
+        // Nothing was written before the end of the block, so its metadata is known here.
+        let metadata = hangs(context, block, done.filter(|done| done.is_empty));
+        let to = member(frame(&mut context.writer, start), "\"id\"", &block.mark);
         end(hung(to, metadata.as_deref()));
     }
 
-    fn piece(&mut self, job: &mut EncodeContext, block: &Block, text: &str) {
-        let to = &mut job.writer;
+    fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str) {
+        let to = &mut context.writer;
         let kind = match block.kind {
             Kind::Call => return P::call_delta(to, &block.call_id, text),
             Kind::Reasoning => "reasoning-delta",
@@ -168,54 +176,54 @@ impl<P: Protocol> Form for AiSdk<P> {
         end(member(to, "\"delta\"", text));
     }
 
-    fn close(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
+    fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         let kind = match block.kind {
             Kind::Reasoning => "reasoning-end",
             _ => "text-end",
         };
-        let metadata = hangs(job, block, done);
-        let to = member(frame(&mut job.writer, kind), "\"id\"", &block.mark);
+        let metadata = hangs(context, block, done);
+        let to = member(frame(&mut context.writer, kind), "\"id\"", &block.mark);
         end(hung(to, metadata.as_deref()));
     }
 
-    fn over(&mut self, job: &mut EncodeContext, block: &mut Block, done: &Done<'_>) {
-        hangs(job, block, Some(done));
+    fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>) {
+        hangs(context, block, Some(done));
         if let Some(text) = done.annotations.as_deref() {
-            cite::<P>(job, text);
+            cite::<P>(context, text);
         }
     }
 
-    fn is_worth(&mut self, job: &mut EncodeContext, _: &Block, done: &Done<'_>) -> bool {
+    fn is_worth(&mut self, context: &mut EncodeContext, _: &Block, done: &Done<'_>) -> bool {
         done.kind != Kind::Refusal
-            && provider_metadata(job, done.metadata.as_deref(), Some(done)).is_some()
+            && provider_metadata(context, done.metadata.as_deref(), Some(done)).is_some()
     }
 
     fn close_call(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         block: &Block,
         call: &Call<'_>,
         text: &str,
     ) -> bool {
-        if !job.passed.closed.contains(&block.part) {
-            P::call_end(&mut job.writer, &call.call_id);
+        if !context.passed.closed.contains(&block.part) {
+            P::call_end(&mut context.writer, &call.call_id);
         }
-        self.conclude(job, call, text);
+        self.conclude(context, call, text);
         true
     }
 
-    fn whole_call(&mut self, job: &mut EncodeContext, call: &Call<'_>) {
-        let text = arguments(job, call);
-        let to = &mut job.writer;
+    fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>) {
+        let text = arguments(context, call);
+        let to = &mut context.writer;
         P::call_start(to, call.ran());
         if !text.is_empty() && (call.custom || call.state != "empty") {
             P::call_delta(to, &call.call_id, &text);
         }
         P::call_end(to, &call.call_id);
-        self.conclude(job, call, &text);
+        self.conclude(context, call, &text);
     }
 
-    fn beside(&mut self, job: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>) {
+    fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>) {
         match what {
             Beside::Source {
                 url,
@@ -223,11 +231,11 @@ impl<P: Protocol> Form for AiSdk<P> {
                 document,
                 metadata,
             } => {
-                job.losses.metadata(metadata.as_deref());
+                context.losses.metadata(metadata.as_deref());
                 let title = title.as_deref().filter(|title| !title.is_empty());
                 match url {
-                    Some(url) => page::<P>(job, url, title),
-                    None => other::<P>(job, title, document.as_deref()),
+                    Some(url) => page::<P>(context, url, title),
+                    None => other::<P>(context, title, document.as_deref()),
                 }
             }
             Beside::File {
@@ -236,65 +244,69 @@ impl<P: Protocol> Form for AiSdk<P> {
                 url,
                 metadata,
             } => {
-                job.losses.metadata(metadata.as_deref());
+                context.losses.metadata(metadata.as_deref());
                 let media_type = media_type.as_deref().filter(|name| !name.is_empty());
                 let (data, url) = (data.as_deref(), url.as_deref());
-                P::file(&mut job.writer, media_type.unwrap_or(OCTETS), data, url);
+                P::file(&mut context.writer, media_type.unwrap_or(OCTETS), data, url);
             }
             Beside::Result(given) => {
                 if let Some(call) = call {
-                    P::result(&mut job.writer, given, call);
+                    P::result(&mut context.writer, given, call);
                 }
             }
         }
     }
 
-    fn broken_off(&mut self, job: &mut EncodeContext, block: &mut Block) {
+    fn broken_off(&mut self, context: &mut EncodeContext, block: &mut Block) {
         if !P::ENDS_WHAT_BROKE {
             return;
         }
         if block.kind == Kind::Call {
-            P::call_end(&mut job.writer, &block.call_id);
+            P::call_end(&mut context.writer, &block.call_id);
         } else {
-            self.close(job, block, None);
+            self.close(context, block, None);
         }
     }
 }
 
 impl<P: Protocol> AiSdk<P> {
-    fn conclude(&mut self, job: &mut EncodeContext, call: &Call<'_>, text: &str) {
+    fn conclude(&mut self, context: &mut EncodeContext, call: &Call<'_>, text: &str) {
         match call.state {
             "complete" | "empty" => {
-                let metadata = provider_metadata(job, call.metadata.as_deref(), None);
-                P::call_whole(&mut job.writer, call, text, metadata.as_deref());
+                let metadata = provider_metadata(context, call.metadata.as_deref(), None);
+                P::call_whole(&mut context.writer, call, text, metadata.as_deref());
             }
             "invalid" => {
-                job.losses.repeated(call.metadata.as_deref());
-                P::call_refused(&mut job.writer, call, call.reason.unwrap_or(call.state));
+                context.losses.repeated(call.metadata.as_deref());
+                P::call_refused(&mut context.writer, call, call.reason.unwrap_or(call.state));
             }
             _ => {
-                job.losses.repeated(call.metadata.as_deref());
+                context.losses.repeated(call.metadata.as_deref());
                 self.cut.push(call.clone().keep());
             }
         }
     }
 }
 
-/// The metadata of a part that is over, once.
-fn hangs(job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) -> Option<String> {
-    let done = done.filter(|_| !block.told)?;
-    block.told = true;
+/// Returns the metadata of a finished part, once.
+fn hangs(
+    context: &mut EncodeContext,
+    block: &mut Block,
+    done: Option<&Done<'_>>,
+) -> Option<String> {
+    let done = done.filter(|_| !block.metadata_written)?;
+    block.metadata_written = true;
     let metadata = done.metadata.as_deref();
     if done.kind == Kind::Refusal {
-        job.losses.repeated(metadata);
+        context.losses.repeated(metadata);
         return None;
     }
-    provider_metadata(job, metadata, Some(done))
+    provider_metadata(context, metadata, Some(done))
 }
 
-fn arguments<'c>(job: &mut EncodeContext, call: &'c Call<'_>) -> Cow<'c, str> {
+fn arguments<'c>(context: &mut EncodeContext, call: &'c Call<'_>) -> Cow<'c, str> {
     if call.custom {
-        job.losses.note("custom_call");
+        context.losses.note("custom_call");
     }
     match call.object_text() {
         text if text.is_empty() && call.state == "empty" => Cow::Borrowed("{}"),
@@ -302,26 +314,45 @@ fn arguments<'c>(job: &mut EncodeContext, call: &'c Call<'_>) -> Cow<'c, str> {
     }
 }
 
-fn page<P: Protocol>(job: &mut EncodeContext, url: &str, title: Option<&str>) {
-    let id = job.mint.make("src");
-    P::page(&mut job.writer, &id, url, title);
+fn page<P: Protocol>(context: &mut EncodeContext, url: &str, title: Option<&str>) {
+    let id = context.mint.make("src");
+    P::page(&mut context.writer, &id, url, title);
 }
 
-/// A source that is no page.
-fn other<P: Protocol>(job: &mut EncodeContext, title: Option<&str>, document: Option<&str>) {
-    let id = job.mint.make("src");
+/// Writes a source that is not a web page.
+fn other<P: Protocol>(context: &mut EncodeContext, title: Option<&str>, document: Option<&str>) {
+    let id = context.mint.make("src");
     let document = document.and_then(object);
-    let told = |name: &str| text(document.as_ref()?, name);
-    let media_type = told("mediaType");
+    let member_text = |name: &str| text(document.as_ref()?, name);
+    let media_type = member_text("mediaType");
     let media_type = media_type.as_deref().unwrap_or(OCTETS);
-    let own = told("title");
+    let own = member_text("title");
     let title = title.or(own.as_deref()).unwrap_or_default();
-    let filename = told("filename");
-    P::document(&mut job.writer, &id, media_type, title, filename.as_deref());
+    let filename = member_text("filename");
+    P::document(
+        &mut context.writer,
+        &id,
+        media_type,
+        title,
+        filename.as_deref(),
+    );
 }
 
-/// Citations as sources, where they say which page; places in the text have no member.
-fn cite<P: Protocol>(job: &mut EncodeContext, annotations: &str) {
+/// Members of a citation that name a document.
+const NAMES_OF_DOCUMENT: [&str; 3] = ["document_title", "filename", "file_id"];
+
+/// Returns the media type of a document by the type of its citation. OpenAI and Anthropic send none, and @ai-sdk/openai
+/// writes these.
+fn media_type(kind: &str) -> &'static str {
+    match kind {
+        "page_location" => "application/pdf",
+        "file_path" => OCTETS,
+        _ => "text/plain",
+    }
+}
+
+/// Writes citations as sources if they name a page or a document. A source has no place in the text.
+fn cite<P: Protocol>(context: &mut EncodeContext, annotations: &str) {
     let list = Raw {
         text: annotations,
         kind: JsonKind::Array,
@@ -331,13 +362,24 @@ fn cite<P: Protocol>(job: &mut EncodeContext, annotations: &str) {
         let inner = found
             .as_ref()
             .and_then(|found| found.object("url_citation"));
-        let cited = inner.or(found);
-        match cited.as_ref().and_then(|cited| text(cited, "url")) {
-            Some(url) => {
-                let title = cited.as_ref().and_then(|cited| text(cited, "title"));
-                page::<P>(job, &url, title.as_deref());
-            }
-            None => job.losses.note("sources"),
+        let cited = inner.as_ref().or(found.as_ref());
+        let member_text = |name: &str| text(found.as_ref()?, name);
+        if let Some(url) = cited.and_then(|cited| text(cited, "url")) {
+            let title = cited.and_then(|cited| text(cited, "title"));
+            page::<P>(context, &url, title.as_deref());
+        } else if let Some(name) = NAMES_OF_DOCUMENT.into_iter().find_map(member_text) {
+            let id = context.mint.make("src");
+            let media_type = media_type(&member_text("type").unwrap_or_default());
+            let filename = member_text("filename");
+            P::document(
+                &mut context.writer,
+                &id,
+                media_type,
+                &name,
+                filename.as_deref(),
+            );
+        } else {
+            context.losses.note("sources");
         }
     }
 }
@@ -353,7 +395,7 @@ fn object(text: &str) -> Option<Object<'_>> {
     })
 }
 
-/// A text that says something.
+/// Returns the member's text if it is not empty.
 fn text<'a>(holder: &Object<'a>, name: &str) -> Option<Cow<'a, str>> {
     holder.string(name).filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Events to the two streams of the AI SDK.
+//! Writes the two stream protocols of the AI SDK.
 
 pub(crate) mod chunk;
 pub(crate) mod common;

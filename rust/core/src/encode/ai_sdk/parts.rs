@@ -1,7 +1,8 @@
-//! Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart), one `data:` event each, no marker.
+//! Writes language-model stream parts of the AI SDK (LanguageModelV4StreamPart): one `data:` event per part, without a
+//! terminal marker.
 //!
-//! What providers of the SDK emit for one call is one id through `tool-input-start`, `-delta`, `-end` and `tool-call`, each
-//! once. Knows these parts; knows no other dialect.
+//! As the SDK's own providers do, it uses one id per call in `tool-input-start`, `-delta`, `-end` and `tool-call`, each
+//! sent once.
 
 use crate::encode::ai_sdk::chunk::counted;
 use crate::encode::ai_sdk::chunk::end;
@@ -26,7 +27,7 @@ use crate::encode::common::sequential_answer::SequentialAnswer;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
 
-/// `stream-start`, parts, `finish`.
+/// Writes `stream-start`, parts, `finish`.
 pub(crate) type AiSdkParts = SequentialAnswer<AiSdk<Parts>>;
 
 #[derive(Debug, Default)]
@@ -34,15 +35,15 @@ pub(crate) struct Parts;
 
 const NAME: &str = "ai-sdk-parts";
 const DAY: i64 = 86_400;
-/// The first second of the year 1, and that of the year 10000.
+/// Seconds since 1970 of the first second of year 1 and of year 10000.
 const YEARS: std::ops::Range<i64> = -62_135_596_800..253_402_300_800;
 
 impl Protocol for Parts {
     const TARGET: &'static str = NAME;
     const ENDS_WHAT_BROKE: bool = true;
 
-    fn start(job: &mut EncodeContext, opening: Opening<'_>) {
-        let to = &mut job.writer;
+    fn start(context: &mut EncodeContext, opening: Opening<'_>) {
+        let to = &mut context.writer;
         Self::unopened(to);
         let id = opening.id.filter(|id| !id.is_empty());
         let model = opening.model.filter(|model| !model.is_empty());
@@ -54,10 +55,10 @@ impl Protocol for Parts {
         }
     }
 
-    fn finish(job: &mut EncodeContext, word: &str, finish: &Finish) {
-        // Of an answer in this dialect the unified word is all that is told.
-        let raw = finish.raw.as_deref().filter(|_| !job.passed.own);
-        finished(job, word, raw);
+    fn finish(context: &mut EncodeContext, word: &str, finish: &Finish) {
+        // A source in the same dialect reports only the unified reason.
+        let raw = finish.raw.as_deref().filter(|_| !context.passed.own);
+        finished(context, word, raw);
     }
 
     fn mark_end(_: &mut Writer) {}
@@ -66,15 +67,23 @@ impl Protocol for Parts {
         end(frame(to, "stream-start").raw(",\"warnings\":[]"));
     }
 
-    fn fail(job: &mut EncodeContext, trouble: &EndingError) {
-        let to = frame(&mut job.writer, "error").raw(",\"error\":{\"message\":");
-        let to = member(to.string(&trouble.message), "\"type\"", &trouble.kind);
-        let mut to = member(to, "\"code\"", &trouble.code);
-        if let Some(sent) = &trouble.sent {
+    fn fail(context: &mut EncodeContext, ending_error: &EndingError) {
+        let to = frame(&mut context.writer, "error").raw(",\"error\":{\"message\":");
+        let to = member(
+            to.string(&ending_error.message),
+            "\"type\"",
+            &ending_error.kind,
+        );
+        let mut to = member(to, "\"code\"", &ending_error.code);
+        if let Some(sent) = &ending_error.sent {
             to = member(to, "\"detail\"", sent);
         }
         end(to.raw("}"));
-        finished(job, finish::word(NAME, "error").unwrap_or("error"), None);
+        finished(
+            context,
+            finish::word(NAME, "error").unwrap_or("error"),
+            None,
+        );
     }
 
     fn call_start(to: &mut Writer, call: Ran<'_>) {
@@ -104,7 +113,7 @@ impl Protocol for Parts {
         let to = member(frame(to, "tool-result"), "\"toolCallId\"", call.call_id);
         member(to, "\"toolName\"", call.name).raw(",\"result\":");
         if given.output == "null" {
-            to.raw("{}"); // the schema has no null
+            to.raw("{}"); // the schema does not allow null
         } else {
             canonical(to, &given.output);
         }
@@ -134,7 +143,7 @@ impl Protocol for Parts {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>) {
         let to = member(frame(to, "file"), "\"mediaType\"", media_type).raw(",\"data\":");
         end(match data {
-            // As V4 has it, which @ai-sdk/gateway reads: V3 has no form for an address.
+            // The V4 form, which @ai-sdk/gateway reads. V3 has no form for a URL.
             Some(data) => member(to.raw("{\"type\":\"data\""), "\"data\"", data).raw("}"),
             None => member(
                 to.raw("{\"type\":\"url\""),
@@ -152,9 +161,9 @@ fn called<'w>(to: &'w mut Writer, call: &Call<'_>, text: &str) -> &'w mut Writer
     executed(member(to, "\"input\"", text), call.provider_executed)
 }
 
-fn finished(job: &mut EncodeContext, word: &str, raw: Option<&str>) {
-    let counts = job.answer.usage.unwrap_or_default();
-    let to = frame(&mut job.writer, "finish").raw(",\"finishReason\":{\"unified\":");
+fn finished(context: &mut EncodeContext, word: &str, raw: Option<&str>) {
+    let counts = context.answer.usage.unwrap_or_default();
+    let to = frame(&mut context.writer, "finish").raw(",\"finishReason\":{\"unified\":");
     maybe(to.string(word), "\"raw\"", raw).raw("},\"usage\":");
     usage(to, &counts);
     end(to);
@@ -184,13 +193,13 @@ fn usage(to: &mut Writer, counts: &Counts) {
     to.raw("}}");
 }
 
-/// As JavaScript writes a date; `None` of a year that it would write another way.
+/// Formats a time as JavaScript's `toISOString` does. Returns `None` for years that JavaScript formats differently.
 fn timestamp(seconds: i64) -> Option<String> {
     if !YEARS.contains(&seconds) {
         return None;
     }
     let (days, rest) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-    // Years that begin in March, counted from 0000-03-01, so that a leap day is the last one.
+    // Counts years that begin in March, from 0000-03-01, so that the leap day is the last day of a year.
     let (era, day) = (
         (days + 719_468).div_euclid(146_097),
         (days + 719_468).rem_euclid(146_097),

@@ -1,7 +1,6 @@
-//! Writes the UI message stream of the AI SDK, version 1: what `useChat` reads, in one step, ended by `[DONE]`.
+//! Writes the UI message stream of the AI SDK, version 1, which `useChat` reads: one step, ended by `[DONE]`.
 //!
-//! The schema is strict: a client refuses chunks with members that it does not know. Knows these chunks; knows no other
-//! dialect.
+//! The schema is strict: clients reject chunks with unknown members.
 
 use crate::encode::ai_sdk::chunk::counted;
 use crate::encode::ai_sdk::chunk::end;
@@ -29,7 +28,7 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::string;
 
-/// `start`, `start-step`, chunks, `finish-step`, `finish`, `[DONE]`.
+/// Writes `start`, `start-step`, chunks, `finish-step`, `finish`, `[DONE]`.
 pub(crate) type AiSdkUi = SequentialAnswer<AiSdk<Ui>>;
 
 #[derive(Debug, Default)]
@@ -37,34 +36,38 @@ pub(crate) struct Ui;
 
 impl Protocol for Ui {
     const TARGET: &'static str = "ai-sdk-ui";
-    /// It stays open: that is how the reader's state tells what is not whole.
+    /// An incomplete part stays open, because the client's state shows open parts as incomplete.
     const ENDS_WHAT_BROKE: bool = false;
 
-    fn start(job: &mut EncodeContext, opening: Opening<'_>) {
+    fn start(context: &mut EncodeContext, opening: Opening<'_>) {
         if opening.model.is_some() || opening.created.is_some() {
-            job.losses.note("metadata");
+            context.losses.note("metadata");
         }
         let id = opening.id.filter(|id| !id.is_empty());
-        let minted = id.is_none().then(|| job.mint.make("msg"));
-        let to = frame(&mut job.writer, "start");
+        let minted = id.is_none().then(|| context.mint.make("msg"));
+        let to = frame(&mut context.writer, "start");
         end(maybe(to, "\"messageId\"", id.or(minted.as_deref())));
-        step(job, "start-step");
+        step(context, "start-step");
     }
 
-    fn finish(job: &mut EncodeContext, word: &str, _: &Finish) {
-        step(job, "finish-step");
-        let counts = job.answer.usage.filter(Counts::is_told);
-        if counts.is_some() && !job.options.include_usage {
-            job.losses.note("usage_detail");
+    fn finish(context: &mut EncodeContext, word: &str, _: &Finish) {
+        step(context, "finish-step");
+        let counts = context.answer.usage.filter(Counts::is_known);
+        if counts.is_some() && !context.options.include_usage {
+            context.losses.note("usage_detail");
         }
-        let to = member(frame(&mut job.writer, "finish"), "\"finishReason\"", word);
-        if let Some(counts) = counts.filter(|_| job.options.include_usage) {
+        let to = member(
+            frame(&mut context.writer, "finish"),
+            "\"finishReason\"",
+            word,
+        );
+        if let Some(counts) = counts.filter(|_| context.options.include_usage) {
             to.raw(",\"messageMetadata\":{\"usage\":");
             usage(to, &counts);
             to.raw("}");
         }
         end(to);
-        Self::mark_end(&mut job.writer);
+        Self::mark_end(&mut context.writer);
     }
 
     fn mark_end(to: &mut Writer) {
@@ -73,14 +76,14 @@ impl Protocol for Ui {
 
     fn unopened(_: &mut Writer) {}
 
-    fn fail(job: &mut EncodeContext, trouble: &EndingError) {
-        let to = frame(&mut job.writer, "error");
-        end(member(to, "\"errorText\"", &trouble.message));
-        job.writer.done();
+    fn fail(context: &mut EncodeContext, ending_error: &EndingError) {
+        let to = frame(&mut context.writer, "error");
+        end(member(to, "\"errorText\"", &ending_error.message));
+        context.writer.done();
     }
 
     fn call_start(to: &mut Writer, call: Ran<'_>) {
-        let to = told(to, "tool-input-start", call);
+        let to = call_frame(to, "tool-input-start", call);
         end(executed(to, call.provider_executed));
     }
 
@@ -89,11 +92,11 @@ impl Protocol for Ui {
         end(member(to, "\"inputTextDelta\"", text));
     }
 
-    /// Not told: the input is there when it is available.
+    /// The protocol has no such chunk: `tool-input-available` ends the input.
     fn call_end(_: &mut Writer, _: &str) {}
 
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>) {
-        let to = told(to, "tool-input-available", call.ran());
+        let to = call_frame(to, "tool-input-available", call.ran());
         to.raw(",\"input\":");
         let start = to.bytes.len();
         if call.custom {
@@ -108,7 +111,7 @@ impl Protocol for Ui {
     }
 
     fn call_refused(to: &mut Writer, call: &Call<'_>, reason: &str) {
-        let to = told(to, "tool-input-error", call.ran());
+        let to = call_frame(to, "tool-input-error", call.ran());
         let to = member(to, "\"input\"", &call.arguments);
         to.raw(",\"errorText\":\"invalid arguments: ");
         end(executed(to.inner(reason).raw("\""), call.provider_executed));
@@ -159,19 +162,19 @@ impl Protocol for Ui {
     }
 }
 
-/// The steps of the source's own are told by its own chunks.
-fn step(job: &mut EncodeContext, kind: &str) {
-    if !job.passed.own {
-        end(frame(&mut job.writer, kind));
+/// Writes a step chunk, unless the source has the same dialect and sends its own.
+fn step(context: &mut EncodeContext, kind: &str) {
+    if !context.passed.own {
+        end(frame(&mut context.writer, kind));
     }
 }
 
-fn told<'w>(to: &'w mut Writer, kind: &str, call: Ran<'_>) -> &'w mut Writer {
+fn call_frame<'w>(to: &'w mut Writer, kind: &str, call: Ran<'_>) -> &'w mut Writer {
     let to = member(frame(to, kind), "\"toolCallId\"", call.call_id);
     member(to, "\"toolName\"", call.name)
 }
 
-/// A text as it is, all else as compact JSON.
+/// Returns a string as its text and any other value as compact JSON.
 fn as_text(output: &str) -> String {
     let text = output.starts_with('"').then(|| {
         string(Raw {
@@ -189,7 +192,7 @@ fn as_text(output: &str) -> String {
     )
 }
 
-/// `LanguageModelUsage`, where applications look for it.
+/// Writes the usage as `LanguageModelUsage`, where applications expect it.
 fn usage(to: &mut Writer, counts: &Counts) {
     let (fresh, plain) = shares(counts);
     let given = [

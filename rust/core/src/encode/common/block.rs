@@ -1,6 +1,7 @@
-//! A block of a target whose blocks stand one behind the other, and what such a target does with it.
+//! One content block of a target that writes blocks sequentially, and the trait `Form` through which a target writes
+//! it.
 //!
-//! Knows no order: that is `Blocks`'s. Knows no frame: that is the form's.
+//! The order of blocks is decided in `Blocks`, the bytes in the implementations of `Form`.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Beside;
@@ -16,95 +17,96 @@ use std::fmt::Debug;
 pub(crate) struct Block {
     pub(crate) kind: Kind,
     pub(crate) part: u32,
-    /// Of the source's own: its index on the wire, and the id of its item.
+    /// If the source has the same dialect: the index on the wire, and the id of the item.
     pub(crate) sent: Option<i64>,
     pub(crate) item: Option<String>,
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
-    /// The form's own: what the open block is called on the wire.
+    /// Set by the form: what the open block is called on the wire.
     pub(crate) mark: String,
-    /// The form's own: what hangs on the part was written.
-    pub(crate) told: bool,
-    /// A call that is written whole, at its close.
+    /// Set by the form: the metadata of the part was written.
+    pub(crate) metadata_written: bool,
+    /// A call that is written only at its close, in one step.
     pub(crate) held: bool,
-    /// What went out.
+    /// Text of the block that was already written.
     pub(crate) out: String,
-    /// What did not.
+    /// Text of the block that is not written yet.
     pub(crate) waits: String,
-    /// It stands in the row.
+    /// The block is in the queue.
     pub(crate) queued: bool,
-    /// A call that left the row, because one that was announced before it is not written.
+    /// A call that was removed from the queue, because a call announced before it is not written yet.
     pub(crate) passed: bool,
-    /// Its deltas were taken back: only the close speaks for it now.
+    /// Its deltas were retracted: only the close is authoritative now.
     pub(crate) frozen: bool,
-    /// Nothing is shown of it before its end.
+    /// Nothing of the block is written before its end.
     pub(crate) comes_whole: bool,
-    /// Its close, which has to wait.
+    /// The close, if it has to wait.
     pub(crate) done: Option<Box<Done<'static>>>,
     pub(crate) call: Option<Box<Call<'static>>>,
-    /// They came before their call was written.
+    /// Results that arrived before their call was written.
     pub(crate) results: Vec<Given<'static>>,
 }
 
 impl Block {
-    /// Of a part that opens on the wire of the same dialect.
-    pub(crate) fn new(job: &EncodeContext, part: u32, kind: Kind) -> Block {
+    /// Creates a block for a part. In the same dialect, takes the index and item id from the wire.
+    pub(crate) fn new(context: &EncodeContext, part: u32, kind: Kind) -> Block {
         Block {
             kind,
             part,
-            sent: job.passed.index,
-            item: job.passed.item_id.clone(),
+            sent: context.passed.index,
+            item: context.passed.item_id.clone(),
             ..Block::default()
         }
     }
 }
 
-/// A form, and what it writes with.
+/// A form with the context that it writes to.
 pub(crate) struct Pen<'a, F> {
     pub(crate) form: &'a mut F,
-    pub(crate) job: &'a mut EncodeContext,
+    pub(crate) context: &'a mut EncodeContext,
 }
 
-/// What a target does with blocks. None is opened before the one before it is closed.
+/// How a target writes blocks. A block is opened only after the one before it was closed.
 pub(crate) trait Form: Debug + Send {
-    /// The close of a call says again, with authority, what its arguments are.
+    /// True if the close of a call repeats its arguments and replaces the streamed ones.
     const CORRECTS: bool;
-    /// Calls that somebody else ran, and their results, have a place.
+    /// True if the target has a place for calls that someone other than the client ran, and for their results.
     const RUNS_CALLS: bool;
-    /// Its own readers take several open blocks, where a source of its own opens them.
+    /// True if clients of the dialect accept several open blocks, as a source of the same dialect may send them.
     const SIDE_BY_SIDE: bool;
 
-    /// A block begins. Where its close came already, nothing else will be known of it.
-    fn open(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
+    /// Writes the opening of a block. `done` is its close if that has already arrived.
+    fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// More of its text or arguments, never empty.
-    fn piece(&mut self, job: &mut EncodeContext, block: &Block, text: &str);
+    /// Writes the next piece of its text or arguments, which is never empty.
+    fn piece(&mut self, context: &mut EncodeContext, block: &Block, text: &str);
 
-    /// The block is over; without a close another part only took its place.
-    fn close(&mut self, job: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
+    /// Writes the end of a block. Without `done` the block is only interrupted by another part.
+    fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Its part is over: what else its close said. Once a part, behind the close of its block if it had one.
-    fn over(&mut self, job: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
+    /// Writes the rest of what the part's close contains. Called once per part, after the close of its block, if any.
+    fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
-    /// Whether a part that ended without an open block has still something to write.
-    fn is_worth(&mut self, job: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool;
+    /// Returns true if a part that ended without an open block still needs one.
+    fn is_worth(&mut self, context: &mut EncodeContext, block: &Block, done: &Done<'_>) -> bool;
 
-    /// A call that was opened is whole or cut, `text` is its arguments; false if its block stays open to the end.
+    /// Closes an open call, which may be incomplete; `text` contains its arguments. Returns false if the block must
+    /// stay open until the answer ends.
     fn close_call(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         block: &Block,
         call: &Call<'_>,
         text: &str,
     ) -> bool;
 
-    /// A call of which nothing was written yet.
-    fn whole_call(&mut self, job: &mut EncodeContext, call: &Call<'_>);
+    /// Writes a call that was not written yet.
+    fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>);
 
-    /// A source, a file, or the result of that call.
-    fn beside(&mut self, job: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>);
+    /// Writes a source, a file, or the result of the given call.
+    fn beside(&mut self, context: &mut EncodeContext, what: &Beside<'_>, call: Option<Ran<'_>>);
 
-    /// The answer ended inside of the block.
-    fn broken_off(&mut self, job: &mut EncodeContext, block: &mut Block);
+    /// Handles an answer that ended inside the block.
+    fn broken_off(&mut self, context: &mut EncodeContext, block: &mut Block);
 }

@@ -1,6 +1,7 @@
-//! The calls among blocks: announced, streamed or held until they are whole, judged at their close.
+//! The tool calls among sequential blocks: they are announced, streamed or held until whole, and checked at their
+//! close.
 //!
-//! Knows what calls are held for and what contradicts one. Knows no frame: a `Form` does the writing.
+//! Decides which calls are held and which close contradicts the streamed text. A `Form` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -16,7 +17,7 @@ use crate::model::event::Event;
 use std::mem;
 
 impl Blocks {
-    pub(crate) fn announce<F: Form>(&mut self, job: &EncodeContext, event: &Event<'_>) {
+    pub(crate) fn announce<F: Form>(&mut self, context: &EncodeContext, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
             call_id,
@@ -29,16 +30,16 @@ impl Blocks {
             return;
         };
         let call_id = call_id.unwrap_or_default();
-        let is_known = job.knows(call_id)
+        let is_known = context.has_earlier_call(call_id)
             || self.ids.contains_key(call_id)
             || self.later.contains_key(call_id)
             || self.written.contains_key(call_id);
-        let held = job.options.hold_arguments
+        let held = context.options.hold_arguments
             || custom
             || call_id.is_empty()
             || name.trim().is_empty()
             || is_known
-            || (!F::RUNS_CALLS && (provider_executed || may_be_answered(job)));
+            || (!F::RUNS_CALLS && (provider_executed || may_be_answered(context)));
         let block = Block {
             kind: Kind::Call,
             call_id: call_id.to_owned(),
@@ -48,7 +49,7 @@ impl Blocks {
             ..Block::default()
         };
         self.blocks.insert(part, block);
-        if F::RUNS_CALLS || !(provider_executed || may_be_answered(job)) {
+        if F::RUNS_CALLS || !(provider_executed || may_be_answered(context)) {
             self.announced.insert(part);
         }
         if !call_id.is_empty() && !self.ids.contains_key(call_id) {
@@ -66,7 +67,7 @@ impl Blocks {
         if block.out.is_empty() && block.waits.is_empty() {
             let text = delta.text.trim_start_matches([' ', '\t', '\r', '\n']);
             if !text.starts_with('{') {
-                block.held = true; // no object: it will be repaired, or it is invalid
+                block.held = true; // the arguments are not an object: the call will be repaired or is invalid
                 return;
             }
         }
@@ -94,14 +95,14 @@ impl Blocks {
         if !block.out.is_empty() {
             self.close_call(to, part, call);
         } else if let Some(lost) = lost::<F>(&call) {
-            to.job.losses.note(lost);
+            to.context.losses.note(lost);
             if !block.results.is_empty() {
-                to.job.losses.note("server_tool");
+                to.context.losses.note("server_tool");
             }
             self.blocks.remove(&part);
             self.take_turn(part);
             self.go_on(to);
-        } else if !F::RUNS_CALLS && may_be_answered(to.job) {
+        } else if !F::RUNS_CALLS && may_be_answered(to.context) {
             self.unanswered
                 .push((call.call_id.clone().into_owned(), part));
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
@@ -115,7 +116,7 @@ impl Blocks {
         }
     }
 
-    /// A call of which something went out.
+    /// Closes a call that was partly written.
     fn close_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
         let block = self.blocks.slot(part);
         match settle(to, block, &call) {
@@ -129,7 +130,7 @@ impl Blocks {
         }
     }
 
-    /// The call was written: what waited for it can follow.
+    /// Records that the call was written, and writes the results that arrived before it was.
     pub(crate) fn write_down<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: &Call<'_>) {
         let kept = (call.name.clone().into_owned(), call.provider_executed);
         self.written.insert(call.call_id.clone().into_owned(), kept);
@@ -137,12 +138,12 @@ impl Blocks {
         let results = mem::take(&mut self.blocks.slot(part).results);
         for result in results {
             to.form
-                .beside(to.job, &Beside::Result(result), Some(call.ran()));
+                .beside(to.context, &Beside::Result(result), Some(call.ran()));
         }
         self.blocks.remove(&part);
     }
 
-    /// The call is no more found under the id that it was announced with.
+    /// Removes the call from the table of announced ids.
     fn forget(&mut self, part: u32) {
         if let Some(block) = self.blocks.get(&part)
             && self.ids.get(&block.call_id) == Some(&part)
@@ -155,37 +156,39 @@ impl Blocks {
         self.give_way(to);
         self.take_turn(part);
         self.later.remove(call.call_id.as_ref());
-        to.form.whole_call(to.job, call);
+        to.form.whole_call(to.context, call);
         self.write_down(to, part, call);
     }
 }
 
-/// The end of a call of which something went out: whether its block is over, `None` where that cannot be mended.
+/// Closes a call that was partly written. Returns whether its block is over, or `None` if the written text is
+/// wrong.
 pub(crate) fn settle<F: Form>(to: &mut Pen<'_, F>, block: &Block, call: &Call<'_>) -> Option<bool> {
-    // Its close says the name again, and readers of the source's own dialect saw it say so.
-    let renames = F::CORRECTS && to.job.passed.own;
+    // The close repeats the name, and clients of the source's own dialect saw that.
+    let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
     let mut text: &str = &call.arguments;
     let rest = text.strip_prefix(block.out.as_str());
     match rest {
         Some("") => {}
-        Some(rest) => to.form.piece(to.job, block, rest),
+        Some(rest) => to.form.piece(to.context, block, rest),
         None if is_same(&block.out, text) => {
-            // UI messages give a parsed input back, spelled anew.
-            to.job.losses.note("arguments_spelling");
+            // UI messages return a parsed input, which may be formatted differently.
+            to.context.losses.note("arguments_spelling");
             text = &block.out;
         }
         None => right &= F::CORRECTS,
     }
-    right.then(|| to.form.close_call(to.job, block, call, text))
+    right.then(|| to.form.close_call(to.context, block, call, text))
 }
 
-/// UI messages go on behind their calls: which of them the application ran is known when the answer ends.
-fn may_be_answered(job: &EncodeContext) -> bool {
-    job.source == "ai-sdk-ui"
+/// Returns true if results may follow in the same stream. UI messages continue after their calls, so only the end of
+/// the answer shows which calls the client must run.
+fn may_be_answered(context: &EncodeContext) -> bool {
+    context.source == "ai-sdk-ui"
 }
 
-/// Why a call of which nothing went out is not written at all.
+/// Returns why a call that was not written is omitted, if it is.
 pub(crate) fn lost<F: Form>(call: &Call<'_>) -> Option<&'static str> {
     if call.name.trim().is_empty() {
         Some("nameless_call")

@@ -1,7 +1,10 @@
-//! Opaque carriers: what only its provider can use again, in one text that a client of another dialect returns.
+//! Opaque carriers: data that only its provider can use, as one text that a client of another dialect returns.
 //!
-//! The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it back. It
-//! holds the reasoning whole, because clients may change or drop the text beside it.
+//! The text is base64 of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` reads it. It holds
+//! the whole reasoning, because clients may change or drop the text next to it. The carrier of a text's signature holds
+//! the position of that text among all texts of the choice, in characters.
+
+use std::borrow::Cow;
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::writer::Writer;
@@ -12,7 +15,7 @@ use crate::model::event::Event;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// A reasoning that is signed or encrypted; `None` for any other event.
+/// Returns the carrier of a signed or encrypted reasoning part; `None` for any other event.
 pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     let Event::ReasoningDone {
         text,
@@ -26,8 +29,8 @@ pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     else {
         return None;
     };
-    let told = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
-    if !told(signature) && !told(encrypted_content) {
+    let nonempty = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+    if !nonempty(signature) && !nonempty(encrypted_content) {
         return None;
     }
     let mut to = begun(source);
@@ -48,7 +51,8 @@ pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     Some(closed(to))
 }
 
-/// The signature of a call, and whether nothing else hangs on the call; `None` if it has none.
+/// Returns a carrier for the signature of a call, and whether the signature is the only metadata of the event. Returns
+/// `None` if there is no signature.
 pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)> {
     let Event::ToolCall {
         call_id,
@@ -58,8 +62,31 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
     else {
         return None;
     };
+    let (signature, alone) = signature(source, text)?;
+    let mut to = begun(source);
+    to.raw(",\"call_id\":").string(call_id);
+    to.raw(",\"signature\":").string(&signature);
+    Some((closed(to), alone))
+}
+
+/// Returns a carrier for the signature of a text, and whether the signature is its only metadata. `start` and `end` are
+/// the position of the text in all text of its choice.
+pub(crate) fn of_text(
+    source: &str,
+    metadata: Option<&str>,
+    (start, end): (i64, i64),
+) -> Option<(String, bool)> {
+    let (signature, alone) = signature(source, metadata?)?;
+    let mut to = begun(source);
+    to.raw(",\"start\":").number(start);
+    to.raw(",\"end\":").number(end);
+    to.raw(",\"signature\":").string(&signature);
+    Some((closed(to), alone))
+}
+
+fn signature<'a>(source: &str, metadata: &'a str) -> Option<(Cow<'a, str>, bool)> {
     let whole = Object::of(Raw {
-        text,
+        text: metadata,
         kind: Kind::Object,
     })?;
     let signature = match source {
@@ -70,13 +97,7 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
         }
         _ => return None,
     };
-    if signature.is_empty() {
-        return None;
-    }
-    let mut to = begun(source);
-    to.raw(",\"call_id\":").string(call_id);
-    to.raw(",\"signature\":").string(&signature);
-    Some((closed(to), whole.names().len() == 1))
+    (!signature.is_empty()).then(|| (signature, whole.names().len() == 1))
 }
 
 fn begun(source: &str) -> Writer {
@@ -95,9 +116,9 @@ fn base64(bytes: &[u8]) -> String {
     for group in bytes.chunks(3) {
         let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let letter = ALPHABET.get((bits >> (18 - 6 * place) & 63) as usize);
-            let letter = letter.filter(|_| place <= group.len());
+        for position in 0..4 {
+            let letter = ALPHABET.get((bits >> (18 - 6 * position) & 63) as usize);
+            let letter = letter.filter(|_| position <= group.len());
             made.push(letter.map_or('=', |letter| char::from(*letter)));
         }
     }

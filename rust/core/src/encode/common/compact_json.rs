@@ -1,6 +1,6 @@
-//! JSON that came over the wire, written anew: values in one spelling, argument texts as they are but without blanks.
+//! Rewrites JSON from the wire: values in one canonical form, and argument texts unchanged except for whitespace.
 //!
-//! Takes texts that were checked before; of any other text what was understood of it is written. Knows no dialect.
+//! Expects validated texts. Of an invalid text, the part that was parsed is written.
 
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;
@@ -9,26 +9,27 @@ use crate::json::Scan;
 use crate::json::Scanner;
 use crate::model::small_map::Map;
 
-/// Integers of more digits are texts of their digits in Python: nothing there could print them.
+/// Integers with more digits are texts of their digits, because Python could not print them.
 const MAX_INTEGER_DIGITS: usize = 16_384;
 
-/// How a value is spelled.
+/// How values are formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// As the pure twin's JSON writer does: members in order of first appearance, floats as Python's `repr`.
+    /// As Python's `json.dumps` does in the pure backend: members in order of first appearance, floats as Python's
+    /// `repr`.
     Python,
     /// For comparison: members sorted, `1.0` as `1`.
     Comparable,
 }
 
-/// A value taken over from the wire. Of equal keys the last one holds, in the place of the first.
+/// Writes a value from the wire. Of duplicate keys the last value is kept, at the position of the first.
 pub(crate) fn canonical(to: &mut Writer, text: &str) {
     if write(to, &mut Scanner::new(text, None), Spelling::Python).is_err() {
         to.raw("null");
     }
 }
 
-/// The same value gives the same text, however it is spelled. `None` of what is no JSON.
+/// Returns the same text for equal values, however they are formatted; `None` if the text is not JSON.
 pub(crate) fn comparable(text: &str) -> Option<Vec<u8>> {
     let mut scanner = Scanner::new(text, None);
     let mut to = Writer::default();
@@ -37,7 +38,7 @@ pub(crate) fn comparable(text: &str) -> Option<Vec<u8>> {
     Some(to.bytes)
 }
 
-/// As deep as the scanner lets a value be, and no deeper.
+/// Writes one value. The scanner bounds the depth.
 fn write(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Scan<()> {
     match scanner.kind()? {
         Kind::Object => object(to, scanner, spelling)?,
@@ -64,16 +65,19 @@ fn write(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Scan
 
 fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Scan<()> {
     let mut members: Vec<(String, Vec<u8>)> = Vec::new();
-    let mut places: Map<String, usize> = Map::default();
+    let mut positions: Map<String, usize> = Map::default();
     scanner.enter_object()?;
     while let Some(key) = scanner.next_key()? {
         let key = key.name().into_owned();
         let mut value = Writer::default();
         write(&mut value, scanner, spelling)?;
-        match places.get(&key).and_then(|place| members.get_mut(*place)) {
+        match positions
+            .get(&key)
+            .and_then(|position| members.get_mut(*position))
+        {
             Some(member) => member.1 = value.bytes,
             None => {
-                places.insert(key.clone(), members.len());
+                positions.insert(key.clone(), members.len());
                 members.push((key, value.bytes));
             }
         }
@@ -82,8 +86,8 @@ fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Sca
         members.sort_unstable();
     }
     to.raw("{");
-    for (place, (key, value)) in members.iter().enumerate() {
-        if place > 0 {
+    for (position, (key, value)) in members.iter().enumerate() {
+        if position > 0 {
             to.raw(",");
         }
         to.string(key).raw(":").bytes.extend_from_slice(value);
@@ -92,7 +96,7 @@ fn object(to: &mut Writer, scanner: &mut Scanner<'_>, spelling: Spelling) -> Sca
     Ok(())
 }
 
-/// An integer as its digits, a float as Python writes it; the infinite one has no spelling in JSON.
+/// Writes an integer as its digits and a float as Python does. Infinity has no form in JSON.
 fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if number.is_integer() {
         let long = number.raw.trim_start_matches('-').len() > MAX_INTEGER_DIGITS;
@@ -107,7 +111,7 @@ fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if value.is_infinite() {
         to.raw("null");
     } else if spelling == Spelling::Comparable && value.fract() == 0.0 {
-        // Exact: every digit of the integer that the float is. A zero has no sign here.
+        // The exact digits of the integer that the float equals. Zero has no sign here.
         let value = if value == 0.0 { 0.0 } else { value };
         to.raw(&format!("{value:.0}"));
     } else {
@@ -115,20 +119,32 @@ fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     }
 }
 
-/// A finite float as Python's `repr`: the shortest digits that give it back, with an exponent outside of 1e-4 to 1e16.
+/// Formats a finite float as Python's `repr` does: the shortest digits that round-trip, with an exponent outside 1e-4
+/// to 1e16. Of two forms that are equally near, Python takes the one whose last digit is even. Rust may take the other.
 fn repr(value: f64) -> String {
-    let scientific = format!("{value:e}");
+    let shortest = format!("{value:e}");
+    let digits = |text: &str| {
+        let mantissa = text.split('e').next().unwrap_or_default();
+        mantissa.bytes().filter(u8::is_ascii_digit).count()
+    };
+    let rounded = format!("{value:.*e}", digits(&shortest).saturating_sub(1));
+    let is_same = rounded.parse() == Ok(value);
+    let scientific = if is_same { rounded } else { shortest };
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..16).contains(&exponent) {
-        return format!("{value:?}");
+        let after_point = i32::try_from(digits(&scientific)).unwrap_or(0) - 1 - exponent;
+        return match usize::try_from(after_point) {
+            Ok(places) if is_same && places > 0 => format!("{value:.places$}"),
+            _ => format!("{value:?}"),
+        };
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// The text of an object as it was sent, without blanks; what JSON allows and readers choke on is escaped: the two ends
-/// of lines of Unicode, and half a surrogate pair, which stands for no character.
+/// Writes the text of an object as sent, without whitespace. Escapes what JSON allows but clients reject: U+2028,
+/// U+2029 and unpaired surrogates.
 pub(crate) fn spliced(to: &mut Writer, text: &str) {
     let bytes = text.as_bytes();
     let copy = |to: &mut Writer, from: usize, end: usize| {
@@ -166,7 +182,7 @@ pub(crate) fn spliced(to: &mut Writer, text: &str) {
     copy(to, done, bytes.len());
 }
 
-/// The number of a `\uXXXX` at the beginning.
+/// Returns the code unit of a `\uXXXX` at the beginning.
 fn surrogate(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

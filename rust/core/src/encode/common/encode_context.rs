@@ -1,6 +1,6 @@
 //! The state that every encoder works with: the writer, ids, losses, the caller's options, facts about the answer.
 //!
-//! Also the checks of tool calls that all encoders share. Contains nothing specific to one dialect.
+//! Also contains the checks of tool calls that all encoders share. Contains nothing specific to one dialect.
 
 use crate::encode::common::finish;
 use crate::encode::common::id_mint::IdMint;
@@ -12,36 +12,36 @@ use crate::model::event::Event;
 use crate::model::small_map::Set;
 use std::borrow::Cow;
 
-/// What a caller may decide of the writing.
+/// Options that the caller can set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Goes into every id that is made.
+    /// Prefix of every generated id.
     pub prefix: String,
-    /// When the answer was created, in seconds since 1970, if the source does not state it: the core has no clock.
+    /// Time of creation in seconds since 1970, if the source does not state it: the core has no clock.
     pub created: i64,
-    /// Nothing of a tool call is written before it is whole.
+    /// Write nothing of a tool call before it is whole.
     pub hold_arguments: bool,
-    /// Chat Completions only: the last chunk with the usage.
+    /// Chat Completions only: write the last chunk, with the usage.
     pub include_usage: bool,
-    /// Responses only: reasoning text has the event names of OpenResponses.
+    /// Responses only: give reasoning text the event names of OpenResponses.
     pub openresponses: bool,
-    /// A cut is the error of Responses, too, and not a response that is incomplete.
+    /// Responses only: write an error for a truncated input, instead of an incomplete response.
     pub cut_is_error: bool,
-    /// Signed and encrypted reasoning goes out as an opaque carrier that the client returns.
+    /// Write signed and encrypted reasoning as an opaque carrier that the client sends back.
     pub carry_reasoning: bool,
 }
 
-/// What the source said of the answer as a whole.
+/// What the source reported about the answer as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) id: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) created: Option<i64>,
-    /// The last one that was told.
+    /// The latest usage.
     pub(crate) usage: Option<Counts>,
 }
 
-/// One stream, as an encoder sees it.
+/// The state of one stream that is being encoded.
 #[derive(Debug)]
 pub(crate) struct EncodeContext {
     pub(crate) writer: Writer,
@@ -49,18 +49,18 @@ pub(crate) struct EncodeContext {
     pub(crate) losses: Losses,
     pub(crate) passed: PassedThrough,
     pub(crate) options: Options,
-    /// The dialect that is read; known when the first event comes.
+    /// Dialect of the source; known when the first event arrives.
     pub(crate) source: &'static str,
     pub(crate) answer: Answer,
-    /// The input was cut: what closes now closes only because of that.
+    /// The input was cut: everything that closes now closes only because of that.
     pub(crate) cut: bool,
-    /// What went out cannot be mended: the error is written, and nothing follows it.
+    /// Text that was already written turned out to be wrong. The error was written, and nothing may follow it.
     pub(crate) broken: bool,
-    /// Ids of calls of earlier turns: a call that comes with one of them gets another id when it is whole.
+    /// Ids of calls of earlier turns. A call with such an id gets another one when it is whole.
     known: Set<String>,
-    /// Likewise, of calls of this answer.
+    /// Ids of the calls of this answer, for the same purpose.
     taken: Set<String>,
-    /// Choices with a call of the client's that was cut.
+    /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
 }
 
@@ -85,8 +85,8 @@ impl EncodeContext {
         }
     }
 
-    /// The event to encode instead, if any: a finish reason that the source did not send must not make a client run a
-    /// truncated call.
+    /// Returns a replacement for an inferred finish reason of a choice with a truncated call, because the inferred
+    /// reason would make a client run that call. Returns `None` for all other events.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -119,12 +119,12 @@ impl EncodeContext {
             Event::ResponseStarted {
                 id, model, created, ..
             } => {
-                let told = |text: &Option<&str>| {
+                let nonempty = |text: &Option<&str>| {
                     let text = text.filter(|text| !text.is_empty());
                     text.map(str::to_owned)
                 };
-                self.answer.id = told(id);
-                self.answer.model = told(model);
+                self.answer.id = nonempty(id);
+                self.answer.model = nonempty(model);
                 self.answer.created = *created;
             }
             Event::Usage(usage) => self.answer.usage = Some(Counts::of(usage, self.source)),
@@ -133,7 +133,7 @@ impl EncodeContext {
         }
     }
 
-    /// The reason as it was sent, where the same dialect is written.
+    /// Returns the finish reason as sent, if source and target have the same dialect.
     pub(crate) fn own_word<'r>(
         &self,
         target: &str,
@@ -143,8 +143,8 @@ impl EncodeContext {
         finish::own_word(target, reason, raw.filter(|_| self.passed.own))
     }
 
-    /// The target's word for that reason; `None` if the target can only end unfinished. Records a loss if the word is
-    /// less specific than the reason.
+    /// Returns the target's word for that reason; `None` if the target can only end as incomplete. Records a loss if
+    /// the word is less specific than the reason.
     pub(crate) fn finish_word<'r>(
         &mut self,
         target: &str,
@@ -157,7 +157,8 @@ impl EncodeContext {
         finish::word_of(target, reason, raw)
     }
 
-    /// Signatures and encrypted content of the events at hand are carriers, which any client returns.
+    /// Returns true if signatures and encrypted content of the current events are written as carriers, which any client
+    /// sends back.
     pub(crate) fn carries(&self) -> bool {
         self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
@@ -170,11 +171,11 @@ impl EncodeContext {
         signature: Option<&str>,
         encrypted_content: Option<&str>,
     ) {
-        let is_told = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
-        if is_told(signature) {
+        let is_known = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        if is_known(signature) {
             self.losses.note("reasoning_signature");
         }
-        if is_told(encrypted_content) {
+        if is_known(encrypted_content) {
             self.losses.note("encrypted_reasoning");
         }
         if text.is_empty() && kind == "redacted" {
@@ -182,8 +183,8 @@ impl EncodeContext {
         }
     }
 
-    /// Whether a call of which nothing went out is written, for targets whose calls are run by their reader and hold an
-    /// object; what is lost either way is noted.
+    /// Returns true if a call that was not written must be written, for targets whose clients run calls and
+    /// whose arguments are an object. Records what is lost in either case.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -204,21 +205,22 @@ impl EncodeContext {
         self.answer.model.as_deref().unwrap_or("unknown")
     }
 
-    /// A call of an earlier turn has that id.
-    pub(crate) fn knows(&self, call_id: &str) -> bool {
+    /// Returns true if a call of an earlier turn has the id.
+    pub(crate) fn has_earlier_call(&self, call_id: &str) -> bool {
         self.known.contains(call_id)
     }
 
-    /// Registers the id of a call. False if the id is taken: the call is written under another id once it is whole.
+    /// Registers the id of a call. Returns false if the id is in use: the call is then written under another id once it
+    /// is whole.
     pub(crate) fn takes(&mut self, call_id: &str) -> bool {
         let is_new = !self.taken.contains(call_id);
         if is_new {
             self.taken.insert(call_id.to_owned());
         }
-        is_new && !self.knows(call_id)
+        is_new && !self.has_earlier_call(call_id)
     }
 
-    /// Whether the call that opens can be written before it is whole, as its reader is told of it.
+    /// Returns true if an opening call can be written before it is whole.
     pub(crate) fn opens(&mut self, call_id: &str, name: &str) -> bool {
         self.takes(call_id)
             && !call_id.is_empty()
@@ -227,7 +229,7 @@ impl EncodeContext {
     }
 }
 
-/// A whole call, as the targets that have no form of their own for a kind of it write it.
+/// A complete call, in the form for targets without a separate form for its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) part: u32,
@@ -236,7 +238,7 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: &'a str,
     pub(crate) raw_arguments: Option<&'a str>,
     pub(crate) state: &'static str,
-    /// The application refused it: it is whole, and what made it wrong is not in it.
+    /// The application rejected it: the call is whole, but does not show what made it invalid.
     pub(crate) refused: bool,
     pub(crate) provider_executed: bool,
     pub(crate) custom: bool,
@@ -275,12 +277,12 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Whether the call is final, and its arguments are usable or the application refused them.
+    /// Returns true if the call is final, and its arguments are usable or were rejected by the application.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_good() || self.refused
     }
 
-    /// Whole, and what it says is what its tool takes.
+    /// Returns true if the call is whole and its arguments are valid for its tool.
     pub(crate) fn is_good(&self) -> bool {
         matches!(self.state, "complete" | "empty")
     }
@@ -293,7 +295,7 @@ impl<'a> Call<'a> {
         self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// The arguments as sent, where they are not what was meant. A placeholder of a call that was cut says nothing.
+    /// Returns the arguments as sent if the final ones differ. The placeholder of a truncated call counts as no text.
     pub(crate) fn text(&self) -> &'a str {
         let sent = self
             .raw_arguments
@@ -301,19 +303,20 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// The same where so much of them went out: a whole call without any has an empty object.
-    pub(crate) fn text_behind(&self, told: &str) -> Cow<'a, str> {
+    /// Returns the same text as `text`, of which `nonempty` was already written. A complete call without arguments gets an
+    /// empty object.
+    pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);
-        if is_bare && is_blank(told) {
-            return Cow::Owned(format!("{told}{{}}"));
+        if is_bare && is_blank(written) {
+            return Cow::Owned(format!("{written}{{}}"));
         }
         Cow::Borrowed(self.text())
     }
 
-    /// The arguments for a target whose calls hold an object: free-form text stands in a member.
+    /// Returns the arguments for a target that requires an object: free-form text becomes a member.
     pub(crate) fn object_text(&self) -> Cow<'a, str> {
         if !self.custom {
-            return self.text_behind("");
+            return self.final_text("");
         }
         let mut to = Writer::default();
         to.raw("{\"input\":").string(self.arguments).raw("}");

@@ -1,4 +1,4 @@
-//! TODO
+//! The trait that every encoder implements.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
@@ -7,18 +7,21 @@ use crate::model::event::Event;
 use std::fmt::Debug;
 /// The encoder of one stream.
 pub(crate) trait Encoder: Debug + Send {
-    /// Takes the next event. Diagnostics and the upstream's error are not the encoder's business.
-    fn event(&mut self, job: &mut EncodeContext, event: &Event<'_>);
+    /// Handles the next event. The converter handles diagnostics and upstream errors.
+    fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>);
 
-    /// Keeps a piece of a text, without metadata, that has passed as it was sent. False, and nothing was done, where there is
-    /// more to be done than to keep its text.
+    /// Records a text delta without metadata that passed through unchanged. Returns false, without any change, if more
+    /// than its text has to be recorded.
     fn keep(&mut self, _piece: &Delta<'_>) -> bool {
         false
     }
 
-    /// Writes the chunk that opens a choice whose first one lacks the role. For dialects that have choices.
-    fn role(&mut self, _job: &mut EncodeContext, _choice: i32) {}
+    /// Writes the first chunk of a choice, with its role, unless the choice is already open. For dialects with choices.
+    fn open(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// The source has ended, whole or with what went wrong: writes the target's ending.
-    fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>);
+    /// Writes the chunk that opens a choice if the source's first chunk lacks the role. For dialects with choices.
+    fn role(&mut self, _context: &mut EncodeContext, _choice: i32) {}
+
+    /// Writes the target's ending after the source has ended, complete or with an error.
+    fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>);
 }

@@ -1,6 +1,6 @@
-//! How an answer ends: the target's word for the reason, or what went wrong, in words that hold nothing of the payload.
+//! How an answer ends: the target's word for the finish reason, or an error text that contains nothing of the payload.
 //!
-//! Words and sentences stand in `_spec/conversions.json`; where they are written is the encoder's business.
+//! Words and texts are in `_spec/conversions.json`; the encoders decide where to write them.
 
 use crate::model::fault::Class;
 use crate::model::fault::Extra;
@@ -9,7 +9,7 @@ use crate::model::spec;
 use crate::sse::decode_utf8;
 use serde_json::Value;
 
-/// The target's word for a neutral reason; `None` where it has none but its unfinished ending.
+/// Returns the target's word for a neutral reason; `None` if the target can only end as incomplete.
 pub(crate) fn word(target: &str, reason: &str) -> Option<&'static str> {
     spec::conversion("finish")?
         .get(target)?
@@ -17,8 +17,8 @@ pub(crate) fn word(target: &str, reason: &str) -> Option<&'static str> {
         .as_str()
 }
 
-/// The target's word for the end of an answer: that of the source, where the target writes it as it is, else its own for
-/// the neutral reason.
+/// Returns the target's finish word: the source's own word if the target can write it, else the word for the neutral
+/// reason.
 pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let has = |table: &str, word: &str| {
         let words = spec::conversion(table).and_then(|table| table.get(target));
@@ -30,11 +30,11 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
     }
 }
 
-/// Readers refuse a reason that is not on their list.
+/// Targets whose clients reject a reason that is not in their list.
 const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
-/// The reason as the same dialect said it, if it still holds beside what the answer came to. A word that is in no table is
-/// kept where readers take any.
+/// Returns the reason as the same dialect sent it, if it still matches the content of the answer. An unknown word is
+/// kept if clients accept any word.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
     let means = spec::fact(dialect, "finish").and_then(|table| table.get(raw));
@@ -45,19 +45,19 @@ pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) ->
     holds.then_some(raw)
 }
 
-/// The word says less than the reason.
+/// Returns true if the word is less specific than the reason.
 pub(crate) fn is_lost(target: &str, reason: &str) -> bool {
     let lost = spec::conversion("finish_lost").and_then(|table| table.get(target));
     spec::words(lost).contains(&reason)
 }
 
-/// Stands where the upstream sent no kind of error.
-fn unsaid_kind() -> &'static str {
+/// Returns the error kind to use if the upstream sent none.
+fn default_kind() -> &'static str {
     let kind = spec::conversion("error_type").and_then(Value::as_str);
     kind.unwrap_or_default()
 }
 
-/// What the target's reader is told of a fault.
+/// The error that the target's client receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EndingError {
     pub(crate) message: String,
@@ -65,49 +65,53 @@ pub(crate) struct EndingError {
     pub(crate) code: String,
     /// The input ended too early, and nothing else is wrong.
     pub(crate) cut: bool,
-    /// What the upstream sent, where that is not written in its own form and the message does not hold all of it.
+    /// The error as the upstream sent it, if it is written in another form and the message does not contain all of it.
     pub(crate) sent: Option<String>,
 }
 
 impl EndingError {
-    /// By the name of an exception class, or of one of our own endings.
+    /// Creates the error for an exception class or for one of streamweld's own endings.
     pub(crate) fn named(name: &str) -> EndingError {
         let row = spec::conversion("faults").and_then(|table| table.get(name));
         let row = row.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let text = |place: usize| row.get(place).and_then(Value::as_str).unwrap_or_default();
+        let text = |position: usize| {
+            row.get(position)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         EndingError {
             message: text(1).to_owned(),
-            kind: unsaid_kind().to_owned(),
+            kind: default_kind().to_owned(),
             code: text(0).to_owned(),
             cut: name == Class::Truncated.name(),
             sent: None,
         }
     }
 
-    /// The upstream's own words, where it sent any.
+    /// Creates the error from the upstream's own text, if it sent one.
     pub(crate) fn upstream(code: Option<&str>, kind: Option<&str>, message: &str) -> EndingError {
-        let mut trouble = EndingError::named(Class::Upstream.name());
-        let told = |text: Option<&str>, own: &mut String| {
+        let mut ending_error = EndingError::named(Class::Upstream.name());
+        let set_text = |text: Option<&str>, own: &mut String| {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
                 text.clone_into(own);
             }
         };
-        told(Some(message), &mut trouble.message);
-        told(kind, &mut trouble.kind);
-        told(code, &mut trouble.code);
-        trouble
+        set_text(Some(message), &mut ending_error.message);
+        set_text(kind, &mut ending_error.kind);
+        set_text(code, &mut ending_error.code);
+        ending_error
     }
 
-    /// Keeps the payload in which the upstream sent the error.
+    /// Stores the payload in which the upstream sent the error.
     pub(crate) fn keep_sent(&mut self, payload: &[u8]) {
         let (text, _) = decode_utf8(payload);
         self.sent =
             Some(text.into_owned()).filter(|text| !text.is_empty() && *text != self.message);
     }
 
-    /// What the upstream calls this kind of error, if it said so.
+    /// Returns the kind of error that the upstream sent, if any.
     pub(crate) fn sent_kind(&self) -> Option<&str> {
-        Some(self.kind.as_str()).filter(|kind| *kind != unsaid_kind())
+        Some(self.kind.as_str()).filter(|kind| *kind != default_kind())
     }
 
     pub(crate) fn of(fault: &Fault) -> EndingError {
@@ -159,12 +163,12 @@ mod tests {
         let cut = EndingError::of(&Fault::new(Class::Truncated, "truncated"));
         assert_eq!(cut.code, "stream_truncated");
         assert!(cut.cut && cut.kind == "server_error");
-        let told = EndingError::upstream(None, Some("overloaded"), "busy");
+        let set_text = EndingError::upstream(None, Some("overloaded"), "busy");
         assert_eq!(
-            (told.kind.as_str(), told.message.as_str()),
+            (set_text.kind.as_str(), set_text.message.as_str()),
             ("overloaded", "busy")
         );
-        assert_eq!(told.code, "upstream_error");
-        assert!(!told.cut);
+        assert_eq!(set_text.code, "upstream_error");
+        assert!(!set_text.cut);
     }
 }

@@ -1,6 +1,6 @@
-//! Ids for what the target wants one of and the source has none: a kind, the stream's prefix, a number.
+//! Generates ids that the target requires and the source lacks: a kind, the stream's prefix, and a number.
 //!
-//! No randomness in here: the prefix is handed in. Knows no dialect.
+//! The ids are deterministic: the caller provides the prefix.
 
 /// Counts the ids of one stream.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl IdMint {
         IdMint { prefix, made: 0 }
     }
 
-    /// The next id. Those of Chat Completions have a hyphen.
+    /// Returns the next id. Ids of Chat Completions have a hyphen.
     pub(crate) fn make(&mut self, kind: &str) -> String {
         self.made += 1;
         let joint = if kind == "chatcmpl" { '-' } else { '_' };

@@ -1,16 +1,16 @@
-//! What the target has no place for, noted where it is left out, each kind once a stream.
+//! Records what the target has no place for, each kind once per stream.
 //!
-//! Which kinds there are stands in `_spec/conversions.json`. Who reads them says them as the diagnostic `not_carried`.
+//! The kinds are in `_spec/conversions.json`. The converter reports them as the diagnostic `not_carried`.
 
 use crate::model::event::Event;
 
-/// The losses of one stream by their ids.
+/// The losses of one stream, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     known: Vec<&'static str>,
-    /// How many of them were said.
-    said: usize,
-    /// The source's own dialect is written: what it said once may have passed.
+    /// Number of losses already reported.
+    reported: usize,
+    /// Source and target have the same dialect, so what was sent once may have passed through.
     pub(crate) own: bool,
 }
 
@@ -22,16 +22,16 @@ impl Losses {
         }
     }
 
-    /// Members of the provider's own that are not carried.
+    /// Records a loss if the metadata has members, because the target has no place for a provider's own members.
     #[inline]
     pub(crate) fn metadata(&mut self, metadata: Option<&str>) {
-        // An object without members has no quotes.
+        // An object without members contains no quotes.
         if metadata.is_some_and(|text| text.contains('"')) {
             self.note("metadata");
         }
     }
 
-    /// The same of an event that may say again what came before it.
+    /// Records lost metadata of an event, unless the event only repeats earlier metadata.
     #[inline]
     pub(crate) fn metadata_of(&mut self, event: &Event<'_>) {
         let again = matches!(
@@ -50,7 +50,7 @@ impl Losses {
         }
     }
 
-    /// The same of what closes a part or the answer, and says again what came before it.
+    /// Records lost metadata of an event that closes a part or the answer and repeats earlier metadata.
     #[inline]
     pub(crate) fn repeated(&mut self, metadata: Option<&str>) {
         if !self.own {
@@ -58,22 +58,22 @@ impl Losses {
         }
     }
 
-    /// What was noted since the last one was said was not written after all, and so not lost.
+    /// Discards the losses since the last reported one, because their content was not written at all.
     pub(crate) fn forget(&mut self) {
-        self.known.truncate(self.said);
+        self.known.truncate(self.reported);
     }
 
-    /// One was not said yet.
+    /// Returns true if a loss was not reported yet.
     #[inline]
     pub(crate) fn is_next(&self) -> bool {
-        self.said < self.known.len()
+        self.reported < self.known.len()
     }
 
-    /// The next one that was not said yet.
+    /// Returns the next loss that was not reported yet.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<&'static str> {
-        let id = self.known.get(self.said).copied();
-        self.said += usize::from(id.is_some());
+        let id = self.known.get(self.reported).copied();
+        self.reported += usize::from(id.is_some());
         id
     }
 }

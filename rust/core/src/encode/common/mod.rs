@@ -1,4 +1,4 @@
-//! What the encoders share: the context of a conversion, losses, ids, endings and usage.
+//! State and helpers that the encoders share: the context of a conversion, losses, ids, endings and usage.
 
 pub(crate) mod block;
 pub(crate) mod block_calls;
@@ -9,6 +9,7 @@ pub(crate) mod encode_context;
 pub(crate) mod encoder;
 pub(crate) mod finish;
 pub(crate) mod id_mint;
+pub(crate) mod logprobs;
 pub(crate) mod losses;
 pub(crate) mod part_details;
 pub(crate) mod part_order;

@@ -1,17 +1,15 @@
-//! What the parts of an answer bring at their close and beside them: borrowed from the event at hand, a copy once it has to
-//! wait.
-//!
-//! Knows the events that it is taken from. Knows no order and no dialect.
+//! What the parts of an answer contain besides their streamed text: borrowed from the current event, copied if it has
+//! to wait.
 
 use crate::encode::common::writer::Writer;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use std::borrow::Cow;
 
-/// Text of the event at hand, or a copy of it.
+/// Text of the current event, or a copy of it.
 pub(crate) type Text<'a> = Cow<'a, str>;
 
-/// What a part is.
+/// Kind of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
@@ -21,7 +19,7 @@ pub(crate) enum Kind {
     Call,
 }
 
-/// The close of a text, a reasoning or a refusal; of its text only whether there is any.
+/// The close of a text, reasoning or refusal. Of the text it records only whether it is empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Done<'a> {
     pub(crate) kind: Kind,
@@ -29,7 +27,7 @@ pub(crate) struct Done<'a> {
     pub(crate) item_id: Option<Text<'a>>,
     pub(crate) signature: Option<Text<'a>>,
     pub(crate) encrypted_content: Option<Text<'a>>,
-    /// The text of a JSON array.
+    /// A JSON array, as text.
     pub(crate) annotations: Option<Text<'a>>,
     pub(crate) metadata: Option<Text<'a>>,
 }
@@ -39,7 +37,8 @@ pub(crate) struct Done<'a> {
 pub(crate) struct Call<'a> {
     pub(crate) call_id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// Where more was sent than one value, all of it: the first alone would look like a call.
+    /// Arguments as text. If the source sent several values, all of them: the first one alone would look like valid
+    /// arguments.
     pub(crate) arguments: Text<'a>,
     pub(crate) state: &'static str,
     pub(crate) reason: Option<&'static str>,
@@ -48,7 +47,7 @@ pub(crate) struct Call<'a> {
     pub(crate) metadata: Option<Text<'a>>,
 }
 
-/// What stands beside the parts.
+/// A source, file or result, which belongs to no text or call block.
 #[derive(Clone, Debug)]
 pub(crate) enum Beside<'a> {
     Source {
@@ -67,7 +66,7 @@ pub(crate) enum Beside<'a> {
     Result(Given<'a>),
 }
 
-/// What a tool gave.
+/// The result of a tool call.
 #[derive(Clone, Debug)]
 pub(crate) struct Given<'a> {
     pub(crate) call_id: Text<'a>,
@@ -76,7 +75,7 @@ pub(crate) struct Given<'a> {
     pub(crate) is_error: bool,
 }
 
-/// Whose call it is.
+/// Identifies a call and who runs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ran<'a> {
     pub(crate) call_id: &'a str,
@@ -84,7 +83,7 @@ pub(crate) struct Ran<'a> {
     pub(crate) provider_executed: bool,
 }
 
-fn lent(text: Option<&str>) -> Option<Text<'_>> {
+fn borrowed(text: Option<&str>) -> Option<Text<'_>> {
     text.map(Cow::Borrowed)
 }
 
@@ -97,7 +96,7 @@ fn own(text: Text<'_>) -> Text<'static> {
 }
 
 impl<'a> Done<'a> {
-    /// Part and text, and what else is said of them.
+    /// Returns the part, its text and the rest of its close.
     pub(crate) fn of(event: &Event<'a>) -> Option<(u32, &'a str, Done<'a>)> {
         let mut done = Done {
             kind: Kind::Text,
@@ -106,7 +105,7 @@ impl<'a> Done<'a> {
             signature: None,
             encrypted_content: None,
             annotations: None,
-            metadata: lent(event.metadata()),
+            metadata: borrowed(event.metadata()),
         };
         let (part, text) = match *event {
             Event::TextDone {
@@ -115,7 +114,7 @@ impl<'a> Done<'a> {
                 annotations,
                 ..
             } => {
-                done.annotations = lent(annotations);
+                done.annotations = borrowed(annotations);
                 (part, text)
             }
             Event::ReasoningDone {
@@ -127,9 +126,9 @@ impl<'a> Done<'a> {
                 ..
             } => {
                 done.kind = Kind::Reasoning;
-                done.item_id = lent(item_id);
-                done.signature = lent(signature);
-                done.encrypted_content = lent(encrypted_content);
+                done.item_id = borrowed(item_id);
+                done.signature = borrowed(signature);
+                done.encrypted_content = borrowed(encrypted_content);
                 (part, text)
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
@@ -156,7 +155,7 @@ impl<'a> Done<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The part, and the call that it is.
+    /// Returns the part and its call.
     pub(crate) fn of(event: &Event<'a>) -> Option<(u32, Call<'a>)> {
         let Event::ToolCall {
             part,
@@ -183,7 +182,7 @@ impl<'a> Call<'a> {
             reason,
             provider_executed,
             custom,
-            metadata: lent(metadata),
+            metadata: borrowed(metadata),
         };
         Some((part, call))
     }
@@ -196,7 +195,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The arguments for a target whose calls hold an object: a free-form text has no place but inside of one.
+    /// Returns the arguments for a target that requires an object: free-form text becomes a member.
     pub(crate) fn object_text(&self) -> Cow<'_, str> {
         if !self.custom {
             return Cow::Borrowed(&self.arguments);
@@ -234,10 +233,10 @@ impl<'a> Beside<'a> {
                 metadata,
                 ..
             } => Beside::Source {
-                url: lent(url),
-                title: lent(title),
-                document: lent(document),
-                metadata: lent(metadata),
+                url: borrowed(url),
+                title: borrowed(title),
+                document: borrowed(document),
+                metadata: borrowed(metadata),
             },
             Event::File {
                 media_type,
@@ -246,10 +245,10 @@ impl<'a> Beside<'a> {
                 metadata,
                 ..
             } => Beside::File {
-                media_type: lent(media_type),
-                data: lent(data),
-                url: lent(url),
-                metadata: lent(metadata),
+                media_type: borrowed(media_type),
+                data: borrowed(data),
+                url: borrowed(url),
+                metadata: borrowed(metadata),
             },
             Event::ToolResult {
                 call_id,

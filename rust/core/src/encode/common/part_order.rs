@@ -1,4 +1,4 @@
-//! In which order the parts of an answer are written: in a row, or in the order of a source that speaks the same dialect.
+//! The order in which the parts of an answer are written: sequentially, or as a source of the same dialect sent them.
 
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
@@ -20,7 +20,7 @@ impl Default for Order {
 }
 
 impl Order {
-    /// Of a source that speaks the dialect that is written.
+    /// Creates the order for a source of the same dialect.
     pub(crate) fn own() -> Order {
         Order::Own(SourceBlocks::default())
     }
@@ -32,10 +32,10 @@ impl Order {
         }
     }
 
-    /// Keeps a piece of an open block; false, and nothing was done, if it is none.
+    /// Records a piece of an open block. Returns false, without any change, if the block is not open.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         match self {
-            Order::Row(_) => false, // nothing passes there
+            Order::Row(_) => false, // nothing passes through in this order
             Order::Own(direct) => direct.keep(part, text),
         }
     }
@@ -54,7 +54,7 @@ impl Order {
         }
     }
 
-    /// How many calls were written that are the client's to run.
+    /// Returns the number of written calls that the client must run.
     pub(crate) fn client_calls(&self) -> usize {
         match self {
             Order::Row(blocks) => blocks.client_calls,
@@ -62,12 +62,12 @@ impl Order {
         }
     }
 
-    /// A call was left out because its answer came.
+    /// Returns true if a call was omitted because its result arrived.
     pub(crate) fn answered(&self) -> bool {
         matches!(self, Order::Row(blocks) if blocks.answered)
     }
 
-    /// What went out was taken back, and the target cannot.
+    /// Returns true if written text was retracted, which the target cannot express.
     pub(crate) fn contradicted(&self) -> bool {
         match self {
             Order::Row(blocks) => blocks.contradicted,

@@ -1,7 +1,7 @@
-//! One answer for a target that writes block after block: its opening, its parts, its ending, each at its time.
+//! Writes one answer for a target with sequential blocks: its opening, its parts and its ending.
 //!
-//! Knows which events open an answer and what makes an ending whole. Knows no dialect and no frame: an `Answer` says how an
-//! opening, an ending and a fault are written, and `Order` in which order the parts come.
+//! Decides which events open an answer and when its ending is complete. An `Answer` writes openings, endings and
+//! errors; `Order` decides the order of the parts.
 
 use crate::encode::common::block::Form;
 use crate::encode::common::block::Pen;
@@ -13,7 +13,7 @@ use crate::encode::common::part_order::Order;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 
-/// What the source said of the answer when it opened it.
+/// What the source reported when it opened the answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening<'a> {
     pub(crate) id: Option<&'a str>,
@@ -32,19 +32,19 @@ pub(crate) struct Finish {
 pub(crate) trait Answer: Form {
     const TARGET: &'static str;
 
-    /// The opening of the answer.
-    fn start(&mut self, job: &mut EncodeContext, opening: Opening<'_>);
+    /// Writes the opening of the answer.
+    fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
 
-    /// The ending of a whole answer.
-    fn finish(&mut self, job: &mut EncodeContext, word: &str, finish: &Finish);
+    /// Writes the ending of a complete answer.
+    fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// The honest ending of one that is not whole; `opened`: something of it went out.
+    /// Writes the ending of an incomplete answer; `opened` is true if something was already written.
     fn fail(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         blocks: &mut Order,
         opened: bool,
-        trouble: &EndingError,
+        ending_error: &EndingError,
     );
 }
 
@@ -55,19 +55,19 @@ pub(crate) struct SequentialAnswer<A> {
     blocks: Order,
     opened: bool,
     over: bool,
-    /// The one that is written.
+    /// The choice that is written.
     choice: Option<i32>,
     finished: Option<Finish>,
 }
 
 impl<A: Answer> Encoder for SequentialAnswer<A> {
-    fn event(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
+    fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         if self.over {
             return;
         }
         match *event {
-            Event::Usage(_) | Event::Unknown { .. } => return job.note(event),
-            Event::UpstreamError { .. } => return, // the ending tells it
+            Event::Usage(_) | Event::Unknown { .. } => return context.note(event),
+            Event::UpstreamError { .. } => return, // the ending reports it
             Event::ResponseStarted {
                 id,
                 model,
@@ -75,8 +75,8 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
                 metadata,
             } => {
                 if !self.opened {
-                    job.losses.repeated(metadata);
-                    self.open(job, Opening { id, model, created });
+                    context.losses.repeated(metadata);
+                    self.open(context, Opening { id, model, created });
                 }
                 return;
             }
@@ -84,10 +84,10 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         let choice = event.choice().unwrap_or(0);
         if *self.choice.get_or_insert(choice) != choice {
-            return job.losses.note("choices");
+            return context.losses.note("choices");
         }
         if !self.opened {
-            self.open(job, Opening::default());
+            self.open(context, Opening::default());
         }
         if let Event::Finished {
             reason, raw_reason, ..
@@ -95,14 +95,14 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         {
             let raw = raw_reason.map(str::to_owned);
             self.finished = Some(Finish { reason, raw });
-            return job.losses.repeated(event.metadata());
+            return context.losses.repeated(event.metadata());
         }
-        if is_passing(event) && !job.source.starts_with("ai-sdk-") {
-            job.losses.metadata(event.metadata());
+        if is_passing(event) && !context.source.starts_with("ai-sdk-") {
+            context.losses.metadata(event.metadata());
         }
         let form = &mut self.answer;
-        self.blocks.event(&mut Pen { form, job }, event);
-        self.stop_if_contradicted(job);
+        self.blocks.event(&mut Pen { form, context }, event);
+        self.stop_if_contradicted(context);
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
@@ -110,70 +110,71 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         is_written && self.blocks.keep(piece.part, piece.text)
     }
 
-    fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>) {
+    fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
         if self.over {
             return;
         }
-        let finish = match (trouble, self.finished.take()) {
+        let finish = match (ending_error, self.finished.take()) {
             (None, Some(finish)) => finish,
-            (trouble, _) => {
+            (ending_error, _) => {
                 let cut = || EndingError::named("TruncatedStream");
-                return self.fail(job, &trouble.unwrap_or_else(cut));
+                return self.fail(context, &ending_error.unwrap_or_else(cut));
             }
         };
         let raw = finish.raw.as_deref();
-        let own = job.own_word(A::TARGET, finish.reason, raw);
+        let own = context.own_word(A::TARGET, finish.reason, raw);
         if own.is_some() || finish::word_of(A::TARGET, finish.reason, raw).is_some() {
             let form = &mut self.answer;
-            self.blocks.finish(&mut Pen { form, job });
-            self.stop_if_contradicted(job);
+            self.blocks.finish(&mut Pen { form, context });
+            self.stop_if_contradicted(context);
             if self.over {
                 return;
             }
         }
         let runs = self.blocks.client_calls() > 0;
         let reason = match finish.reason {
-            // Nothing is left to be run: every call is answered already, or has no name.
+            // No call is left to run: every call has a result or lacks a name.
             "tool_calls" if !runs && self.blocks.answered() => "other",
             "tool_calls" if !runs => "error",
             reason => reason,
         };
-        let is_said = reason == finish.reason;
-        let own = own.filter(|_| is_said || finish::word(A::TARGET, reason).is_some());
-        let word = own.or_else(|| job.finish_word(A::TARGET, reason, raw.filter(|_| is_said)));
+        let is_set = reason == finish.reason;
+        let own = own.filter(|_| is_set || finish::word(A::TARGET, reason).is_some());
+        let word = own.or_else(|| context.finish_word(A::TARGET, reason, raw.filter(|_| is_set)));
         let Some(word) = word else {
-            return self.fail(job, &EndingError::named("finish"));
+            return self.fail(context, &EndingError::named("finish"));
         };
         self.over = true;
-        self.answer.finish(job, word, &finish);
+        self.answer.finish(context, word, &finish);
     }
 }
 
 impl<A: Answer> SequentialAnswer<A> {
-    fn open(&mut self, job: &mut EncodeContext, opening: Opening<'_>) {
+    fn open(&mut self, context: &mut EncodeContext, opening: Opening<'_>) {
         self.opened = true;
-        if job.passed.own {
+        if context.passed.own {
             self.blocks = Order::own();
         }
-        self.answer.start(job, opening);
+        self.answer.start(context, opening);
     }
 
-    /// What went out was taken back, and the target cannot: the stream ends here.
-    fn stop_if_contradicted(&mut self, job: &mut EncodeContext) {
+    /// Ends the stream if written text was retracted, which the target cannot express.
+    fn stop_if_contradicted(&mut self, context: &mut EncodeContext) {
         if self.blocks.contradicted() {
-            job.broken = true;
-            self.fail(job, &EndingError::named("contradicted"));
+            context.broken = true;
+            self.fail(context, &EndingError::named("contradicted"));
         }
     }
 
-    fn fail(&mut self, job: &mut EncodeContext, trouble: &EndingError) {
+    fn fail(&mut self, context: &mut EncodeContext, ending_error: &EndingError) {
         self.over = true;
         self.answer
-            .fail(job, &mut self.blocks, self.opened, trouble);
+            .fail(context, &mut self.blocks, self.opened, ending_error);
     }
 }
 
-/// What hangs on a start or a delta (log probabilities) passes with it. The AI SDK's comes again with the close of its part.
+/// Returns true if metadata of a start or delta (log probabilities) has no place here. The AI SDK repeats its metadata
+/// at the close of the part.
 fn is_passing(event: &Event<'_>) -> bool {
     matches!(
         event,

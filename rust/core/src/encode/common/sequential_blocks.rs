@@ -1,8 +1,9 @@
-//! One block at a time, out of parts that come as they please: who writes now, who waits, in which order it goes on.
+//! Puts parts that may be interleaved into a sequence of blocks: which one is written now, which wait, and in which
+//! order.
 //!
-//! For targets whose blocks stand one behind the other. Text gives way to whatever comes next; a tool call keeps its place
-//! until it is whole, and what others bring meanwhile waits in order, so that parallel calls are never cross-wired. What
-//! waits is bounded by the parser's own limits, which counted it already. Knows no frame: a `Form` does the writing.
+//! For targets with one open block at a time. Text is interrupted by whatever follows; a tool call keeps its place
+//! until it is whole, and other parts wait in order, so that parallel calls are never mixed. The parser's limits bound
+//! what waits. A `Form` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -25,42 +26,42 @@ pub(crate) enum Item {
     Beside(Beside<'static>),
 }
 
-/// The parts of one answer, put in a row.
+/// The parts of one answer, in sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) active: Option<u32>,
-    /// The active one is a call.
+    /// The active block is a call.
     pub(crate) calling: bool,
-    /// Those of which something is to come, or to be written.
+    /// Blocks that are not finished or not fully written.
     pub(crate) blocks: Map<u32, Block>,
     pub(crate) row: VecDeque<Item>,
-    /// Calls of which nothing was written: none is begun before those that were announced before it.
+    /// Calls that were not written yet. None is started before those that were announced earlier.
     pub(crate) announced: BTreeSet<u32>,
-    /// Calls that were announced under an id and are not over.
+    /// Calls that were announced under an id and are not finished.
     pub(crate) ids: Map<String, u32>,
-    /// Calls that are over and wait.
+    /// Finished calls that wait.
     pub(crate) later: Map<String, u32>,
-    /// Those that were written, by name and who runs them: results name them.
+    /// Written calls: the name, and whether the provider runs it. Their results repeat the name.
     pub(crate) written: Map<String, (String, bool)>,
-    /// Those that may yet be answered, and then must not be run again.
+    /// Written calls that may still receive a result; such a call must not be run again.
     pub(crate) unanswered: Vec<(String, u32)>,
-    /// How many of those that were written are the client's to run.
+    /// Number of written calls that the client must run.
     pub(crate) client_calls: usize,
-    /// A call was left out because its answer came.
+    /// A call was omitted because its result arrived.
     pub(crate) answered: bool,
-    /// Upstream took back what went out, and the target cannot: the stream ends here.
+    /// The upstream retracted text that was written, which the target cannot express: the stream ends.
     pub(crate) contradicted: bool,
 }
 
 impl Blocks {
-    /// Takes the next event of a part; others are nothing to it.
+    /// Handles the next event of a part, and ignores other events.
     pub(crate) fn event<F: Form>(&mut self, to: &mut Pen<'_, F>, event: &Event<'_>) {
         match *event {
             Event::TextDelta(delta) => self.push(to, delta, Kind::Text),
             Event::ToolCallDelta(delta) => self.arguments(to, delta),
             Event::ReasoningDelta(delta) => self.push(to, delta, Kind::Reasoning),
             Event::RefusalDelta(delta) => self.push(to, delta, Kind::Refusal),
-            Event::ToolCallStarted { .. } => self.announce::<F>(to.job, event),
+            Event::ToolCallStarted { .. } => self.announce::<F>(to.context, event),
             Event::ToolCallReset(mark) => {
                 if let Some(block) = self.blocks.get_mut(&mark.part) {
                     block.waits.clear();
@@ -80,36 +81,36 @@ impl Blocks {
             }
             Event::Source { .. } | Event::File { .. } | Event::ToolResult { .. } => {
                 if let Some(what) = Beside::of(event) {
-                    self.stand(to, what);
+                    self.write_beside_blocks(to, what);
                 }
             }
             _ => {}
         }
     }
 
-    /// The answer is whole: what was left open for the end is closed, and nothing waits any more.
+    /// Ends a complete answer: closes the blocks that stayed open and writes what waits.
     pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         self.announced.clear();
         self.go_on(to);
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
-            to.form.close(to.job, block, None);
+            to.form.close(to.context, block, None);
             if let Some(call) = block.call.take() {
                 self.write_down(to, part, &call);
             }
             self.go_on(to);
         }
         let mut unanswered = mem::take(&mut self.unanswered);
-        unanswered.sort_unstable_by_key(|(_, part)| *part); // as they were announced
+        unanswered.sort_unstable_by_key(|(_, part)| *part); // in order of announcement
         for (_, part) in unanswered {
             self.write(to, part);
         }
     }
 
-    /// The answer broke off: texts that wait are written as far as they came, calls are not begun.
+    /// Ends an incomplete answer: writes waiting text as far as it was received, and starts no calls.
     pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         if let Some(part) = self.active.take() {
-            to.form.broken_off(to.job, self.blocks.slot(part));
+            to.form.broken_off(to.context, self.blocks.slot(part));
         }
         for item in mem::take(&mut self.row) {
             match item {
@@ -117,7 +118,7 @@ impl Blocks {
                 Item::Part(part) => {
                     let kind = self.blocks.get(&part).map(|block| block.kind);
                     if kind == Some(Kind::Call) {
-                        to.job.losses.note("cut_call");
+                        to.context.losses.note("cut_call");
                     } else if kind.is_some() {
                         self.write(to, part);
                         self.give_way(to);
@@ -130,7 +131,7 @@ impl Blocks {
             .iter()
             .filter_map(|part| self.blocks.get(part));
         if left.any(|block| block.passed) {
-            to.job.losses.note("cut_call");
+            to.context.losses.note("cut_call");
         }
     }
 
@@ -164,7 +165,7 @@ impl Blocks {
         }
     }
 
-    /// Text of a part in whose way nobody is.
+    /// Writes text of a part that does not have to wait.
     fn put<F: Form>(
         &mut self,
         to: &mut Pen<'_, F>,
@@ -177,14 +178,14 @@ impl Blocks {
         }
         let block = self.blocks.slot(part);
         block.out.push_str(text);
-        to.form.piece(to.job, block, text);
+        to.form.piece(to.context, block, text);
     }
 
     fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: Done<'_>) {
         let block = self.textual(part, done.kind);
         let rest = text.strip_prefix(block.out.as_str());
         if rest.is_none() {
-            to.job.losses.note("text_corrected");
+            to.context.losses.note("text_corrected");
         }
         let rest = rest.unwrap_or_default();
         if self.waits(part) {
@@ -197,9 +198,9 @@ impl Blocks {
         }
     }
 
-    // What stands beside
+    // Sources, files and results
 
-    fn stand<F: Form>(&mut self, to: &mut Pen<'_, F>, what: Beside<'_>) {
+    fn write_beside_blocks<F: Form>(&mut self, to: &mut Pen<'_, F>, what: Beside<'_>) {
         if let Beside::Result(result) = &what {
             let call_id: &str = &result.call_id;
             let owner = self.ids.get(call_id).or_else(|| self.later.get(call_id));
@@ -208,13 +209,13 @@ impl Blocks {
                 return;
             }
             if !self.written.contains_key(call_id) {
-                let place = self.unanswered.iter().position(|(id, _)| id == call_id);
-                if let Some(place) = place {
-                    let (_, part) = self.unanswered.remove(place);
+                let part_index = self.unanswered.iter().position(|(id, _)| id == call_id);
+                if let Some(part_index) = part_index {
+                    let (_, part) = self.unanswered.remove(part_index);
                     self.blocks.remove(&part);
                     self.answered = true;
                 }
-                return to.job.losses.note("server_tool");
+                return to.context.losses.note("server_tool");
             }
         }
         if self.active.is_some() && self.calling {
@@ -227,7 +228,7 @@ impl Blocks {
     fn write_beside<F: Form>(&mut self, to: &mut Pen<'_, F>, what: &Beside<'_>) {
         let mut ran = None;
         match what {
-            Beside::Source { .. } => {} // it stands in its text
+            Beside::Source { .. } => {} // it belongs to a position in its text
             Beside::File { .. } => self.give_way(to),
             Beside::Result(result) => {
                 self.give_way(to);
@@ -239,12 +240,12 @@ impl Blocks {
                 });
             }
         }
-        to.form.beside(to.job, what, ran);
+        to.form.beside(to.context, what, ran);
     }
 
-    // The row
+    // The queue
 
-    /// A call is open: everything else has to wait. So has a call that was announced after one that is not begun.
+    /// Returns true if the part has to wait: a call is open, or an earlier announced call was not started.
     pub(crate) fn waits(&self, part: u32) -> bool {
         (self.calling && self.active.is_some_and(|active| active != part)) || self.is_early(part)
     }
@@ -265,11 +266,11 @@ impl Blocks {
         let block = self.blocks.slot(part);
         self.active = Some(part);
         self.calling = block.kind == Kind::Call;
-        to.form.open(to.job, block, done);
+        to.form.open(to.context, block, done);
         self.take_turn(part);
     }
 
-    /// The call is written, or never will be: the next one that was announced may follow.
+    /// Allows the next announced call to follow, after this one was written or dropped.
     pub(crate) fn take_turn(&mut self, part: u32) {
         if self.announced.first() != Some(&part) {
             self.announced.remove(&part);
@@ -286,14 +287,14 @@ impl Blocks {
         }
     }
 
-    /// The open text makes room for another part; it may go on in a block of its own.
+    /// Closes the open text block to make room for another part. The text may continue in a new block.
     pub(crate) fn give_way<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         if let Some(part) = self.active.take() {
-            to.form.close(to.job, self.blocks.slot(part), None);
+            to.form.close(to.context, self.blocks.slot(part), None);
         }
     }
 
-    /// Writes what waits, until a call takes the place again, or the next call is not begun.
+    /// Writes what waits, until a call takes the place or the next call cannot be started.
     pub(crate) fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         while self.active.is_none() || !self.calling {
             match self.next_in_row() {
@@ -304,7 +305,7 @@ impl Blocks {
         }
     }
 
-    /// The next item that may be written. A call whose turn has not come leaves the row until it comes (`take_turn`).
+    /// Returns the next item to write. A call whose turn has not come is removed until `take_turn`.
     fn next_in_row(&mut self) -> Option<Item> {
         loop {
             match self.row.pop_front()? {
@@ -317,10 +318,10 @@ impl Blocks {
         }
     }
 
-    /// All that a block has so far; nobody is in its way.
+    /// Writes everything that a block has so far, when no other block is open.
     fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let Some(block) = self.blocks.get_mut(&part) else {
-            return; // taken back
+            return; // retracted
         };
         block.queued = false;
         if let Some(call) = block.call.take() {
@@ -341,7 +342,7 @@ impl Blocks {
             self.put(to, part, text, done);
         } else if self.active != Some(part)
             && let Some(done) = done
-            && to.form.is_worth(to.job, self.blocks.slot(part), done)
+            && to.form.is_worth(to.context, self.blocks.slot(part), done)
         {
             self.open(to, part, Some(done));
         }
@@ -349,9 +350,9 @@ impl Blocks {
         let block = self.blocks.slot(part);
         if self.active == Some(part) {
             self.active = None;
-            to.form.close(to.job, block, Some(done));
+            to.form.close(to.context, block, Some(done));
         }
-        to.form.over(to.job, block, done);
+        to.form.over(to.context, block, done);
         self.blocks.remove(&part);
     }
 }

@@ -1,9 +1,8 @@
-//! Blocks in the dialect that they came in: each is opened, goes on and is closed where the source did that.
+//! Writes blocks in the dialect of their source: each is opened, continued and closed where the source did so.
 //!
-//! The source's own order needs no row. Where a source opens a block beside another, and readers of its dialect have one at
-//! a time, the first keeps its place until it is closed, and the others wait in the order in which they began. What was
-//! announced in a way that it cannot be told yet is written whole, at its end, as in `blocks`. Knows no dialect, no frame
-//! and no JSON.
+//! Used instead of the queue of `Blocks`. If a source opens a block while another is open, and clients of the dialect
+//! support one open block, the first one keeps its place until it is closed and the others wait in order of their
+//! start. A part whose announcement cannot be written yet is written whole at its end, as in `Blocks`.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::Form;
@@ -25,27 +24,27 @@ use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::mem;
 
-/// The parts of one answer, as they come.
+/// The parts of one answer, in the order of the source.
 #[derive(Debug, Default)]
 pub(crate) struct SourceBlocks {
-    /// Those of which something is to come.
+    /// Blocks that are not finished.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
-    /// Those of them that were not stopped on the wire, as far as it was asked.
-    standing: BTreeSet<u32>,
-    /// How many calls are open under each id.
+    /// Blocks that the wire has not stopped, as of the last check.
+    unstopped: BTreeSet<u32>,
+    /// Number of open calls under each id.
     open_ids: Map<String, usize>,
-    /// Has the place of an open one, and nothing to show yet.
+    /// A part that has the place of an open block and nothing to write yet.
     unseen: Option<u32>,
-    /// Those that wait.
+    /// Parts that wait.
     row: VecDeque<u32>,
-    /// Calls that are not whole: whether they may be closed is known at the end.
+    /// Calls that are not whole. Whether they may be closed is known at the end.
     late: Vec<u32>,
-    /// Calls that were announced under an id and are not over.
+    /// Calls that were announced under an id and are not finished.
     ids: Map<String, u32>,
-    /// Of calls that are over and wait.
+    /// Ids of finished calls that wait.
     later: BTreeSet<String>,
-    /// Those that were written, by name and who runs them.
+    /// Written calls: the name, and whether the provider runs it.
     written: Map<String, (String, bool)>,
     pub(crate) client_calls: usize,
     pub(crate) contradicted: bool,
@@ -61,7 +60,7 @@ impl SourceBlocks {
                 kind: "redacted",
                 ..
             } => {
-                self.textual(to.job, part, Kind::Reasoning).comes_whole = true;
+                self.textual(to.context, part, Kind::Reasoning).comes_whole = true;
                 self.begin(to, part);
             }
             Event::ReasoningStarted { part, .. } => self.start(to, part, Kind::Reasoning),
@@ -72,8 +71,8 @@ impl SourceBlocks {
             Event::ToolCallDelta(Delta { part, text, .. }) => {
                 let streams = |block: &Block| !(block.held || block.frozen);
                 if self.blocks.get(&part).is_some_and(streams) {
-                    if !text.is_empty() && to.job.passed.ended.contains(&part) {
-                        self.contradicted = true; // readers have it as a call without arguments
+                    if !text.is_empty() && to.context.passed.ended.contains(&part) {
+                        self.contradicted = true; // clients already received the end of a call without arguments
                     } else {
                         self.put(to, part, text, None);
                     }
@@ -113,7 +112,7 @@ impl SourceBlocks {
         self.go_on(to);
     }
 
-    /// Keeps a piece of an open block; false, and nothing was done, if it is none.
+    /// Records a piece of an open block. Returns false, without any change, if the block is not open.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let block = self
             .blocks
@@ -128,7 +127,7 @@ impl SourceBlocks {
             for part in mem::take(&mut self.late) {
                 self.leave(part);
                 let block = self.blocks.slot(part);
-                to.form.close(to.job, block, None);
+                to.form.close(to.context, block, None);
                 if let Some(call) = block.call.take() {
                     self.write_down(&call);
                 }
@@ -137,40 +136,41 @@ impl SourceBlocks {
         }
     }
 
-    /// The answer broke off inside of the blocks that are open.
+    /// Ends an answer that was cut inside open blocks.
     pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
-        self.standing.clear();
+        self.unstopped.clear();
         self.open_ids.clear();
         for part in mem::take(&mut self.open) {
-            to.form.broken_off(to.job, self.blocks.slot(part));
+            to.form.broken_off(to.context, self.blocks.slot(part));
         }
     }
 
-    // The row
+    // The queue
 
-    fn waits<F: Form>(&mut self, job: &EncodeContext, part: u32) -> bool {
-        !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(job)
+    fn waits<F: Form>(&mut self, context: &EncodeContext, part: u32) -> bool {
+        !(self.unseen == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// A block is open, and no other may be. Of one that was stopped on the wire the stop has passed.
-    fn is_taken<F: Form>(&mut self, job: &EncodeContext) -> bool {
+    /// Returns true if a block is open and no other may be. If the wire stopped the open block, its stop has passed
+    /// through.
+    fn is_taken<F: Form>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.unseen.is_some() {
             return !F::SIDE_BY_SIDE;
         }
-        while let Some(first) = self.standing.first() {
-            if !job.passed.ended.contains(first) {
+        while let Some(first) = self.unstopped.first() {
+            if !context.passed.ended.contains(first) {
                 return true;
             }
-            self.standing.pop_first();
+            self.unstopped.pop_first();
         }
         false
     }
 
-    /// The block is open.
+    /// Marks the block as open.
     fn enter(&mut self, part: u32) -> bool {
         let is_new = self.open.insert(part);
         if is_new {
-            self.standing.insert(part);
+            self.unstopped.insert(part);
             let call = self.blocks.get(&part);
             if let Some(call) = call.filter(|block| block.kind == Kind::Call) {
                 *self.open_ids.slot(call.call_id.clone()) += 1;
@@ -179,11 +179,11 @@ impl SourceBlocks {
         is_new
     }
 
-    /// The block is open no more.
+    /// Marks the block as closed.
     fn leave(&mut self, part: u32) -> bool {
         let was_open = self.open.remove(&part);
         if was_open {
-            self.standing.remove(&part);
+            self.unstopped.remove(&part);
             let call = self.blocks.get(&part);
             if let Some(call) = call.filter(|block| block.kind == Kind::Call)
                 && let Some(count) = self.open_ids.get_mut(&call.call_id)
@@ -201,10 +201,10 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes what waits, as long as nobody is in its way. Where upstream took something back, nothing follows.
+    /// Writes what waits, as long as no block is open. If the upstream retracted written text, nothing follows.
     #[inline]
     fn go_on<F: Form>(&mut self, to: &mut Pen<'_, F>) {
-        while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.job)) {
+        while !(self.row.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
             if let Some(part) = self.row.pop_front()
                 && self.blocks.contains_key(&part)
             {
@@ -213,7 +213,7 @@ impl SourceBlocks {
         }
     }
 
-    /// All that a block has so far; nobody is in its way.
+    /// Writes everything that a block has so far, when no other block is open.
     fn write<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
         let block = self.blocks.slot(part);
         block.queued = false;
@@ -237,20 +237,20 @@ impl SourceBlocks {
 
     // Texts
 
-    fn textual(&mut self, job: &EncodeContext, part: u32, kind: Kind) -> &mut Block {
+    fn textual(&mut self, context: &EncodeContext, part: u32, kind: Kind) -> &mut Block {
         if !self.blocks.contains_key(&part) {
-            self.blocks.insert(part, Block::new(job, part, kind));
+            self.blocks.insert(part, Block::new(context, part, kind));
         }
         self.blocks.slot(part)
     }
 
     fn start<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, kind: Kind) {
-        self.textual(to.job, part, kind);
+        self.textual(to.context, part, kind);
         self.begin(to, part);
     }
 
     fn begin<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32) {
-        if self.waits::<F>(to.job, part) {
+        if self.waits::<F>(to.context, part) {
             self.line_up(part);
         } else if self.blocks.slot(part).comes_whole {
             self.unseen = Some(part);
@@ -260,7 +260,7 @@ impl SourceBlocks {
     }
 
     fn push<F: Form>(&mut self, to: &mut Pen<'_, F>, delta: Delta<'_>, kind: Kind) {
-        self.textual(to.job, delta.part, kind);
+        self.textual(to.context, delta.part, kind);
         self.put(to, delta.part, delta.text, None);
     }
 
@@ -274,25 +274,25 @@ impl SourceBlocks {
         if text.is_empty() {
             return;
         }
-        if self.waits::<F>(to.job, part) {
+        if self.waits::<F>(to.context, part) {
             self.blocks.slot(part).waits.push_str(text);
             return self.line_up(part);
         }
         self.open(to, part, done);
         let block = self.blocks.slot(part);
         block.out.push_str(text);
-        to.form.piece(to.job, block, text);
+        to.form.piece(to.context, block, text);
     }
 
     fn open<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, done: Option<&Done<'_>>) {
         if self.enter(part) {
-            to.form.open(to.job, self.blocks.slot(part), done);
+            to.form.open(to.context, self.blocks.slot(part), done);
         }
     }
 
     fn done<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, text: &str, done: &Done<'_>) {
-        let waits = self.waits::<F>(to.job, part);
-        let block = self.textual(to.job, part, done.kind);
+        let waits = self.waits::<F>(to.context, part);
+        let block = self.textual(to.context, part, done.kind);
         if waits {
             text.clone_into(&mut block.waits);
             block.done = Some(Box::new(done.clone().keep()));
@@ -300,15 +300,15 @@ impl SourceBlocks {
         }
         self.unseen = self.unseen.filter(|unseen| *unseen != part);
         let block = self.blocks.slot(part);
-        let told = mem::take(&mut block.out);
-        let rest = text.strip_prefix(told.as_str());
+        let written = mem::take(&mut block.out);
+        let rest = text.strip_prefix(written.as_str());
         if rest.is_none() {
-            to.job.losses.note("text_corrected");
+            to.context.losses.note("text_corrected");
         }
-        block.out = told;
+        block.out = written;
         match rest.unwrap_or_default() {
             "" if !self.open.contains(&part) => {
-                if to.form.is_worth(to.job, self.blocks.slot(part), done) {
+                if to.form.is_worth(to.context, self.blocks.slot(part), done) {
                     self.open(to, part, Some(done));
                 }
             }
@@ -317,9 +317,9 @@ impl SourceBlocks {
         let was_open = self.leave(part);
         let block = self.blocks.slot(part);
         if was_open {
-            to.form.close(to.job, block, Some(done));
+            to.form.close(to.context, block, Some(done));
         }
-        to.form.over(to.job, block, done);
+        to.form.over(to.context, block, done);
         self.blocks.remove(&part);
     }
 
@@ -341,17 +341,17 @@ impl SourceBlocks {
         if !call_id.is_empty() && !self.ids.contains_key(call_id) {
             self.ids.insert(call_id.to_owned(), part);
         }
-        let is_used = to.job.knows(call_id)
+        let is_used = to.context.has_earlier_call(call_id)
             || self.later.contains(call_id)
             || self.written.contains_key(call_id)
             || self.ids.get(call_id) != Some(&part);
-        let held = to.job.options.hold_arguments || custom || is_used || name.trim().is_empty();
+        let held = to.context.options.hold_arguments || custom || is_used || name.trim().is_empty();
         let block = Block {
             call_id: call_id.to_owned(),
             name: name.to_owned(),
             provider_executed,
             held,
-            ..Block::new(to.job, part, Kind::Call)
+            ..Block::new(to.context, part, Kind::Call)
         };
         self.blocks.insert(part, block);
         if !held {
@@ -370,10 +370,10 @@ impl SourceBlocks {
             self.blocks.slot(part).call = Some(Box::new(call.keep()));
         } else if let Some(lost) = lost::<F>(&call) {
             self.blocks.remove(&part);
-            to.job.losses.note(lost);
-        } else if self.waits::<F>(to.job, part) {
+            to.context.losses.note(lost);
+        } else if self.waits::<F>(to.context, part) {
             self.later.insert(call.call_id.clone().into_owned());
-            let block = self.textual(to.job, part, Kind::Call);
+            let block = self.textual(to.context, part, Kind::Call);
             block.held = true;
             block.call = Some(Box::new(call.keep()));
             self.line_up(part);
@@ -383,24 +383,24 @@ impl SourceBlocks {
         }
     }
 
-    /// A call of which nothing was written yet. One that takes the id of an open one takes it back.
+    /// Writes a call that was not written yet. A call with the id of an open one replaces that one.
     fn write_call<F: Form>(&mut self, to: &mut Pen<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {
             self.contradicted = true;
             return;
         }
-        to.form.whole_call(to.job, call);
+        to.form.whole_call(to.context, call);
         self.write_down(call);
     }
 
-    /// The close of a call whose block is open.
+    /// Closes a call whose block is open.
     fn end_call<F: Form>(&mut self, to: &mut Pen<'_, F>, part: u32, call: Call<'_>) {
         let block = self.blocks.slot(part);
         let rest = call.arguments.strip_prefix(block.out.as_str());
-        let has_ended = to.job.passed.ended.contains(&part);
+        let has_ended = to.context.passed.ended.contains(&part);
         if has_ended && rest.is_some_and(|rest| !rest.is_empty()) {
-            self.contradicted = true; // its block is over, and had less
+            self.contradicted = true; // clients already received the end of the block with less text
             return;
         }
         match settle(to, block, &call) {
@@ -423,7 +423,7 @@ impl SourceBlocks {
         self.client_calls += usize::from(!call.provider_executed);
     }
 
-    /// The call is no more found under the id that it was announced with.
+    /// Removes the call from the table of announced ids.
     fn forget(&mut self, part: u32) {
         if let Some(block) = self.blocks.get(&part)
             && self.ids.get(&block.call_id) == Some(&part)
@@ -442,6 +442,6 @@ impl SourceBlocks {
                 provider_executed: *provider_executed,
             });
         }
-        to.form.beside(to.job, what, ran);
+        to.form.beside(to.context, what, ran);
     }
 }

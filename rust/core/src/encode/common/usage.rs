@@ -1,11 +1,22 @@
-//! Token counts in one convention: the input with all that was cached, the output with the reasoning.
+//! Token counts with one meaning for every API: the input includes the cache, the output includes the reasoning.
 //!
-//! What a source's own numbers leave out stands in `_spec/conversions.json`; every encoder turns these into its own.
+//! Twin of `python/streamweld/usage.py`. `_spec/usage.json` describes what each API's usage object means; every encoder
+//! writes these counts with the meaning of its target.
 
+use crate::json::Kind;
+use crate::json::Number;
+use crate::json::Raw;
+use crate::json::members::find;
+use crate::json::members::items;
+use crate::json::members::members;
+use crate::json::members::string;
 use crate::model::event::Usage;
+use crate::model::small_map::Map;
 use crate::model::spec;
+use serde_json::Value;
+use std::sync::LazyLock;
 
-/// What is known of the counts of one answer.
+/// The counts of one answer; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) input: Option<i64>,
@@ -16,52 +27,257 @@ pub(crate) struct Counts {
     pub(crate) total: Option<i64>,
 }
 
-impl Counts {
-    pub(crate) fn of(usage: &Usage<'_>, source: &str) -> Counts {
-        let mut counts = Counts {
-            input: usage.input_tokens,
-            output: usage.output_tokens,
-            cached: usage.cached_input_tokens,
-            cache_write: usage.cache_write_tokens,
-            reasoning: usage.reasoning_tokens,
-            total: usage.total_tokens,
+const NAMES: [&str; 10] = [
+    "reasoning",
+    "cached_read",
+    "cache_write",
+    "input_audio",
+    "output_audio",
+    "input_images",
+    "output_images",
+    "input",
+    "output",
+    "total",
+];
+/// The first seven counts are normally part of another one: of the input (0) or the output (1).
+const SIDES: [usize; 7] = [1, 0, 0, 0, 1, 0, 1];
+const REASONING: usize = 0;
+const CACHED_READ: usize = 1;
+const CACHE_WRITE: usize = 2;
+const INPUT: usize = 7;
+const OUTPUT: usize = 8;
+const TOTAL: usize = 9;
+
+/// Counts as sent, by the index of their name.
+type Found = [Option<i64>; NAMES.len()];
+
+/// A list of dotted paths, whose numbers are added.
+type Sum = Vec<Vec<String>>;
+
+/// The meaning of one API's usage object; see `about` in `_spec/usage.json`.
+struct Shape {
+    paths: [Vec<Sum>; NAMES.len()],
+    modalities: [Vec<(String, String)>; NAMES.len()],
+    adds: [Vec<usize>; 2],
+    total_decides: bool,
+}
+
+static SHAPES: LazyLock<Map<String, Shape>> = LazyLock::new(|| {
+    let mut shapes = Map::default();
+    for (dialect, name) in spec::usage_dialects() {
+        let row = name.as_str().and_then(spec::usage_shape);
+        if let Some(row) = row {
+            shapes.insert(dialect.clone(), Shape::of(row));
+        }
+    }
+    shapes
+});
+
+impl Shape {
+    fn of(row: &Value) -> Shape {
+        let steps = |path: &str| path.split('.').map(str::to_owned).collect();
+        let sum = |path: &Value| match path.as_array() {
+            Some(paths) => paths.iter().filter_map(Value::as_str).map(steps).collect(),
+            None => path.as_str().map(steps).into_iter().collect(),
         };
-        let left_out = spec::conversion("usage")
-            .and_then(|table| table.get(source)?.get("input_excludes"))
-            .map(|names| spec::words(Some(names)));
-        for name in left_out.unwrap_or_default() {
-            let more = match name {
-                "cached" => counts.cached,
-                "cache_write" => counts.cache_write,
-                _ => None,
-            };
-            counts.input = counts
-                .input
-                .map(|input| input.saturating_add(more.unwrap_or(0)));
+        let listed = |member: &str, name: &str| {
+            let found = row
+                .get(member)
+                .and_then(|table| table.get(name)?.as_array());
+            found.map(Vec::as_slice).unwrap_or_default()
+        };
+        let pair = |value: &Value| {
+            let text = |at: usize| value.get(at).and_then(Value::as_str).map(str::to_owned);
+            Some((text(0)?, text(1)?))
+        };
+        let added = |side: &str| {
+            let names = listed("adds", side).iter().filter_map(Value::as_str);
+            names
+                .filter_map(|name| NAMES.iter().position(|known| *known == name))
+                .collect()
+        };
+        Shape {
+            paths: NAMES.map(|name| listed("paths", name).iter().map(sum).collect()),
+            modalities: NAMES
+                .map(|name| listed("modalities", name).iter().filter_map(pair).collect()),
+            adds: [added("input"), added("output")],
+            total_decides: row.get("total_decides") == Some(&Value::Bool(true)),
         }
-        if counts.total.is_none() {
-            let both = |input: i64| Some(input.saturating_add(counts.output?));
-            counts.total = counts.input.and_then(both);
-            return counts;
-        }
-        // xAI counts the reasoning beside the output, and shows it by its total.
-        if let (Some(input), Some(output), Some(reasoning), Some(total)) =
-            (counts.input, counts.output, counts.reasoning, counts.total)
-        {
-            let whole = output.saturating_add(reasoning);
-            if input.saturating_add(whole) == total {
-                counts.output = Some(whole);
-            }
-        }
-        counts
     }
 
-    /// Whether there is anything to write.
-    pub(crate) fn is_told(&self) -> bool {
+    /// Returns the counts in the object, as sent.
+    fn read(&self, raw: &str) -> Found {
+        let object = members(Raw {
+            text: raw,
+            kind: Kind::Object,
+        });
+        let mut found = Found::default();
+        for (slot, paths) in found.iter_mut().zip(&self.paths) {
+            let at_path = |path: &Vec<String>| {
+                let mut steps = path.iter();
+                let mut value = find(&object, steps.next()?)?;
+                for step in steps {
+                    value = find(&members(value), step)?;
+                }
+                count(value)
+            };
+            *slot = paths.iter().find_map(|sum| add(sum.iter().map(at_path)));
+        }
+        for (slot, lists) in found.iter_mut().zip(&self.modalities) {
+            if !lists.is_empty() {
+                *slot = add(lists
+                    .iter()
+                    .map(|(member, modality)| of_modality(find(&object, member)?, modality)));
+            }
+        }
+        found
+    }
+
+    /// Returns which counts the gateway reports separately from the input and the output.
+    ///
+    /// The API's documentation decides, unless the numbers contradict it: a part that is larger than the whole is not
+    /// included in it, and a total that exceeds the sum by exactly one part shows that this part is counted separately.
+    fn beside(&self, found: &Found) -> [Vec<usize>; 2] {
+        let known = |parts: &Vec<usize>| -> Vec<usize> {
+            let parts = parts.iter().copied();
+            parts.filter(|part| sent(found, *part).is_some()).collect()
+        };
+        let mut beside = [known(&self.adds[0]), known(&self.adds[1])];
+        if beside.iter().all(Vec::is_empty) {
+            larger_parts(found, &mut beside);
+        }
+        let (Some(total), Some(input), Some(output), true) = (
+            found[TOTAL],
+            found[INPUT],
+            found[OUTPUT],
+            self.total_decides,
+        ) else {
+            return beside;
+        };
+        let value = |part: usize| sent(found, part).unwrap_or(0);
+        let rest = total.saturating_sub(input).saturating_sub(output);
+        let sum = |parts: &[usize]| {
+            let values = parts.iter().map(|part| value(*part));
+            values.fold(0, i64::saturating_add)
+        };
+        let documented = beside.concat();
+        if rest == sum(&documented) {
+            return beside;
+        }
+        let fits = |part: &usize| value(*part) <= if side(*part) == 0 { input } else { output };
+        if rest == 0 && documented.iter().all(fits) {
+            return Default::default();
+        }
+        let parts: Vec<usize> = (0..SIDES.len()).filter(|part| value(*part) > 0).collect();
+        let mut some: Vec<Vec<usize>> = (1..1_usize << parts.len())
+            .map(|mask| {
+                let chosen = parts.iter().enumerate();
+                let chosen = chosen.filter(|(at, _)| mask >> at & 1 == 1);
+                chosen.map(|(_, part)| *part).collect()
+            })
+            .collect();
+        some.sort_by_key(|parts| (parts.len(), parts.clone()));
+        match some.into_iter().find(|parts| sum(parts) == rest) {
+            Some(parts) => [0, 1].map(|wanted| {
+                let parts = parts.iter().copied();
+                parts.filter(|part| side(*part) == wanted).collect()
+            }),
+            None => beside,
+        }
+    }
+}
+
+fn sent(found: &Found, name: usize) -> Option<i64> {
+    found.get(name).copied().flatten()
+}
+
+fn side(part: usize) -> usize {
+    SIDES.get(part).copied().unwrap_or_default()
+}
+
+fn larger_parts(found: &Found, beside: &mut [Vec<usize>; 2]) {
+    let value = |part: usize| sent(found, part).unwrap_or(0);
+    let cached = value(CACHED_READ).max(value(CACHE_WRITE));
+    if cached > value(INPUT) && value(INPUT) > 0 {
+        let parts = [CACHED_READ, CACHE_WRITE].into_iter();
+        beside[0] = parts.filter(|part| sent(found, *part).is_some()).collect();
+    }
+    if value(REASONING) > value(OUTPUT) && value(OUTPUT) > 0 {
+        beside[1] = vec![REASONING];
+    }
+}
+
+fn count(value: Raw<'_>) -> Option<i64> {
+    let number = (value.kind == Kind::Number).then_some(Number { raw: value.text })?;
+    number.integral().filter(|number| *number >= 0)
+}
+
+fn of_modality(list: Raw<'_>, modality: &str) -> Option<i64> {
+    add(items(list).into_iter().map(|entry| {
+        let entry = members(entry);
+        let named = find(&entry, "modality").and_then(string)? == modality;
+        find(&entry, "tokenCount").filter(|_| named).and_then(count)
+    }))
+}
+
+/// Returns the sum of the known counts, or `None` if there are none.
+fn add(counts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
+    counts.flatten().reduce(i64::saturating_add)
+}
+
+impl Counts {
+    pub(crate) fn of(usage: &Usage<'_>, source: &str) -> Counts {
+        let Some(shape) = SHAPES.get(source).or_else(|| SHAPES.get("chat")) else {
+            return Counts::default();
+        };
+        let mut found = usage.raw.map(|raw| shape.read(raw)).unwrap_or_default();
+        if found.iter().all(Option::is_none) {
+            let known = |count: Option<i64>| count.filter(|count| *count >= 0);
+            found[INPUT] = known(usage.input_tokens);
+            found[OUTPUT] = known(usage.output_tokens);
+            found[TOTAL] = known(usage.total_tokens);
+            found[CACHED_READ] = known(usage.cached_input_tokens);
+            found[CACHE_WRITE] = known(usage.cache_write_tokens);
+            found[REASONING] = known(usage.reasoning_tokens);
+        }
+        let [inputs, outputs] = shape.beside(&found);
+        let whole = |name: usize, parts: Vec<usize>| {
+            add([name]
+                .into_iter()
+                .chain(parts)
+                .map(|part| sent(&found, part)))
+        };
+        let (mut input, mut output) = (whole(INPUT, inputs), whole(OUTPUT, outputs));
+        let mut total = found[TOTAL];
+        if let Some(total) = total {
+            // If nothing is left, the missing count may be zero or not sent yet.
+            let rest = |known: i64| Some(total.saturating_sub(known)).filter(|rest| *rest > 0);
+            match (input, output) {
+                (None, Some(known)) => input = rest(known),
+                (Some(known), None) => output = rest(known),
+                _ => {}
+            }
+        }
+        if let (Some(input), Some(output)) = (input, output) {
+            let known = input.saturating_add(output);
+            total = Some(total.map_or(known, |total| total.max(known)));
+        }
+        Counts {
+            input,
+            output,
+            cached: found[CACHED_READ],
+            cache_write: found[CACHE_WRITE],
+            reasoning: found[REASONING],
+            total,
+        }
+    }
+
+    /// Returns true if at least one count is known.
+    pub(crate) fn is_known(&self) -> bool {
         self.input.is_some() || self.output.is_some() || self.total.is_some()
     }
 
-    /// The total for a target that wants a number: what is not known is 0.
+    /// Returns the total for a target that requires a number: unknown counts are 0.
     pub(crate) fn sum(&self) -> i64 {
         let input = self.input.unwrap_or(0);
         let both = input.saturating_add(self.output.unwrap_or(0));
@@ -76,15 +292,15 @@ mod tests {
     #[test]
     fn anthropic_leaves_the_cached_tokens_out() {
         let usage = Usage {
-            input_tokens: Some(1),
+            input_tokens: Some(200),
             output_tokens: Some(5),
             cached_input_tokens: Some(10),
             cache_write_tokens: Some(100),
             ..Usage::default()
         };
-        assert_eq!(Counts::of(&usage, "anthropic").input, Some(111));
-        assert_eq!(Counts::of(&usage, "anthropic").sum(), 116);
-        assert_eq!(Counts::of(&usage, "chat").input, Some(1));
+        assert_eq!(Counts::of(&usage, "anthropic").input, Some(310));
+        assert_eq!(Counts::of(&usage, "anthropic").sum(), 315);
+        assert_eq!(Counts::of(&usage, "chat").input, Some(200));
     }
 
     #[test]
@@ -92,11 +308,11 @@ mod tests {
         let mut usage = Usage {
             input_tokens: Some(1),
             output_tokens: Some(5),
-            total_tokens: Some(13),
-            reasoning_tokens: Some(7),
+            total_tokens: Some(9),
+            reasoning_tokens: Some(3),
             ..Usage::default()
         };
-        assert_eq!(Counts::of(&usage, "chat").output, Some(12));
+        assert_eq!(Counts::of(&usage, "chat").output, Some(8));
         usage.total_tokens = Some(6);
         assert_eq!(Counts::of(&usage, "chat").output, Some(5));
     }

@@ -1,27 +1,25 @@
-//! The bytes of the target: frames, JSON strings and numbers, written one behind the other.
-//!
-//! Knows JSON's strings and the framing of an event stream; no dialect, no event.
+//! Builds the output bytes: frames, JSON strings and numbers.
 
-/// Bytes on their way out; every call appends.
+/// Output buffer; every method appends to it.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Writer {
-    /// What was written.
+    /// Returns the output.
     pub(crate) fn into_text(self) -> String {
         String::from_utf8(self.bytes).unwrap_or_default()
     }
 
-    /// What is JSON already.
+    /// Appends text that is already JSON.
     #[inline]
     pub(crate) fn raw(&mut self, text: &str) -> &mut Writer {
         self.bytes.extend_from_slice(text.as_bytes());
         self
     }
 
-    /// A JSON string, or null.
+    /// Appends a JSON string, or null.
     pub(crate) fn text_or_null(&mut self, text: Option<&str>) -> &mut Writer {
         match text {
             Some(text) => self.string(text),
@@ -29,7 +27,7 @@ impl Writer {
         }
     }
 
-    /// A JSON string.
+    /// Appends a JSON string.
     pub(crate) fn string(&mut self, text: &str) -> &mut Writer {
         self.bytes.push(b'"');
         self.inner(text);
@@ -37,7 +35,7 @@ impl Writer {
         self
     }
 
-    /// What stands between the quotes of a JSON string.
+    /// Appends the text between the quotes of a JSON string.
     pub(crate) fn inner(&mut self, text: &str) -> &mut Writer {
         let bytes = text.as_bytes();
         let (mut at, mut done) = (0, 0);
@@ -85,33 +83,33 @@ impl Writer {
         self
     }
 
-    /// The beginning of a frame without a name.
+    /// Appends the beginning of a frame without an event name.
     #[inline]
     pub(crate) fn data(&mut self) -> &mut Writer {
         self.raw("data: ")
     }
 
-    /// The end of any frame.
+    /// Appends the end of a frame.
     #[inline]
     pub(crate) fn end(&mut self) {
         self.raw("\n\n");
     }
 
-    /// The marker behind the last frame, where the dialect has one.
+    /// Appends the terminal marker, for dialects that have one.
     pub(crate) fn done(&mut self) {
         self.raw("data: [DONE]\n\n");
     }
 }
 
-/// Most texts have none: they are looked through by blocks.
+/// Bytes that are examined at a time. Most texts need no escapes.
 const BLOCK: usize = 16;
 
-/// The first bytes of what a string may have to escape.
+/// First bytes of characters that may need an escape in a string.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        // Unreachable panic: it is a constant.
+        // This cannot panic, because it is evaluated at compile time.
         #[allow(clippy::indexing_slicing)]
         {
             table[byte] = byte < 0x20 || matches!(byte, 0x22 | 0x5C | 0xE2);
@@ -121,12 +119,12 @@ const SPECIAL: [bool; 256] = {
     table
 };
 
-/// Where the next byte is that a string may have to escape.
+/// Returns the position of the next byte that may need an escape.
 fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     let mut rest = bytes.get(from..)?;
     let mut at = from;
     while let Some((block, more)) = rest.split_first_chunk::<BLOCK>() {
-        // In arithmetic that is done for all of them at once.
+        // Branch-free, so that the compiler can process the whole block at once.
         let found = block.iter().fold(0, |found, &byte| {
             let quoted = u8::from(byte == b'"') | u8::from(byte == b'\\');
             found | quoted | u8::from(byte < 0x20) | u8::from(byte == 0xE2)
@@ -141,15 +139,16 @@ fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     Some(at + rest.iter().position(is_special)?)
 }
 
-/// How a character of a string is written that cannot stand there as it is.
+/// A character that needs an escape in a string.
 struct Escape {
     text: &'static str,
-    /// In UTF-8.
+    /// Length in UTF-8 bytes.
     length: usize,
 }
 
 impl Escape {
-    /// `None`: it can. U+2028 and U+2029 are escaped because JavaScript once took them for ends of lines.
+    /// Returns `None` if the character needs no escape. U+2028 and U+2029 are escaped because older JavaScript treats
+    /// them as line ends.
     fn of(bytes: &[u8]) -> Option<Escape> {
         let (text, length) = match bytes {
             [b'"', ..] => ("\\\"", 1),

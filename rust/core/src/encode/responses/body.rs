@@ -1,14 +1,15 @@
-//! What an item of a Responses stream holds, and how its events are called.
-//!
-//! Knows the names of the published schema; no item, no number and no order.
+//! The kinds of content of an output item in a Responses stream, and the names of their events.
 
 use crate::encode::common::writer::Writer;
 
-/// What an item holds.
+/// What precedes the log probabilities of a text.
+pub(crate) const LOGPROBS: &str = ",\"logprobs\":[";
+
+/// Content of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// The annotations as JSON, and how many.
-    Text(String, i64),
+    /// The annotations as JSON, their number, and the log probabilities as JSON.
+    Text(String, i64, String),
     Refusal,
     Summary,
     Reasoning,
@@ -19,7 +20,7 @@ pub(crate) enum Body {
     },
 }
 
-/// The beginning of an event with a piece of a text, up to its number.
+/// Writes the beginning of a delta event, up to its sequence number.
 macro_rules! delta {
     ($kind:literal) => {
         concat!(
@@ -34,7 +35,7 @@ macro_rules! delta {
 
 impl Body {
     pub(crate) fn text() -> Body {
-        Body::Text(String::new(), 0)
+        Body::Text(String::new(), 0, String::new())
     }
 
     pub(crate) fn call(custom: bool, call_id: &str, name: &str) -> Body {
@@ -45,7 +46,7 @@ impl Body {
         }
     }
 
-    /// What its ids begin with.
+    /// Returns the prefix of its ids.
     pub(crate) fn prefix(&self) -> &'static str {
         match self {
             Body::Text(..) | Body::Refusal => "msg",
@@ -54,7 +55,7 @@ impl Body {
         }
     }
 
-    /// The type of its item.
+    /// Returns the type of its item.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Body::Text(..) | Body::Refusal => "message",
@@ -64,25 +65,23 @@ impl Body {
         }
     }
 
-    /// The events of its text: what both names begin with, the member of the close, and what follows the text.
-    pub(crate) fn events(&self, openresponses: bool) -> (&'static str, &'static str, &'static str) {
+    /// Returns the beginning of both event names, and the member of the close.
+    pub(crate) fn events(&self, openresponses: bool) -> (&'static str, &'static str) {
         match self {
-            Body::Text(..) => ("response.output_text", "text", ",\"logprobs\":[]"),
-            Body::Refusal => ("response.refusal", "refusal", ""),
-            Body::Summary => ("response.reasoning_summary_text", "text", ""),
-            Body::Reasoning if openresponses => ("response.reasoning", "text", ""),
-            Body::Reasoning => ("response.reasoning_text", "text", ""),
-            Body::Call { custom: true, .. } => ("response.custom_tool_call_input", "input", ""),
-            Body::Call { .. } => ("response.function_call_arguments", "arguments", ""),
+            Body::Text(..) => ("response.output_text", "text"),
+            Body::Refusal => ("response.refusal", "refusal"),
+            Body::Summary => ("response.reasoning_summary_text", "text"),
+            Body::Reasoning if openresponses => ("response.reasoning", "text"),
+            Body::Reasoning => ("response.reasoning_text", "text"),
+            Body::Call { custom: true, .. } => ("response.custom_tool_call_input", "input"),
+            Body::Call { .. } => ("response.function_call_arguments", "arguments"),
         }
     }
 
-    /// The beginning of a delta, and its end behind the text.
+    /// Returns the beginning of a delta, and what follows its text or its log probabilities.
     pub(crate) fn delta(&self, openresponses: bool) -> (&'static str, &'static str) {
         let head = match self {
-            Body::Text(..) => {
-                return (delta!("response.output_text"), ",\"logprobs\":[]}\n\n");
-            }
+            Body::Text(..) => return (delta!("response.output_text"), "]}\n\n"),
             Body::Refusal => delta!("response.refusal"),
             Body::Summary => delta!("response.reasoning_summary_text"),
             Body::Reasoning if openresponses => delta!("response.reasoning"),
@@ -93,7 +92,7 @@ impl Body {
         (head, "}\n\n")
     }
 
-    /// The event around its part, and the name of the part's place.
+    /// Returns the events that open and close its part, and the name of the part's index.
     pub(crate) fn around(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Body::Call { .. } => None,
@@ -102,7 +101,7 @@ impl Body {
         }
     }
 
-    /// The part as JSON; `text` is what stands between its quotes.
+    /// Writes the part as JSON; `text` is the escaped text between the quotes.
     pub(crate) fn part(&self, to: &mut Writer, text: &str) {
         let (head, tail) = match self {
             Body::Text(..) => ("output_text\",\"text\":\"", "\",\"annotations\":["),
@@ -112,8 +111,9 @@ impl Body {
             Body::Call { .. } => return,
         };
         to.raw("{\"type\":\"").raw(head).raw(text).raw(tail);
-        if let Body::Text(annotations, _) = self {
-            to.raw(annotations).raw("],\"logprobs\":[]}");
+        if let Body::Text(annotations, _, tokens) = self {
+            to.raw(annotations).raw("]").raw(LOGPROBS);
+            to.raw(tokens).raw("]}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The output items of a Responses stream: the events of each, and what it comes to as JSON.
+//! The output items of a Responses stream: the events of each one, and its final JSON.
 //!
-//! Where another dialect is written, an item has one content part, so that every content index is 0. Knows the wire of items, not which part of the source is
-//! which item. Order and members of the events are those of the published schema.
+//! If the source has another dialect, an item has one content part, so every content index is 0. Order and members of
+//! the events follow the published schema.
 
 use crate::encode::common::citations::Citation;
 use crate::encode::common::citations::citations;
@@ -10,6 +10,7 @@ use crate::encode::common::passed_through::AddedItem;
 use crate::encode::common::same_json::is_value;
 use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
+use crate::encode::responses::body::LOGPROBS;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::BTreeMap;
@@ -32,10 +33,10 @@ impl Status {
     }
 }
 
-/// What an item of the source's own is found by: its index, or its id.
+/// Key of an item of a source with the same dialect: its index with the number of earlier items at it, or its id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceItemKey {
-    Index(i64, Sort),
+    Index(i64, usize, Sort),
     Id(String, Sort),
 }
 
@@ -48,33 +49,34 @@ pub(crate) enum Sort {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// `None`: the source's own has none.
+    /// Its id; `None` if the source's own item has none.
     pub(crate) id: Option<String>,
     /// Its output index.
     pub(crate) index: i64,
-    /// Of what it was opened with.
+    /// The content with which it was opened.
     pub(crate) body: Body,
-    /// Reasoning only: it has a list of contents.
+    /// Reasoning only: the item has a list of contents.
     pub(crate) has_content: bool,
     pub(crate) encrypted: Option<String>,
-    /// Places of its parts.
+    /// Positions of its parts.
     pub(crate) parts: Vec<usize>,
-    /// What the source calls them, and those of them that are not over.
+    /// Part numbers of the item's parts in the source.
     pub(crate) numbers: Vec<u32>,
+    /// Numbers of the parts that have not ended.
     pub(crate) open: Set<u32>,
-    /// The end of one of them has passed.
+    /// The end of one of the item's parts has passed through.
     pub(crate) has_ended: bool,
-    /// It continued after its done event, which is written once more, at the end.
+    /// The item continued after its done event, so another done event is written at the end.
     pub(crate) resumed: bool,
-    /// The places that its parts have: of all but summaries, and of those.
-    pub(crate) subs: [Places; 2],
-    /// While it is held, when that began.
+    /// Indexes that are in use: those of content parts, then those of summary parts.
+    pub(crate) subs: [PartIndexes; 2],
+    /// Turn in which the item was opened or resumed; `None` while the item is not held open.
     pub(crate) turn: Option<u64>,
     pub(crate) status: Status,
 }
 
 impl Item {
-    pub(crate) fn places(&self, body: &Body) -> &Places {
+    pub(crate) fn part_indexes(&self, body: &Body) -> &PartIndexes {
         let [others, summaries] = &self.subs;
         if *body == Body::Summary {
             summaries
@@ -84,27 +86,27 @@ impl Item {
     }
 }
 
-/// Places of parts in a list.
+/// Indexes of the parts in a list.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct PartIndexes {
     taken: Set<i64>,
-    /// Behind all of them.
+    /// Index after the highest one in use.
     next: i64,
 }
 
-impl Places {
-    /// The place of a new part: as sent, unless another one has it.
+impl PartIndexes {
+    /// Returns the index of a new part: as sent, unless another part has it.
     pub(crate) fn free(&self, sent: Option<i64>) -> i64 {
         sent.filter(|sent| !self.taken.contains(sent))
             .unwrap_or(self.next)
     }
 
-    fn take(&mut self, place: i64) {
+    fn take(&mut self, position: i64) {
         self.next = match self.taken.is_empty() {
-            true => place.saturating_add(1),
-            false => self.next.max(place.saturating_add(1)),
+            true => position.saturating_add(1),
+            false => self.next.max(position.saturating_add(1)),
         };
-        self.taken.insert(place);
+        self.taken.insert(position);
     }
 }
 
@@ -112,56 +114,58 @@ impl Places {
 #[derive(Debug)]
 pub(crate) struct ItemContent {
     pub(crate) item: usize,
-    /// What the source calls it.
+    /// The source's number of the part.
     pub(crate) number: u32,
     pub(crate) sub: i64,
-    /// As the members that every event of its text has.
-    pub(crate) place: String,
+    /// JSON members that locate the part, as every event of its text contains them.
+    pub(crate) position: String,
     pub(crate) body: Body,
-    /// As far as it came; once the part is closed, all of it, as it stands between the quotes of JSON.
+    /// Text received so far; once the part is closed, the complete text, escaped for JSON.
     pub(crate) text: String,
     pub(crate) end: PartEnd,
-    /// The source took the text back: nothing is streamed until its last word.
+    /// The source retracted the text: nothing is streamed until its closing value.
     pub(crate) reset: bool,
 }
 
-/// How far a part is.
+/// Whether a part has ended, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartEnd {
     Open,
     Closed,
-    /// Its item does not have it, though text of it was streamed: no event closes it, and no list has it.
+    /// The item does not contain the part, though text of it was streamed: no event closes it, and no list contains it.
     Retracted,
 }
 
-/// The items of one response, and the numbers of its events.
+/// The items of one response, and the sequence numbers of its events.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     pub(crate) all: Vec<Item>,
     pub(crate) parts: Vec<ItemContent>,
-    /// Indexes of items, and the one behind them.
+    /// Indexes of items, and the next free one.
     taken: Set<i64>,
     next: i64,
-    /// Items of the source's own that are not done, by what they are found by, and in their order.
+    /// Open items of a source with the same dialect, by key.
     pub(crate) held: Map<SourceItemKey, usize>,
+    /// The same items by turn, in the order in which they were opened or resumed.
     pub(crate) turns: BTreeMap<u64, (SourceItemKey, usize)>,
-    /// Those of them whose parts are all over.
+    /// Turns of the open items whose parts have all ended.
     pub(crate) idle: BTreeSet<u64>,
     pub(crate) next_turn: u64,
-    /// And those that are done.
+    /// Items that are done, by key.
     pub(crate) left: Map<SourceItemKey, usize>,
-    /// The items of the source's parts.
+    /// Item of each part of the source, by part number.
     pub(crate) item_of: Map<u32, usize>,
-    /// Items that continued after their done event.
+    /// Items that continued after their done event and need another one.
     pub(crate) resumed: Vec<usize>,
 }
 
 impl Items {
-    pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut ItemContent> {
-        self.parts.get_mut(place)
+    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut ItemContent> {
+        self.parts.get_mut(position)
     }
 
-    /// An open call that a reader would run if it does not look at its status: AI SDK takes no text for `{}`.
+    /// Returns true for an open call that a client would run if it ignores the status: the AI SDK reads no text as
+    /// `{}`.
     pub(crate) fn could_be_run(&self) -> bool {
         let mut open = self.parts.iter().filter(|part| part.end == PartEnd::Open);
         open.any(|part| match part.body {
@@ -172,64 +176,74 @@ impl Items {
         })
     }
 
-    /// The beginning of the next event.
-    pub(crate) fn frame<'j>(&mut self, job: &'j mut EncodeContext, kind: &str) -> &'j mut Writer {
-        self.named(job, kind, "")
+    /// Writes the beginning of the next event.
+    pub(crate) fn frame<'j>(
+        &mut self,
+        context: &'j mut EncodeContext,
+        kind: &str,
+    ) -> &'j mut Writer {
+        self.named(context, kind, "")
     }
 
-    /// The same, of an event whose name has two halves.
-    fn named<'j>(&mut self, job: &'j mut EncodeContext, kind: &str, end: &str) -> &'j mut Writer {
-        let to = job.writer.raw("event: ").raw(kind).raw(end);
+    /// Writes the beginning of an event whose name is given in two halves.
+    fn named<'j>(
+        &mut self,
+        context: &'j mut EncodeContext,
+        kind: &str,
+        end: &str,
+    ) -> &'j mut Writer {
+        let to = context.writer.raw("event: ").raw(kind).raw(end);
         to.raw("\ndata: {\"type\":\"").raw(kind).raw(end).raw("\"");
-        numbered(job)
+        numbered(context)
     }
 
-    /// An event of a part or of its text.
+    /// Writes the beginning of an event of a part or of its text.
     fn of<'j>(
         &mut self,
-        job: &'j mut EncodeContext,
+        context: &'j mut EncodeContext,
         (kind, end): (&str, &str),
-        place: usize,
+        position: usize,
     ) -> &'j mut Writer {
-        let to = self.named(job, kind, end);
-        if let Some(part) = self.parts.get(place) {
-            to.raw(&part.place);
+        let to = self.named(context, kind, end);
+        if let Some(part) = self.parts.get(position) {
+            to.raw(&part.position);
         }
         to
     }
 
-    /// A new item with its one part; the part's place. `sent`: the id and the index that the source gave it.
+    /// Adds an item with its only part and returns the part's position. `sent`: the id and index from the source.
     pub(crate) fn open(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         number: u32,
         body: Body,
         sent: (Option<&str>, Option<i64>),
         added: Option<AddedItem>,
     ) -> usize {
-        let item = self.add(job, &body, sent, (added, None));
+        let item = self.add(context, &body, sent, (added, None));
         if let Some(item) = self.all.get_mut(item) {
             item.numbers.push(number);
         }
-        self.begin(job, item, number, body, 0)
+        self.begin(context, item, number, body, 0)
     }
 
-    /// `added`: the item as clients keep it; `announced`: the index under which its opening has passed.
+    /// Adds an item. `added`: the item as clients store it; `announced`: the index under which its opening passed
+    /// through.
     pub(crate) fn add(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         body: &Body,
         (id, sent): (Option<&str>, Option<i64>),
         (added, announced): (Option<AddedItem>, Option<i64>),
     ) -> usize {
         let id = match added {
             Some(added) => added.id,
-            None => Some(id.map_or_else(|| job.mint.make(body.prefix()), str::to_owned)),
+            None => Some(id.map_or_else(|| context.mint.make(body.prefix()), str::to_owned)),
         };
-        self.next = self.next.max(job.passed.behind);
+        self.next = self.next.max(context.passed.next_index);
         let free = sent.filter(|sent| !self.taken.contains(sent));
         let index = free.unwrap_or(self.next);
-        job.passed.moved = free != sent;
+        context.passed.moved = free != sent;
         self.taken.insert(index);
         self.next = self.next.max(index.saturating_add(1));
         let item = self.all.len();
@@ -249,31 +263,31 @@ impl Items {
             status: Status::InProgress,
         });
         if announced != Some(index) {
-            self.item(job, "response.output_item.added", item);
+            self.item(context, "response.output_item.added", item);
         }
         item
     }
 
     pub(crate) fn begin(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         item: usize,
         number: u32,
         body: Body,
         sub: i64,
     ) -> usize {
-        let place = self.parts.len();
+        let position = self.parts.len();
         let mut members = Writer::default();
         if let Some(record) = self.all.get_mut(item) {
             record.has_content |= body == Body::Reasoning;
-            record.parts.push(place);
+            record.parts.push(position);
             let [others, summaries] = &mut record.subs;
-            let places = if body == Body::Summary {
+            let part_indexes = if body == Body::Summary {
                 summaries
             } else {
                 others
             };
-            places.take(sub);
+            part_indexes.take(sub);
             members
                 .raw(",\"item_id\":")
                 .text_or_null(record.id.as_deref());
@@ -286,68 +300,100 @@ impl Items {
             item,
             number,
             sub,
-            place: members.into_text(),
+            position: members.into_text(),
             body,
             text: String::new(),
             end: PartEnd::Open,
             reset: false,
         });
-        self.part(job, ".added", place);
-        place
+        self.part(context, ".added", position);
+        position
     }
 
-    pub(crate) fn item(&mut self, job: &mut EncodeContext, kind: &str, item: usize) {
+    pub(crate) fn item(&mut self, context: &mut EncodeContext, kind: &str, item: usize) {
         let Some(record) = self.all.get(item) else {
             return;
         };
         let index = record.index;
-        let to = self.frame(job, kind).raw(",\"output_index\":");
+        let to = self.frame(context, kind).raw(",\"output_index\":");
         to.number(index).raw(",\"item\":");
         self.write_item(to, item);
         to.raw("}").end();
     }
 
-    fn part(&mut self, job: &mut EncodeContext, end: &str, place: usize) {
-        let Some((kind, _)) = self.parts.get(place).and_then(|part| part.body.around()) else {
+    fn part(&mut self, context: &mut EncodeContext, end: &str, position: usize) {
+        let Some((kind, _)) = self.parts.get(position).and_then(|part| part.body.around()) else {
             return;
         };
-        let to = self.of(job, (kind, end), place).raw(",\"part\":");
-        if let Some(part) = self.parts.get(place) {
+        let to = self.of(context, (kind, end), position).raw(",\"part\":");
+        if let Some(part) = self.parts.get(position) {
             part.body.part(to, &part.text);
         }
         to.raw("}").end();
     }
 
-    /// A piece of a part's text.
-    pub(crate) fn delta(&mut self, job: &mut EncodeContext, place: usize, text: &str) {
-        let openresponses = job.options.openresponses;
-        if text.is_empty() || !self.keep(place, text) {
+    /// Writes a piece of a part's text. `tokens`: its log probabilities.
+    pub(crate) fn delta(
+        &mut self,
+        context: &mut EncodeContext,
+        position: usize,
+        text: &str,
+        tokens: &str,
+    ) {
+        let openresponses = context.options.openresponses;
+        if text.is_empty() || !self.keep(position, text) {
             return;
         }
-        if let Some(part) = self.parts.get(place) {
+        if let Some(part) = self.parts.get(position) {
             let (head, end) = part.body.delta(openresponses);
-            job.writer.raw(head);
-            let to = numbered(job);
-            to.raw(&part.place).raw(",\"delta\":");
-            to.string(text).raw(end);
+            context.writer.raw(head);
+            let to = numbered(context);
+            to.raw(&part.position).raw(",\"delta\":");
+            to.string(text);
+            if let Body::Text(..) = part.body {
+                to.raw(LOGPROBS).raw(tokens);
+            }
+            to.raw(end);
         }
+        self.add_logprobs(position, tokens);
     }
 
-    /// Keeps it, unless the source took the text back.
-    pub(crate) fn keep(&mut self, place: usize, text: &str) -> bool {
-        let part = self.parts.get_mut(place).filter(|part| !part.reset);
+    /// Records log probabilities, which the close of the part repeats. Returns false if there is no such text.
+    pub(crate) fn add_logprobs(&mut self, position: usize, tokens: &str) -> bool {
+        let Some(ItemContent {
+            body: Body::Text(_, _, all),
+            ..
+        }) = self.parts.get_mut(position)
+        else {
+            return false;
+        };
+        if !(all.is_empty() || tokens.is_empty()) {
+            all.push(',');
+        }
+        all.push_str(tokens);
+        true
+    }
+
+    pub(crate) fn has_logprobs(&self, position: usize) -> bool {
+        let part = self.parts.get(position);
+        part.is_some_and(|part| matches!(&part.body, Body::Text(_, _, all) if !all.is_empty()))
+    }
+
+    /// Records a piece, unless the source retracted the text.
+    pub(crate) fn keep(&mut self, position: usize, text: &str) -> bool {
+        let part = self.parts.get_mut(position).filter(|part| !part.reset);
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// The whole text is known: what is missing is streamed; what contradicts stands in the close alone.
-    pub(crate) fn settle(&mut self, job: &mut EncodeContext, place: usize, text: &str) {
-        let Some(part) = self.parts.get_mut(place) else {
+    /// Handles the whole text: streams what is missing. A contradiction is corrected by the close alone.
+    pub(crate) fn settle(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
+        let Some(part) = self.parts.get_mut(position) else {
             return;
         };
         match text.strip_prefix(part.text.as_str()) {
-            Some(rest) => self.delta(job, place, rest),
+            Some(rest) => self.delta(context, position, rest, ""),
             None => {
-                if text.is_empty() && job.passed.own && part.body.around().is_some() {
+                if text.is_empty() && context.passed.own && part.body.around().is_some() {
                     part.end = PartEnd::Retracted;
                 }
                 text.clone_into(&mut part.text);
@@ -355,19 +401,21 @@ impl Items {
         }
     }
 
-    /// The citations of a text, if there is one; whether any is lost.
+    /// Writes the citations of the text part at `position`. Returns true if any of them cannot be written.
     pub(crate) fn cite_all(
         &mut self,
-        job: &mut EncodeContext,
-        place: Option<usize>,
+        context: &mut EncodeContext,
+        position: Option<usize>,
         list: &str,
+        text: &str,
     ) -> bool {
-        let (cited, others) = citations(list);
+        let length = i64::try_from(text.chars().count()).ok();
+        let (cited, others) = citations(list, length);
         let mut lost = others;
         for citation in &cited {
-            let place = place.filter(|_| citation.start.is_some() && citation.end.is_some());
-            match place {
-                Some(place) if !job.cut => self.cite(job, place, citation),
+            let position = position.filter(|_| citation.start.is_some() && citation.end.is_some());
+            match position {
+                Some(position) if !context.cut => self.cite(context, position, citation),
                 Some(_) => {}
                 None => lost = true,
             }
@@ -375,8 +423,13 @@ impl Items {
         lost
     }
 
-    /// A citation of a text; the schema wants its place in the text.
-    fn cite(&mut self, job: &mut EncodeContext, place: usize, citation: &Citation<'_>) {
+    /// Writes a citation of a text; the schema requires its position in the text.
+    pub(crate) fn cite(
+        &mut self,
+        context: &mut EncodeContext,
+        position: usize,
+        citation: &Citation<'_>,
+    ) {
         let (Some(start), Some(end)) = (citation.start, citation.end) else {
             return;
         };
@@ -389,14 +442,14 @@ impl Items {
         annotation.raw(",\"title\":").string(title).raw("}");
         let annotation = annotation.into_text();
         let Some(ItemContent {
-            body: Body::Text(all, count),
+            body: Body::Text(all, count, _),
             number,
             ..
-        }) = self.parts.get_mut(place)
+        }) = self.parts.get_mut(position)
         else {
             return;
         };
-        let has_passed = job.passed.closed.contains(number);
+        let has_passed = context.passed.closed.contains(number);
         let number = *count;
         if number > 0 {
             all.push(',');
@@ -406,19 +459,24 @@ impl Items {
         if has_passed {
             return;
         }
-        let to = self.of(job, ("response.output_text.annotation", ".added"), place);
+        let to = self.of(
+            context,
+            ("response.output_text.annotation", ".added"),
+            position,
+        );
         to.raw(",\"annotation_index\":").number(number);
         to.raw(",\"annotation\":").raw(&annotation).raw("}").end();
     }
 
-    /// The closing events of a part, unless they passed, and of its item, unless that is the source's own.
-    pub(crate) fn close(&mut self, job: &mut EncodeContext, place: usize, whole: bool) {
-        let openresponses = job.options.openresponses;
-        let Some(part) = self.parts.get_mut(place) else {
+    /// Writes the closing events of a part, unless they passed through, and of its item, unless the item is the
+    /// source's own.
+    pub(crate) fn close(&mut self, context: &mut EncodeContext, position: usize, whole: bool) {
+        let openresponses = context.options.openresponses;
+        let Some(part) = self.parts.get_mut(position) else {
             return;
         };
         let (item, number) = (part.item, part.number);
-        let (kind, member, more) = part.body.events(openresponses);
+        let (kind, member) = part.body.events(openresponses);
         let is_call = part.body.around().is_none();
         let mut text = Writer::default();
         text.inner(&part.text);
@@ -428,50 +486,53 @@ impl Items {
             part.end = PartEnd::Closed;
         }
         if let Some(record) = self.all.get_mut(item) {
-            if is_call || !job.passed.own {
+            if is_call || !context.passed.own {
                 record.status = Status::of(whole);
             }
             record.open.remove(&number);
         }
         self.rest(item);
-        if !(is_retracted || job.passed.closed.contains(&number)) {
-            let to = self.of(job, (kind, ".done"), place);
+        if !(is_retracted || context.passed.closed.contains(&number)) {
+            let to = self.of(context, (kind, ".done"), position);
             to.raw(",\"").raw(member).raw("\":\"");
-            if let Some(part) = self.parts.get(place) {
-                to.raw(&part.text);
+            if let Some(part) = self.parts.get(position) {
+                to.raw(&part.text).raw("\"");
+                if let Body::Text(_, _, tokens) = &part.body {
+                    to.raw(LOGPROBS).raw(tokens).raw("]");
+                }
             }
-            to.raw("\"").raw(more).raw("}").end();
-            self.part(job, ".done", place);
+            to.raw("}").end();
+            self.part(context, ".done", position);
         }
         let is_done = if is_call {
-            !job.passed.ended.contains(&number)
+            !context.passed.ended.contains(&number)
         } else {
-            !job.passed.own
+            !context.passed.own
         };
         if is_done {
-            self.item(job, "response.output_item.done", item);
+            self.item(context, "response.output_item.done", item);
         }
     }
 
-    /// What is open ends as incomplete, in order.
-    pub(crate) fn close_all(&mut self, job: &mut EncodeContext) {
-        self.leave(job, None, true);
-        for place in 0..self.parts.len() {
+    /// Ends everything that is open as incomplete, in order.
+    pub(crate) fn close_all(&mut self, context: &mut EncodeContext) {
+        self.leave(context, None, true);
+        for position in 0..self.parts.len() {
             if self
                 .parts
-                .get(place)
+                .get(position)
                 .is_some_and(|part| part.end == PartEnd::Open)
             {
-                self.close(job, place, false);
+                self.close(context, position, false);
             }
         }
-        self.leave(job, None, false);
-        self.end_resumed(job);
+        self.leave(context, None, false);
+        self.end_resumed(context);
     }
 }
 
 impl ItemContent {
-    /// The call went out under this name and this id.
+    /// Returns true if the call was written with this name and id.
     pub(crate) fn is_call(&self, custom: bool, call_id: &str, name: &str) -> bool {
         self.body == Body::call(custom, call_id, name)
     }
@@ -487,15 +548,15 @@ impl Status {
     }
 }
 
-/// The number of the next event, where its source numbers them.
-fn numbered(job: &mut EncodeContext) -> &mut Writer {
-    if let Some(number) = &mut job.passed.sequence {
-        let to = job.writer.raw(",\"sequence_number\":");
+/// Writes the number of the next event, if the source numbers its events.
+fn numbered(context: &mut EncodeContext) -> &mut Writer {
+    if let Some(number) = &mut context.passed.sequence {
+        let to = context.writer.raw(",\"sequence_number\":");
         match i64::try_from(*number) {
             Ok(number) => to.number(number),
             Err(_) => to.raw(&number.to_string()),
         };
         *number += 1;
     }
-    &mut job.writer
+    &mut context.writer
 }

@@ -1,17 +1,19 @@
-//! Writes a Responses event stream: every part is an output item of its own, opened by its first text.
+//! Writes a Responses event stream: every part is an output item of its own, which its first text opens.
 //!
-//! Item ids, places and sequence numbers are this stream's own; the close of an item says its whole text, so that what the
-//! source corrected is corrected there. Knows no other dialect.
+//! Item ids, indexes and sequence numbers are generated. The close of an item repeats its whole text, which carries
+//! corrections of the source.
 
 pub(crate) mod body;
 pub(crate) mod items;
 pub(crate) mod resource;
 pub(crate) mod source_items;
 
+use crate::encode::common::citations::Citation;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish::EndingError;
+use crate::encode::common::logprobs::logprobs;
 use crate::encode::common::same_json::is_same;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::items::Items;
@@ -24,39 +26,45 @@ use crate::model::event::Event;
 use crate::model::event::Opened;
 use crate::model::small_map::Map;
 use std::borrow::Cow;
+use std::mem;
 
 const NAME: &str = "responses";
-/// Every other word is the reason of an answer that is not whole.
+/// The finish word of a complete response. Every other word is the reason of an incomplete one.
 const COMPLETED: &str = "completed";
 const CANCELLED: &str = "cancelled";
 
-/// One stream of events.
+/// Writes one stream of events.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
-    /// The response's own id, once the stream was opened.
+    /// Id of the response, once the stream was opened.
     id: Option<String>,
-    /// As the source wrote it, in this dialect.
+    /// The response as the source sent it in this dialect.
     sent: Option<Sent>,
     items: Items,
-    /// Items of the parts that have one.
-    places: Map<u32, usize>,
-    /// Items of the source's own that have no part yet, by the part that waits for its first text.
+    /// Position of the written content or call of each part, by part number.
+    part_indexes: Map<u32, usize>,
+    /// Items of a source with the same dialect that have no part yet, by the number of the part whose first text is
+    /// awaited.
     bare: Map<u32, usize>,
-    /// Reasonings whose text is a summary.
+    /// Reasoning parts whose text is a summary.
     summaries: Map<u32, ()>,
-    /// The one choice that is written.
+    /// Log probabilities of text parts that no delta was written for yet.
+    chances: Map<u32, String>,
+    /// Pages that the source cites without a position, for the next text that ends: address and title.
+    pages: Vec<(String, String)>,
+    /// The only choice that is written.
     choice: Option<i32>,
-    /// The word for the end, or why there is none.
+    /// The finish word, or the error if there is none.
     finish: Option<Result<String, EndingError>>,
-    /// A call is whole.
+    /// At least one call is complete.
     called: bool,
-    /// Calls that are not whole, and why.
+    /// Incomplete calls, each with the reason.
     left: Vec<(u32, &'static str)>,
 }
 
 impl Encoder for Responses {
-    fn event(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
-        job.note(event);
+    fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
+        context.note(event);
         if matches!(
             event,
             Event::Diagnostic { .. }
@@ -67,27 +75,30 @@ impl Encoder for Responses {
             return;
         }
         let is_open = self.id.is_some();
-        self.open(job);
+        self.open(context);
         if let Some(choice) = event.choice()
             && *self.choice.get_or_insert(choice) != choice
         {
-            return job.losses.note("choices");
+            return context.losses.note("choices");
         }
-        job.losses.metadata_of(event);
+        if !self.takes_logprobs(context, event) {
+            context.losses.metadata_of(event);
+        }
         match *event {
-            Event::ResponseStarted { .. } if is_open => self.take(job), // late: clients have the id of the opening
-            Event::TextDelta(delta) => self.told(job, delta, Body::text),
-            Event::RefusalDelta(delta) => self.told(job, delta, || Body::Refusal),
-            Event::TextStarted(Opened { part, .. }) => self.own_part(job, part, Body::text()),
-            Event::RefusalStarted(mark) => self.own_part(job, mark.part, Body::Refusal),
+            // Too late: clients already have the id from the opening.
+            Event::ResponseStarted { .. } if is_open => self.take(context),
+            Event::TextDelta(delta) => self.write_text(context, delta, Body::text),
+            Event::RefusalDelta(delta) => self.write_text(context, delta, || Body::Refusal),
+            Event::TextStarted(Opened { part, .. }) => self.own_part(context, part, Body::text()),
+            Event::RefusalStarted(mark) => self.own_part(context, mark.part, Body::Refusal),
             Event::ReasoningStarted { part, kind, .. } => {
                 self.kind(part, kind);
                 let body = self.reasoning(part);
-                self.own_part(job, part, body);
+                self.own_part(context, part, body);
             }
             Event::ReasoningDelta(delta) => {
                 let body = self.reasoning(delta.part);
-                self.told(job, delta, || body);
+                self.write_text(context, delta, || body);
             }
             Event::TextDone {
                 part,
@@ -95,13 +106,18 @@ impl Encoder for Responses {
                 annotations,
                 ..
             } => {
-                let place = self.rest(job, part, text, Body::text);
-                self.cite(job, place.filter(|_| !text.is_empty()), annotations);
-                self.done(job, place);
+                let position = self.rest(context, part, text, Body::text);
+                let filled = position.filter(|_| !text.is_empty());
+                self.cite(context, filled, annotations, text);
+                if let Some(position) = filled.filter(|_| !context.cut) {
+                    self.cite_pages(context, position, text);
+                }
+                self.late_logprobs(context, part, position);
+                self.done(context, position);
             }
             Event::RefusalDone(Delta { part, text, .. }) => {
-                let place = self.rest(job, part, text, || Body::Refusal);
-                self.done(job, place);
+                let position = self.rest(context, part, text, || Body::Refusal);
+                self.done(context, position);
             }
             Event::ReasoningDone {
                 part,
@@ -114,56 +130,64 @@ impl Encoder for Responses {
                 self.kind(part, kind);
                 let body = self.reasoning(part);
                 let sealed = encrypted_content.filter(|content| !content.is_empty());
-                let carries = job.carries();
-                if carries && sealed.is_some() && !self.places.contains_key(&part) {
-                    self.begin(job, part, body.clone()); // a carrier needs an item, also without a text
+                let carries = context.carries();
+                if carries && sealed.is_some() && !self.part_indexes.contains_key(&part) {
+                    self.begin(context, part, body.clone()); // without text, a carrier still needs an item
                 }
-                let place = self.places.get(&part);
-                let item = place.and_then(|place| self.items.item_of(*place));
+                let position = self.part_indexes.get(&part);
+                let item = position.and_then(|position| self.items.item_of(*position));
                 let item = item.or(self.bare.get(&part).copied());
-                let kept = job.passed.own || carries;
+                let kept = context.passed.own || carries;
                 if let (Some(item), Some(content), true) = (item, sealed, kept) {
                     self.items.encrypt(item, content);
                 }
-                let place = self.rest(job, part, text, || body);
+                let position = self.rest(context, part, text, || body);
                 let sealed = sealed.filter(|_| !kept);
-                job.sealed(kind, text, signature, sealed);
-                self.done(job, place);
+                context.sealed(kind, text, signature, sealed);
+                self.done(context, position);
             }
-            Event::ToolCallStarted { .. } => self.start(job, event),
+            Event::ToolCallStarted { .. } => self.start(context, event),
             Event::ToolCallDelta(delta) => {
-                if let Some(place) = self.places.get(&delta.part) {
-                    self.items.delta(job, *place, delta.text);
+                if let Some(position) = self.part_indexes.get(&delta.part) {
+                    self.items.delta(context, *position, delta.text, "");
                 }
             }
             Event::ToolCallReset(mark) => {
-                let item = self.places.get(&mark.part);
-                if let Some(item) = item.and_then(|place| self.items.get_mut(*place)) {
+                let item = self.part_indexes.get(&mark.part);
+                if let Some(item) = item.and_then(|position| self.items.get_mut(*position)) {
                     item.reset = true;
                 }
             }
-            Event::ToolCallRetracted(mark) if self.places.contains_key(&mark.part) => {
-                self.give_up(job);
+            Event::ToolCallRetracted(mark) if self.part_indexes.contains_key(&mark.part) => {
+                self.give_up(context);
             }
             Event::ToolCall { item_id, .. } => {
                 if let Some(call) = Call::of(event) {
-                    self.call(job, &call, item_id);
+                    self.call(context, &call, item_id);
                 }
             }
-            Event::ToolResult { .. } => job.losses.note("server_tool"),
-            Event::Source { .. } => job.losses.note("sources"),
-            Event::File { .. } => job.losses.note("files"),
+            Event::ToolResult { .. } => context.losses.note("server_tool"),
+            Event::Source {
+                url: Some(url),
+                title,
+                ..
+            } if !context.passed.own => {
+                let title = title.unwrap_or_default();
+                self.pages.push((url.to_owned(), title.to_owned()));
+            }
+            Event::Source { .. } => context.losses.note("sources"),
+            Event::File { .. } => context.losses.note("files"),
             Event::Finished {
                 reason, raw_reason, ..
             } => {
-                self.items.leave(job, None, true);
-                self.items.end_resumed(job);
+                self.items.leave(context, None, true);
+                self.items.end_resumed(context);
                 let cancelled =
-                    job.passed.own && matches!(raw_reason, Some(CANCELLED | "canceled"));
+                    context.passed.own && matches!(raw_reason, Some(CANCELLED | "canceled"));
                 let word = if cancelled {
                     Some(CANCELLED)
                 } else {
-                    job.finish_word(NAME, reason, raw_reason)
+                    context.finish_word(NAME, reason, raw_reason)
                 };
                 let word = word.map(str::to_owned);
                 self.finish = Some(word.ok_or_else(|| EndingError::named("finish")));
@@ -173,107 +197,112 @@ impl Encoder for Responses {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        let place = self.places.get(&piece.part);
-        place.is_some_and(|place| self.items.keep(*place, piece.text))
+        let position = self.part_indexes.get(&piece.part);
+        position.is_some_and(|position| self.items.keep(*position, piece.text))
     }
 
-    fn end(&mut self, job: &mut EncodeContext, trouble: Option<EndingError>) {
-        self.open(job);
-        let word = match (trouble, self.finish.take()) {
-            (Some(trouble), _) => Err(trouble),
+    fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
+        self.open(context);
+        if !self.pages.is_empty() {
+            context.losses.note("sources");
+        }
+        let word = match (ending_error, self.finish.take()) {
+            (Some(ending_error), _) => Err(ending_error),
             (None, Some(word)) => word,
             (None, None) => Err(EndingError::named("TruncatedStream")),
         };
-        // Readers that go by calls (AI SDK) would end a response.incomplete as `tool-calls`, run them, and go on.
+        // Clients that look at the calls (AI SDK) would read response.incomplete as `tool-calls`, run them and
+        // continue.
         let runs = self.called || self.items.could_be_run();
         let ends_unfinished =
-            |trouble: &EndingError| trouble.cut && !job.options.cut_is_error && !runs;
+            |ending_error: &EndingError| ending_error.cut && !context.options.cut_is_error && !runs;
         let fails = word
             .as_ref()
-            .is_err_and(|trouble| !ends_unfinished(trouble));
-        // A client raises at the error: what is open stays so, as where OpenAI fails, and no cut call is handed over.
-        if !(fails && job.options.cut_is_error) {
-            self.items.close_all(job);
+            .is_err_and(|ending_error| !ends_unfinished(ending_error));
+        // A client raises at the error event: open items stay open, as when OpenAI fails, and no truncated call is
+        // delivered.
+        if !(fails && context.options.cut_is_error) {
+            self.items.close_all(context);
         }
         match word {
             Ok(word) => {
-                let outcome = match (word.as_str(), self.why_left(job)) {
+                let outcome = match (word.as_str(), self.why_left(context)) {
                     (COMPLETED, None) => Outcome::Completed,
                     (COMPLETED, Some(left)) => Outcome::Incomplete(left),
                     (CANCELLED, _) => Outcome::Cancelled,
                     (detail, _) => Outcome::Incomplete(detail),
                 };
-                self.last(job, &outcome);
+                self.last(context, &outcome);
             }
             Err(_) if !fails => {
-                self.last(job, &Outcome::Incomplete("stream_truncated"));
+                self.last(context, &Outcome::Incomplete("stream_truncated"));
             }
-            Err(trouble) => {
-                // Nested as OpenResponses has it, and flat as OpenAI's own clients read it.
-                let to = self.items.frame(job, "error");
-                to.raw(",\"error\":{\"type\":").string(&trouble.kind);
+            Err(ending_error) => {
+                // Nested as in OpenResponses, and flat as OpenAI's own clients read it.
+                let to = self.items.frame(context, "error");
+                to.raw(",\"error\":{\"type\":").string(&ending_error.kind);
                 for end in ["}", "}"] {
-                    to.raw(",\"code\":").string(&trouble.code);
-                    to.raw(",\"message\":").string(&trouble.message);
+                    to.raw(",\"code\":").string(&ending_error.code);
+                    to.raw(",\"message\":").string(&ending_error.message);
                     to.raw(",\"param\":null").raw(end);
                 }
                 to.end();
-                self.last(job, &Outcome::Failed(&trouble));
+                self.last(context, &Outcome::Failed(&ending_error));
             }
         }
-        job.writer.done();
+        context.writer.done();
     }
 }
 
 impl Responses {
-    /// The first two events: the response as it begins.
-    fn open(&mut self, job: &mut EncodeContext) {
+    /// Writes the first two events, with the new response.
+    fn open(&mut self, context: &mut EncodeContext) {
         if self.id.is_some() {
             return;
         }
-        let own = job.answer.id.take();
-        let own = own.filter(|id| job.passed.own || id.starts_with("resp_"));
-        self.id = Some(own.unwrap_or_else(|| job.mint.make("resp")));
-        self.take(job);
-        self.whole(job, "response.created", &Outcome::InProgress);
-        if !job.passed.unopened {
-            self.whole(job, "response.in_progress", &Outcome::InProgress);
+        let own = context.answer.id.take();
+        let own = own.filter(|id| context.passed.own || id.starts_with("resp_"));
+        self.id = Some(own.unwrap_or_else(|| context.mint.make("resp")));
+        self.take(context);
+        self.whole(context, "response.created", &Outcome::InProgress);
+        if !context.passed.unopened {
+            self.whole(context, "response.in_progress", &Outcome::InProgress);
         }
     }
 
-    /// Why the answer is incomplete: the last call that is not whole, unless the source has ended its item.
-    fn why_left(&self, job: &EncodeContext) -> Option<&'static str> {
+    /// Returns why the answer is incomplete: the last call that is not whole, unless the source ended its item.
+    fn why_left(&self, context: &EncodeContext) -> Option<&'static str> {
         let mut left = self.left.iter().rev();
-        let left = left.find(|(part, _)| !job.passed.ended.contains(part));
+        let left = left.find(|(part, _)| !context.passed.ended.contains(part));
         left.map(|(_, why)| *why)
     }
 
-    /// The event at hand may bring the response itself: what it says of itself then stays as it is.
-    fn take(&mut self, job: &EncodeContext) {
-        if job.passed.own
-            && let Some(sent) = Sent::of(&job.passed.payload)
+    /// Takes the response object of the current event, if it has one, to keep its members unchanged.
+    fn take(&mut self, context: &EncodeContext) {
+        if context.passed.own
+            && let Some(sent) = Sent::of(&context.passed.payload)
         {
             self.sent = Some(sent);
         }
     }
 
-    fn last(&mut self, job: &mut EncodeContext, outcome: &Outcome<'_>) {
-        self.take(job);
-        if let Some(id) = &job.passed.created {
-            self.id.clone_from(id); // clients have the id of the event that opened the response
+    fn last(&mut self, context: &mut EncodeContext, outcome: &Outcome<'_>) {
+        self.take(context);
+        if let Some(id) = &context.passed.created {
+            self.id.clone_from(id); // clients have the id from the event that opened the response
         }
-        self.whole(job, outcome.event(), outcome);
+        self.whole(context, outcome.event(), outcome);
     }
 
-    /// An event that holds the whole response.
-    fn whole(&mut self, job: &mut EncodeContext, kind: &str, outcome: &Outcome<'_>) {
-        self.items.frame(job, kind).raw(",\"response\":");
+    /// Writes an event that contains the whole response.
+    fn whole(&mut self, context: &mut EncodeContext, kind: &str, outcome: &Outcome<'_>) {
+        self.items.frame(context, kind).raw(",\"response\":");
         let id = self.id.as_deref();
         match &self.sent {
-            Some(sent) => sent.write(job, id, outcome, &self.items),
-            None => resource(job, id, outcome, &self.items),
+            Some(sent) => sent.write(context, id, outcome, &self.items),
+            None => resource(context, id, outcome, &self.items),
         }
-        job.writer.raw("}").end();
+        context.writer.raw("}").end();
     }
 
     fn kind(&mut self, part: u32, kind: &str) {
@@ -290,81 +319,152 @@ impl Responses {
         }
     }
 
-    fn begin(&mut self, job: &mut EncodeContext, part: u32, body: Body) -> usize {
-        let place = match self.bare.get(&part).copied() {
+    fn begin(&mut self, context: &mut EncodeContext, part: u32, body: Body) -> usize {
+        let position = match self.bare.get(&part).copied() {
             Some(item) => {
                 self.bare.remove(&part);
-                self.items.fill(job, item, part, body)
+                self.items.fill(context, item, part, body)
             }
-            None => self.items.open(job, part, body, (None, None), None),
+            None => self.items.open(context, part, body, (None, None), None),
         };
-        self.places.insert(part, place);
-        place
+        self.part_indexes.insert(part, position);
+        position
     }
 
-    /// A part of the source's own opens where the source opened it.
-    fn own_part(&mut self, job: &mut EncodeContext, part: u32, body: Body) {
-        if !job.passed.own {
+    /// Opens a part where a source of the same dialect opened it.
+    fn own_part(&mut self, context: &mut EncodeContext, part: u32, body: Body) {
+        if !context.passed.own {
             return;
         }
-        match self.items.open_own(job, part, body) {
-            (_, Some(place)) => _ = self.places.insert(part, place),
+        match self.items.open_own(context, part, body) {
+            (_, Some(position)) => _ = self.part_indexes.insert(part, position),
             (item, None) => _ = self.bare.insert(part, item),
         }
     }
 
-    /// A piece of a text; the first one opens its item.
+    /// Writes a piece of a text; the first one opens its item.
     #[inline]
-    fn told(&mut self, job: &mut EncodeContext, delta: Delta<'_>, body: impl FnOnce() -> Body) {
+    fn write_text(
+        &mut self,
+        context: &mut EncodeContext,
+        delta: Delta<'_>,
+        body: impl FnOnce() -> Body,
+    ) {
         if delta.text.is_empty() {
             return;
         }
-        let place = match self.places.get(&delta.part) {
-            Some(place) => *place,
-            None => self.begin(job, delta.part, body()),
+        let position = match self.part_indexes.get(&delta.part) {
+            Some(position) => *position,
+            None => self.begin(context, delta.part, body()),
         };
-        self.items.delta(job, place, delta.text);
+        match self.chances.get_mut(&delta.part).map(mem::take) {
+            Some(tokens) => self.items.delta(context, position, delta.text, &tokens),
+            None => self.items.delta(context, position, delta.text, ""),
+        }
     }
 
-    /// What the close of a text has beyond what was streamed; where it says something else, the item's close says that.
+    /// Stores the log probabilities of a text. Returns true if the event's metadata contains nothing else.
+    fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
+        let (part, metadata) = match *event {
+            Event::TextStarted(opened) => (opened.part, opened.metadata),
+            Event::TextDelta(delta) => (delta.part, delta.metadata),
+            Event::TextDone { part, metadata, .. } => (part, metadata),
+            _ => return false,
+        };
+        if metadata.is_none() {
+            return false;
+        }
+        let Some(found) = logprobs(context.source, NAME, metadata) else {
+            return false;
+        };
+        let position = self.part_indexes.get(&part);
+        let is_close = matches!(event, Event::TextDone { .. });
+        let repeats =
+            is_close && position.is_some_and(|position| self.items.has_logprobs(*position));
+        if !repeats {
+            let tokens = self.chances.slot(part);
+            if !tokens.is_empty() {
+                tokens.push(',');
+            }
+            tokens.push_str(&found.tokens);
+        }
+        !found.others
+    }
+
+    /// Adds log probabilities that came after the text to its close.
+    fn late_logprobs(&mut self, context: &mut EncodeContext, part: u32, position: Option<usize>) {
+        let Some(tokens) = self.chances.get_mut(&part).map(mem::take) else {
+            return;
+        };
+        self.chances.remove(&part);
+        let added = position.is_some_and(|position| self.items.add_logprobs(position, &tokens));
+        if !(added || tokens.is_empty()) {
+            context.losses.note("metadata");
+        }
+    }
+
+    /// Writes the pages that the source cited without a position: an empty range at the end of the text.
+    fn cite_pages(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
+        if self.pages.is_empty() {
+            return;
+        }
+        let end = i64::try_from(text.chars().count()).ok();
+        for (url, title) in mem::take(&mut self.pages) {
+            let page = Citation {
+                url: Cow::Owned(url),
+                title: Some(Cow::Owned(title)),
+                start: end,
+                end,
+            };
+            self.items.cite(context, position, &page);
+        }
+    }
+
+    /// Writes the text of a close that was not streamed yet. The close of the item carries a contradicting text.
     fn rest(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         part: u32,
         text: &str,
         body: impl FnOnce() -> Body,
     ) -> Option<usize> {
-        let place = match self.places.get(&part) {
-            Some(place) => *place,
+        let position = match self.part_indexes.get(&part) {
+            Some(position) => *position,
             None if text.is_empty() => {
-                // An empty part is nothing to read.
+                // A part without text is not written.
                 if let Some(item) = self.bare.get(&part).copied() {
                     self.bare.remove(&part);
                     self.items.drop_bare(item, part);
                 }
                 return None;
             }
-            None => self.begin(job, part, body()),
+            None => self.begin(context, part, body()),
         };
-        self.items.settle(job, place, text);
-        Some(place)
+        self.items.settle(context, position, text);
+        Some(position)
     }
 
-    fn cite(&mut self, job: &mut EncodeContext, place: Option<usize>, annotations: Option<&str>) {
-        if annotations.is_some_and(|list| self.items.cite_all(job, place, list)) {
-            job.losses.note("sources");
+    fn cite(
+        &mut self,
+        context: &mut EncodeContext,
+        position: Option<usize>,
+        annotations: Option<&str>,
+        text: &str,
+    ) {
+        if annotations.is_some_and(|list| self.items.cite_all(context, position, list, text)) {
+            context.losses.note("sources");
         }
     }
 
-    /// The part is over; not where it only ends because the input was cut.
-    fn done(&mut self, job: &mut EncodeContext, place: Option<usize>) {
-        if let Some(place) = place.filter(|_| !job.cut) {
-            self.items.close(job, place, true);
+    /// Ends a part, unless it ends only because the input was cut.
+    fn done(&mut self, context: &mut EncodeContext, position: Option<usize>) {
+        if let Some(position) = position.filter(|_| !context.cut) {
+            self.items.close(context, position, true);
         }
     }
 
-    /// A call that opens is begun if all of its head is known and its reader is to run it.
-    fn start(&mut self, job: &mut EncodeContext, event: &Event<'_>) {
+    /// Starts a call if its id and name are known and the client must run it.
+    fn start(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         let Event::ToolCallStarted {
             part,
             call_id: Some(call_id),
@@ -377,85 +477,90 @@ impl Responses {
         else {
             return;
         };
-        if job.opens(call_id, name) && !provider_executed {
-            self.items.leave(job, None, true);
-            let sent = (item_id.filter(|_| job.passed.own), job.passed.index);
-            self.begin_call(job, part, Body::call(custom, call_id, name), sent);
+        if context.opens(call_id, name) && !provider_executed {
+            self.items.leave(context, None, true);
+            let sent = (item_id.filter(|_| context.passed.own), context.passed.index);
+            self.begin_call(context, part, Body::call(custom, call_id, name), sent);
         }
     }
 
     fn begin_call(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         part: u32,
         body: Body,
         sent: (Option<&str>, Option<i64>),
     ) -> usize {
-        let added = sent.1.and_then(|_| as_added(job, body.kind()).0);
-        let place = self.items.open(job, part, body, sent, added);
-        self.places.insert(part, place);
-        place
+        let added = sent.1.and_then(|_| as_added(context, body.kind()).0);
+        let position = self.items.open(context, part, body, sent, added);
+        self.part_indexes.insert(part, position);
+        position
     }
 
-    fn call(&mut self, job: &mut EncodeContext, call: &Call<'_>, item_id: Option<&str>) {
-        job.takes(call.call_id);
-        let Some(place) = self.places.get(&call.part).copied() else {
-            return self.call_at_once(job, call, item_id);
+    fn call(&mut self, context: &mut EncodeContext, call: &Call<'_>, item_id: Option<&str>) {
+        context.takes(call.call_id);
+        let Some(position) = self.part_indexes.get(&call.part).copied() else {
+            return self.call_at_once(context, call, item_id);
         };
-        let Some(item) = self.items.get_mut(place) else {
+        let Some(item) = self.items.get_mut(position) else {
             return;
         };
         let kept = item.is_call(call.custom, call.call_id, call.name) && !call.provider_executed;
         if !kept {
-            return self.give_up(job);
+            return self.give_up(context);
         }
         if call.refused {
-            job.losses.note("refused_call");
+            context.losses.note("refused_call");
         }
-        let text = if job.passed.closed.contains(&call.part) && item.text.is_empty() {
-            Cow::Borrowed(call.arguments) // it was told to be empty
+        let text = if context.passed.closed.contains(&call.part) && item.text.is_empty() {
+            Cow::Borrowed(call.arguments) // clients already received the done event with empty arguments
         } else {
-            call.text_behind(&item.text)
+            call.final_text(&item.text)
         };
         let restated = call.is_whole() && !call.custom && !text.starts_with(&item.text);
         if restated && is_same(&item.text, &text) {
-            job.losses.note("arguments_spelling");
+            context.losses.note("arguments_spelling");
         } else {
             item.reset = false;
-            self.items.settle(job, place, &text);
+            self.items.settle(context, position, &text);
         }
-        self.leave(job, place, call);
+        self.leave(context, position, call);
     }
 
-    /// A call of which nothing went out.
-    fn call_at_once(&mut self, job: &mut EncodeContext, call: &Call<'_>, item_id: Option<&str>) {
+    /// Writes a call that was not written yet.
+    fn call_at_once(
+        &mut self,
+        context: &mut EncodeContext,
+        call: &Call<'_>,
+        item_id: Option<&str>,
+    ) {
         if call.provider_executed {
-            return job.losses.note("server_tool");
+            return context.losses.note("server_tool");
         }
         if call.is_nameless() {
-            return job.losses.note("nameless_call");
+            return context.losses.note("nameless_call");
         }
         let body = Body::call(call.custom, call.call_id, call.name);
         if call.refused {
-            job.losses.note("refused_call");
+            context.losses.note("refused_call");
         }
-        self.items.leave(job, None, true);
-        let sent = (item_id.filter(|_| job.passed.own), None);
-        let place = self.begin_call(job, call.part, body, sent);
-        let text = if job.passed.closed.contains(&call.part) {
+        self.items.leave(context, None, true);
+        let sent = (item_id.filter(|_| context.passed.own), None);
+        let position = self.begin_call(context, call.part, body, sent);
+        let text = if context.passed.closed.contains(&call.part) {
             Cow::Borrowed(call.arguments)
         } else {
-            call.text_behind("")
+            call.final_text("")
         };
-        self.items.settle(job, place, &text);
-        self.leave(job, place, call);
+        self.items.settle(context, position, &text);
+        self.leave(context, position, call);
     }
 
-    /// A whole call closes; any other stays open until the end, which says it is incomplete.
-    fn leave(&mut self, job: &mut EncodeContext, place: usize, call: &Call<'_>) {
+    /// Closes a whole call. Any other call stays open until the end, which reports it as incomplete.
+    fn leave(&mut self, context: &mut EncodeContext, position: usize, call: &Call<'_>) {
         if call.is_whole() {
             self.called = true;
-            return self.items.close(job, place, true);
+            return self.items.close(context, position, true);
         }
         let why = if call.is_cut() {
             "stream_truncated"
@@ -465,9 +570,9 @@ impl Responses {
         self.left.push((call.part, why));
     }
 
-    /// What was passed on does not hold.
-    fn give_up(&mut self, job: &mut EncodeContext) {
-        job.broken = true;
-        self.end(job, Some(EndingError::named("contradicted")));
+    /// Ends the stream, because text that was already written turned out to be wrong.
+    fn give_up(&mut self, context: &mut EncodeContext) {
+        context.broken = true;
+        self.end(context, Some(EndingError::named("contradicted")));
     }
 }

@@ -1,6 +1,6 @@
-//! The response as a whole: the members that the published schema requires, in its order.
+//! The response object: the members that the published schema requires, in its order.
 //!
-//! What a converter cannot know of the request has the API's default. Knows no event.
+//! Members of the request, which a converter cannot know, have the API's defaults.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
@@ -20,14 +20,14 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// How far the response came.
+/// State of the response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome<'a> {
     InProgress,
     Completed,
-    /// With the reason.
+    /// Contains the reason for `incomplete_details`.
     Incomplete(&'a str),
-    /// OpenAI documents the status alone; gateways send the event.
+    /// OpenAI documents only the status; gateways send the event.
     Cancelled,
     Failed(&'a EndingError),
 }
@@ -43,7 +43,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The event that says it.
+    /// Returns the event for this state.
     pub(crate) fn event(&self) -> &'static str {
         match self {
             Outcome::InProgress => "response.in_progress",
@@ -55,7 +55,7 @@ impl Outcome<'_> {
     }
 }
 
-/// What of the request stands before the output, behind the error, and behind the usage.
+/// Members of the request that precede the output, follow the error, and follow the usage.
 const BEFORE_OUTPUT: [(&str, &str); 2] =
     [("previous_response_id", "null"), ("instructions", "null")];
 const REQUEST: [(&str, &str); 11] = [
@@ -82,32 +82,33 @@ const AFTER_USAGE: [(&str, &str); 8] = [
     ("prompt_cache_key", "null"),
 ];
 
-/// Members, by name, and how each is written.
+/// Members by name, and how each is written.
 type Members = Vec<(&'static str, Cow<'static, str>)>;
 
-/// Writes the response as it stands.
+/// Writes the response in its current state.
 pub(crate) fn resource(
-    job: &mut EncodeContext,
+    context: &mut EncodeContext,
     id: Option<&str>,
     outcome: &Outcome<'_>,
     items: &Items,
 ) {
     let mut mark = "{";
-    for (name, text) in members(job, id, outcome, output(job, items, None)) {
-        job.writer.raw(mark).string(name).raw(":").raw(&text);
+    for (name, text) in members(context, id, outcome, output(context, items, None)) {
+        context.writer.raw(mark).string(name).raw(":").raw(&text);
         mark = ",";
     }
-    job.writer.raw("}");
+    context.writer.raw("}");
 }
 
-/// All items of the answer. One that passed is as the source has it: in `sent`, which tells them again, or at its close.
-fn output(job: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
-    let ended = &job.passed.items;
+/// Returns all items of the answer. An item that passed through is kept as the source sent it: from `sent`, which
+/// repeats the items, or from its close.
+fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> String {
+    let ended = &context.passed.items;
     let mut again = Again::of(sent, ended.values());
     let mut all = BTreeMap::new();
     items.each(
         |index, passed, item| _ = all.insert(index, (passed, item)),
-        job,
+        context,
     );
     for (index, item) in ended {
         let has_passed = |(passed, _): &mut (bool, String)| *passed = true;
@@ -131,9 +132,9 @@ fn output(job: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> Stri
     to.into_text()
 }
 
-/// All that the schema requires, in its order.
+/// Returns all members that the schema requires, in its order.
 fn members(
-    job: &EncodeContext,
+    context: &EncodeContext,
     id: Option<&str>,
     outcome: &Outcome<'_>,
     output: String,
@@ -143,42 +144,42 @@ fn members(
         write(&mut to);
         Cow::Owned(to.into_text())
     };
-    let answer = &job.answer;
+    let answer = &context.answer;
     let model = answer.model.as_deref().unwrap_or("unknown");
     let fixed = |(name, value): &(&'static str, &'static str)| (*name, Cow::Borrowed(*value));
-    let mut told = vec![
+    let mut fields = vec![
         ("id", text(&|to| _ = to.text_or_null(id))),
         ("object", Cow::Borrowed("\"response\"")),
         (
             "created_at",
-            text(&|to| _ = to.number(answer.created.unwrap_or(job.options.created))),
+            text(&|to| _ = to.number(answer.created.unwrap_or(context.options.created))),
         ),
         ("completed_at", Cow::Borrowed("null")),
         ("status", text(&|to| _ = to.string(outcome.status()))),
         ("incomplete_details", text(&|to| details(to, outcome))),
         ("model", text(&|to| _ = to.string(model))),
     ];
-    told.extend(BEFORE_OUTPUT.iter().map(fixed));
-    told.push(("output", Cow::Owned(output)));
-    told.push(("error", text(&|to| failure(to, outcome))));
-    told.extend(REQUEST.iter().map(fixed));
-    told.push(("usage", text(&|to| usage(to, answer.usage, outcome))));
-    told.extend(AFTER_USAGE.iter().map(fixed));
-    told
+    fields.extend(BEFORE_OUTPUT.iter().map(fixed));
+    fields.push(("output", Cow::Owned(output)));
+    fields.push(("error", text(&|to| failure(to, outcome))));
+    fields.extend(REQUEST.iter().map(fixed));
+    fields.push(("usage", text(&|to| usage(to, answer.usage, outcome))));
+    fields.extend(AFTER_USAGE.iter().map(fixed));
+    fields
 }
 
-/// The response as the source wrote it, in this dialect.
+/// The response as the source sent it in this dialect.
 #[derive(Debug)]
 pub(crate) struct Sent(String);
 
-/// What the answer came to is said by the one who ends it.
-const OURS: [&str; 5] = ["id", "status", "output", "error", "incomplete_details"];
+/// Members that describe the outcome, which the converter decides.
+const OWN_MEMBERS: [&str; 5] = ["id", "status", "output", "error", "incomplete_details"];
 
-/// What tells which item of the source's output an item is.
-const SAID: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
+/// Members that identify an item of the source's output.
+const IDENTIFYING_MEMBERS: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
 
 impl Sent {
-    /// Of a payload that is one, or brings one.
+    /// Returns the response that a payload is or contains.
     pub(crate) fn of(payload: &[u8]) -> Option<Sent> {
         let (text, _) = decode_utf8(payload);
         let Ok(Document::Object(event)) = document(&text, None) else {
@@ -194,10 +195,10 @@ impl Sent {
         response.map(|response| Sent(response.raw.text.to_owned()))
     }
 
-    /// All members as the source wrote them, but for those that say what the answer came to; then what it lacked.
+    /// Writes all members as the source sent them, except those that describe the outcome, then the missing ones.
     pub(crate) fn write(
         &self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         id: Option<&str>,
         outcome: &Outcome<'_>,
         items: &Items,
@@ -208,21 +209,21 @@ impl Sent {
         }) else {
             return;
         };
-        let mut told = members(job, id, outcome, output(job, items, Some(&sent)));
-        let mut ours = OURS.to_vec();
+        let mut fields = members(context, id, outcome, output(context, items, Some(&sent)));
+        let mut own_members = OWN_MEMBERS.to_vec();
         if sent.present("usage").is_none() {
-            ours.push("usage");
+            own_members.push("usage");
         }
         let incomplete = matches!(outcome, Outcome::Incomplete(_));
         if incomplete && sent.string("status").as_deref() == Some(outcome.status()) {
-            ours.retain(|name| *name != "incomplete_details");
+            own_members.retain(|name| *name != "incomplete_details");
         }
         let last = sent
             .members
             .iter()
             .map(|member| (member.key.name(), member.raw));
         let last: HashMap<_, _> = last.collect();
-        let to = &mut job.writer;
+        let to = &mut context.writer;
         let mut mark = "{";
         let mut names = HashSet::new();
         for member in &sent.members {
@@ -232,13 +233,13 @@ impl Sent {
             }
             to.raw(mark).string(&name).raw(":");
             mark = ",";
-            let place = told.iter().position(|(known, _)| **known == *name);
-            match place.map(|place| told.remove(place)) {
-                Some((known, text)) if ours.contains(&known) => _ = to.raw(&text),
+            let position = fields.iter().position(|(known, _)| **known == *name);
+            match position.map(|position| fields.remove(position)) {
+                Some((known, text)) if own_members.contains(&known) => _ = to.raw(&text),
                 _ => canonical(to, last.get(&name).map_or("null", |raw| raw.text)),
             }
         }
-        for (name, text) in told {
+        for (name, text) in fields {
             to.raw(mark).string(name).raw(":").raw(&text);
             mark = ",";
         }
@@ -246,11 +247,11 @@ impl Sent {
     }
 }
 
-/// The items of the answer as the source tells them again, found by what they say.
+/// The items of the answer as the source repeats them, found by their identifying members.
 struct Again<'s> {
     sent: Vec<Object<'s>>,
-    /// By the members that are compared.
-    by_said: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
+    /// Items by the members that are compared.
+    by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
 }
 
 type Words = Vec<Option<String>>;
@@ -270,17 +271,17 @@ impl<'s> Again<'s> {
                 .chain(ended)
                 .filter_map(Object::of)
                 .collect(),
-            by_said: HashMap::new(),
+            by_identity: HashMap::new(),
         }
     }
 
-    /// An item in the source's own spelling: the first one that says what it says.
+    /// Returns an item as the source sent it: the first one with the same identifying members.
     fn spelled(&mut self, item: &str) -> Option<&'s str> {
         let item = Object::of(Raw {
             text: item,
             kind: Kind::Object,
         })?;
-        let names: Vec<&'static str> = SAID
+        let names: Vec<&'static str> = IDENTIFYING_MEMBERS
             .into_iter()
             .filter(|name| item.string(name).is_some())
             .collect();
@@ -288,15 +289,15 @@ impl<'s> Again<'s> {
             let words = names.iter().map(|name| one.string(name));
             words.map(|word| word.map(Cow::into_owned)).collect()
         };
-        let said = words(&item);
-        if !self.by_said.contains_key(&names) {
+        let identity = words(&item);
+        if !self.by_identity.contains_key(&names) {
             let mut known = HashMap::new();
             for one in &self.sent {
                 known.entry(words(one)).or_insert(one.raw.text);
             }
-            self.by_said.insert(names.clone(), known);
+            self.by_identity.insert(names.clone(), known);
         }
-        self.by_said.get(&names)?.get(&said).copied()
+        self.by_identity.get(&names)?.get(&identity).copied()
     }
 }
 
@@ -309,11 +310,11 @@ fn details(writer: &mut Writer, outcome: &Outcome<'_>) {
 
 fn failure(writer: &mut Writer, outcome: &Outcome<'_>) {
     match outcome {
-        Outcome::Failed(trouble) => {
-            writer.raw("{\"code\":").string(&trouble.code);
+        Outcome::Failed(ending_error) => {
+            writer.raw("{\"code\":").string(&ending_error.code);
             writer
                 .raw(",\"message\":")
-                .string(&trouble.message)
+                .string(&ending_error.message)
                 .raw("}")
         }
         _ => writer.raw("null"),
@@ -321,7 +322,8 @@ fn failure(writer: &mut Writer, outcome: &Outcome<'_>) {
 }
 
 fn usage(writer: &mut Writer, counts: Option<Counts>, outcome: &Outcome<'_>) {
-    let usage = counts.filter(|counts| counts.is_told() && !matches!(outcome, Outcome::InProgress));
+    let usage =
+        counts.filter(|counts| counts.is_known() && !matches!(outcome, Outcome::InProgress));
     match usage {
         None => _ = writer.raw("null"),
         Some(counts) => {

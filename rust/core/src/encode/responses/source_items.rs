@@ -1,7 +1,6 @@
-//! Items of the source's own, under the ids and at the places that it gave them, and all items as they are in the end.
+//! Items of a source with the same dialect, under its own ids and indexes; and all items in their final form.
 //!
-//! An item of the source's own may have several parts, and is done when something else comes. Knows the wire of items as
-//! `items` does.
+//! Such an item may have several parts and is done when something else follows.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
@@ -16,34 +15,44 @@ use crate::encode::responses::items::SourceItemKey;
 use crate::encode::responses::items::Status;
 use std::mem;
 
-/// The item at hand as clients keep it, if it is of that kind; and its index, if its opening has passed.
-pub(crate) fn as_added(job: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
-    let PassedThrough {
-        at,
-        index,
-        added,
-        announced,
-        ..
-    } = &job.passed;
-    let announced = at.filter(|at| announced.contains(at));
-    let known = at.and_then(|at| added.get(&at));
-    let known = known.filter(|item| item.kind.as_deref() == Some(kind));
-    match known.filter(|_| announced.is_some() || index.is_some()) {
-        Some(known) => (Some(known.clone()), announced),
-        None => (None, None),
-    }
+/// Returns the item of that kind at the current index, after the number of earlier items with that index: the item with
+/// the current id, else the last one.
+fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a AddedItem)> {
+    let at_index = passed.added.get(&passed.at?)?;
+    let is_of_kind = |item: &&AddedItem| item.kind.as_deref() == Some(kind);
+    let of_kind = || {
+        at_index
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| is_of_kind(item))
+    };
+    of_kind()
+        .rfind(|(_, item)| item.id == passed.item_id)
+        .or_else(|| of_kind().next_back())
+}
+
+/// Returns the current item as clients store it, if it is of that kind, and its index if its opening passed through.
+pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
+    let passed = &context.passed;
+    let Some((before, known)) = sent_item(passed, kind) else {
+        return (None, None);
+    };
+    let has_passed = |at: &i64| before == 0 && passed.announced.contains(at);
+    let announced = passed.at.filter(has_passed);
+    let is_kept = announced.is_some() || passed.index.is_some() || before > 0;
+    (is_kept.then(|| known.clone()), announced)
 }
 
 impl Items {
-    /// A part opens inside of its item; its place, `None` while it is an item without a part.
+    /// Opens a part inside its item. Returns its position, or `None` while the item has no part.
     pub(crate) fn open_own(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         number: u32,
         body: Body,
     ) -> (usize, Option<usize>) {
-        let PassedThrough { at, sub, index, .. } = job.passed;
-        let id = job.passed.item_id.clone();
+        let PassedThrough { at, sub, index, .. } = context.passed;
+        let id = context.passed.item_id.clone();
         let reasons = matches!(body, Body::Summary | Body::Reasoning);
         let sort = if reasons {
             Sort::Reasoning
@@ -51,23 +60,27 @@ impl Items {
             Sort::Message
         };
         let key = match at {
-            Some(at) => SourceItemKey::Index(at, sort),
+            Some(at) => {
+                let before =
+                    sent_item(&context.passed, body.kind()).map_or(0, |(before, _)| before);
+                SourceItemKey::Index(at, before, sort)
+            }
             None => SourceItemKey::Id(id.clone().unwrap_or_default(), sort),
         };
-        self.leave(job, Some(&key), true);
-        job.passed.moved = false;
+        self.leave(context, Some(&key), true);
+        context.passed.moved = false;
         let item = match self.held.get(&key) {
             Some(item) => *item,
             None => {
-                // What came between may have been no end of it.
+                // An item that was ended because another one followed may continue: it is resumed.
                 let again = index.and_then(|_| self.left.get(&key).copied());
                 if let Some(item) = again {
                     self.resume(item);
                 }
                 let item = again.unwrap_or_else(|| {
-                    let (added, announced) = as_added(job, body.kind());
+                    let (added, announced) = as_added(context, body.kind());
                     let sent = (id.as_deref(), announced.or(index));
-                    self.add(job, &body, sent, (added, announced))
+                    self.add(context, &body, sent, (added, announced))
                 });
                 self.hold(key, item);
                 item
@@ -85,24 +98,25 @@ impl Items {
         if sub.is_none() && reasons {
             return (item, None);
         }
-        let free = self.free_sub(item, &body, sub);
-        job.passed.moved |= sub.is_some_and(|sub| sub != free);
-        (item, Some(self.begin(job, item, number, body, free)))
+        // Clients append the parts of an item, so the source's index is valid only while its events pass through.
+        let free = self.free_sub(item, &body, sub.filter(|_| index.is_some()));
+        context.passed.moved |= sub.is_some_and(|sub| sub != free);
+        (item, Some(self.begin(context, item, number, body, free)))
     }
 
-    /// A part of an item that had none.
+    /// Adds a part to an item that had none.
     pub(crate) fn fill(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         item: usize,
         number: u32,
         body: Body,
     ) -> usize {
         let sub = self.free_sub(item, &body, None);
-        self.begin(job, item, number, body, sub)
+        self.begin(context, item, number, body, sub)
     }
 
-    /// Such a part is over, and nothing was said of it.
+    /// Removes the part with this number from the open parts of the item, because it ended without text.
     pub(crate) fn drop_bare(&mut self, item: usize, number: u32) {
         if let Some(item) = self.all.get_mut(item) {
             item.open.remove(&number);
@@ -120,7 +134,7 @@ impl Items {
         self.turns.insert(turn, (key, item));
     }
 
-    /// A part of the item is over: it may be done when something else comes.
+    /// Ends a part of the item, which may be done when something else follows.
     pub(crate) fn rest(&mut self, item: usize) {
         let item = self.all.get(item).filter(|item| item.open.is_empty());
         if let Some(turn) = item.and_then(|item| item.turn) {
@@ -128,14 +142,14 @@ impl Items {
         }
     }
 
-    /// Items are done when something else comes: those whose parts are all over, or (`whole` false) all of them.
+    /// Ends items because something else follows: those whose parts have all ended, or all of them if `whole` is false.
     pub(crate) fn leave(
         &mut self,
-        job: &mut EncodeContext,
+        context: &mut EncodeContext,
         but: Option<&SourceItemKey>,
         whole: bool,
     ) {
-        for number in job.passed.just_ended.drain(..) {
+        for number in context.passed.just_ended.drain(..) {
             let item = self.item_of.get(&number);
             if let Some(item) = item.and_then(|item| self.all.get_mut(*item)) {
                 item.has_ended = true;
@@ -160,7 +174,7 @@ impl Items {
             self.held.remove(&key);
             self.left.insert(key, item);
             if !self.all.get(item).is_some_and(|item| item.resumed) {
-                self.end_item(job, item);
+                self.end_item(context, item);
             }
         }
     }
@@ -173,8 +187,9 @@ impl Items {
         }
     }
 
-    /// Writes the done events of resumed items: once, as an item may have many parts and resume as often.
-    pub(crate) fn end_resumed(&mut self, job: &mut EncodeContext) {
+    /// Writes the second done events of resumed items. They are written only once, at the end, because an item can be
+    /// resumed for each of its parts.
+    pub(crate) fn end_resumed(&mut self, context: &mut EncodeContext) {
         for item in mem::take(&mut self.resumed) {
             let Some(record) = self.all.get_mut(item) else {
                 continue;
@@ -183,15 +198,15 @@ impl Items {
                 self.resumed.push(item);
             } else {
                 record.resumed = false;
-                self.end_item(job, item);
+                self.end_item(context, item);
             }
         }
     }
 
-    /// The done event of an item, unless the source's own passed.
-    fn end_item(&mut self, job: &mut EncodeContext, item: usize) {
+    /// Writes the done event of an item, unless the source's own passed through.
+    fn end_item(&mut self, context: &mut EncodeContext, item: usize) {
         if !self.all.get(item).is_some_and(|item| item.has_ended) {
-            self.item(job, "response.output_item.done", item);
+            self.item(context, "response.output_item.done", item);
         }
     }
 
@@ -201,20 +216,20 @@ impl Items {
         }
     }
 
-    pub(crate) fn item_of(&self, place: usize) -> Option<usize> {
-        self.parts.get(place).map(|part| part.item)
+    pub(crate) fn item_of(&self, position: usize) -> Option<usize> {
+        self.parts.get(position).map(|part| part.item)
     }
 
-    /// The place of a new part: as sent, unless another one has it.
+    /// Returns the index of a new part: as sent, unless another part has it.
     fn free_sub(&self, item: usize, body: &Body, sent: Option<i64>) -> i64 {
         let item = self.all.get(item);
-        item.map_or(0, |item| item.places(body).free(sent))
+        item.map_or(0, |item| item.part_indexes(body).free(sent))
     }
 }
 
 impl Items {
-    /// All items that are done, in order of their indexes, each as `write` has it.
-    pub(crate) fn each(&self, mut give: impl FnMut(i64, bool, String), job: &EncodeContext) {
+    /// Calls `give` for all finished items in order of their indexes, each as `write` formats it.
+    pub(crate) fn each(&self, mut give: impl FnMut(i64, bool, String), context: &EncodeContext) {
         let is_done = |item: &usize| {
             let item = self.all.get(*item);
             item.is_some_and(|item| item.status != Status::InProgress)
@@ -225,22 +240,25 @@ impl Items {
             let mut text = Writer::default();
             self.write_item(&mut text, item);
             let index = self.all.get(item).map_or(0, |item| item.index);
-            give(index, self.has_ended(job, item), text.into_text());
+            give(index, self.has_ended(context, item), text.into_text());
         }
     }
 
-    fn has_ended(&self, job: &EncodeContext, item: usize) -> bool {
+    fn has_ended(&self, context: &EncodeContext, item: usize) -> bool {
         let numbers = self.all.get(item).map(|item| item.numbers.iter());
         let mut numbers = numbers.into_iter().flatten();
-        numbers.any(|number| job.passed.ended.contains(number))
+        numbers.any(|number| context.passed.ended.contains(number))
     }
 
-    /// The item as JSON; as it was added, it has no part yet.
+    /// Writes the item as JSON, with its closed parts. An item that was just added has none.
     pub(crate) fn write_item(&self, to: &mut Writer, item: usize) {
         let Some(item) = self.all.get(item) else {
             return;
         };
-        let parts = item.parts.iter().filter_map(|place| self.parts.get(*place));
+        let parts = item
+            .parts
+            .iter()
+            .filter_map(|position| self.parts.get(*position));
         let mut parts: Vec<&ItemContent> =
             parts.filter(|part| part.end == PartEnd::Closed).collect();
         parts.sort_by_key(|part| part.sub);

@@ -117,11 +117,11 @@ impl Cache {
     }
 
     /// Learns a template from a fully decoded payload.
-    pub(crate) fn learn(&mut self, payload: &str, choice: i32, lesson: LearnableChunk<'_>) {
-        if lesson.holes.len() > HOLES {
+    pub(crate) fn learn(&mut self, payload: &str, choice: i32, learnable: LearnableChunk<'_>) {
+        if learnable.holes.len() > HOLES {
             return;
         }
-        let Some(template) = cut(payload, choice, lesson) else {
+        let Some(template) = cut(payload, choice, learnable) else {
             return;
         };
         let same =
@@ -133,8 +133,8 @@ impl Cache {
             // Most streams need only one or two templates, and templates are large.
             self.templates.reserve_exact(1);
             self.templates.push(template);
-        } else if let Some(place) = self.templates.get_mut(self.next) {
-            *place = template;
+        } else if let Some(position) = self.templates.get_mut(self.next) {
+            *position = template;
             self.next = (self.next + 1) % KEPT;
         }
     }
@@ -160,10 +160,10 @@ mod tests {
             payload.find("\"xyz").unwrap(),
         );
         let mut cache = Cache::new(false);
-        let mut lesson = LearnableChunk::new(ChunkKind::Text, raw(text, text + 4));
-        lesson.holes.push((Hole::Index, raw(index, index + 2)));
-        lesson.padding(Some(raw(pad, pad + 5)));
-        cache.learn(payload, 0, lesson);
+        let mut learnable = LearnableChunk::new(ChunkKind::Text, raw(text, text + 4));
+        learnable.holes.push((Hole::Index, raw(index, index + 2)));
+        learnable.padding(Some(raw(pad, pad + 5)));
+        cache.learn(payload, 0, learnable);
         let fits = |cache: &mut Cache, text: &str| {
             let mut found = VaryingMembers::default();
             let fits = cache
@@ -221,12 +221,12 @@ mod tests {
                 .skip()
                 .unwrap()
         };
-        let mut lesson = LearnableChunk::new(ChunkKind::Reasoning, raw("\"hi\"", 0));
-        lesson.holes.push((Hole::Same, raw("\"hi\"", 1)));
-        lesson.details = Some(raw(r#"[{"t":"hi"}]"#, 0));
-        lesson.counts(raw(r#"{"n":1,"o":{"m":22}}"#, 0));
+        let mut learnable = LearnableChunk::new(ChunkKind::Reasoning, raw("\"hi\"", 0));
+        learnable.holes.push((Hole::Same, raw("\"hi\"", 1)));
+        learnable.details = Some(raw(r#"[{"t":"hi"}]"#, 0));
+        learnable.counts(raw(r#"{"n":1,"o":{"m":22}}"#, 0));
         let mut cache = Cache::new(false);
-        cache.learn(payload, 0, lesson);
+        cache.learn(payload, 0, learnable);
         let other = r#"{"t":"grüße","d":[{"t":"grüße"}],"u":{"n":12345,"o":{"m":0}}}"#;
         let mut found = VaryingMembers::default();
         assert!(

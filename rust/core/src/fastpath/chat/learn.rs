@@ -19,18 +19,18 @@ use crate::json::members::string;
 #[derive(Debug, Default)]
 pub(crate) struct DeltaTally<'a> {
     things: usize,
-    lesson: Option<LearnableChunk<'a>>,
+    learnable: Option<LearnableChunk<'a>>,
 }
 
 impl<'a> DeltaTally<'a> {
-    pub(crate) fn add(&mut self, lesson: Option<LearnableChunk<'a>>) {
+    pub(crate) fn add(&mut self, learnable: Option<LearnableChunk<'a>>) {
         self.things += 1;
-        self.lesson = lesson;
+        self.learnable = learnable;
     }
 
     /// Returns the learnable chunk if the delta had exactly one effect.
     pub(crate) fn only(self) -> Option<LearnableChunk<'a>> {
-        self.lesson.filter(|_| self.things == 1)
+        self.learnable.filter(|_| self.things == 1)
     }
 }
 
@@ -40,27 +40,27 @@ pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
     Some(LearnableChunk::new(ChunkKind::Text, raw))
 }
 
-/// Learns from reasoning in one plain field, possibly with the same text repeated in other members. `said` is true if
+/// Learns from reasoning in one plain field, possibly with the same text repeated in other members. `reported` is true if
 /// the repetition was already reported.
-pub(crate) fn of_thought<'a>(thought: &Thought<'a>, said: bool) -> Option<LearnableChunk<'a>> {
+pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<LearnableChunk<'a>> {
     let text = thought.field.filter(|_| thought.extra.is_empty())?;
-    let mut lesson = LearnableChunk::new(ChunkKind::Reasoning, text);
+    let mut learnable = LearnableChunk::new(ChunkKind::Reasoning, text);
     let mut again = thought.again.clone();
     if let Some(details) = &thought.details {
         if details.texts.len() != 1 || details.signature.is_some() || details.encrypted.is_some() {
             return None;
         }
         again.extend(&details.texts);
-        lesson.details = Some(details.raw);
+        learnable.details = Some(details.raw);
     }
-    let known = again.is_empty() || said;
+    let known = again.is_empty() || reported;
     if !known || again.iter().any(|raw| raw.text != text.text) {
         return None;
     }
-    lesson
+    learnable
         .holes
         .extend(again.into_iter().map(|raw| (Hole::Same, raw)));
-    Some(lesson)
+    Some(learnable)
 }
 
 /// Learns from one entry of `tool_calls`.
@@ -85,17 +85,17 @@ pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
         custom,
     };
     let is_string = |raw: &Raw<'_>| raw.kind == Kind::String;
-    let mut lesson = LearnableChunk::new(what, function.arguments.filter(is_string)?);
+    let mut learnable = LearnableChunk::new(what, function.arguments.filter(is_string)?);
     if let Some(raw) = present(call.index) {
         // Any other index was reported as unusable or needs more than digit parsing.
-        lesson
+        learnable
             .holes
             .push((Hole::Index, Some(raw).filter(|raw| is_small(*raw))?));
     }
     for (hole, slot) in [(Hole::Id, call.id), (Hole::Name, function.name)] {
         if let Some(raw) = present(slot) {
-            lesson.holes.push((hole, Some(raw).filter(is_string)?));
+            learnable.holes.push((hole, Some(raw).filter(is_string)?));
         }
     }
-    Some(lesson)
+    Some(learnable)
 }

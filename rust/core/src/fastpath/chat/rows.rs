@@ -47,13 +47,13 @@ fn gather(template: &Template, input: &[u8], most: usize) -> Utf8Batch {
         let Some((length @ 1.., false)) = string_end(text, 0) else {
             break;
         };
-        let behind = rest.get(length..).unwrap_or_default();
-        if let Some(next) = behind.strip_prefix(&*template.fixed) {
+        let following = rest.get(length..).unwrap_or_default();
+        if let Some(next) = following.strip_prefix(&*template.fixed) {
             texts.add(text, length);
             rest = next;
             continue;
         }
-        if behind.starts_with(after) {
+        if following.starts_with(after) {
             // The next event differs or has not arrived yet.
             texts.add(text, length);
         }

@@ -97,9 +97,9 @@ fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
 }
 
 /// Builds a template by cutting a payload at its holes.
-pub(crate) fn cut(payload: &str, choice: i32, lesson: LearnableChunk<'_>) -> Option<Template> {
-    let mut holes = Vec::with_capacity(lesson.holes.len());
-    for (hole, raw) in &lesson.holes {
+pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> Option<Template> {
+    let mut holes = Vec::with_capacity(learnable.holes.len());
+    for (hole, raw) in &learnable.holes {
         let (start, end) = range(payload, *raw)?;
         holes.push(match hole {
             Hole::Index | Hole::Count => (*hole, start, end),
@@ -108,13 +108,13 @@ pub(crate) fn cut(payload: &str, choice: i32, lesson: LearnableChunk<'_>) -> Opt
         });
     }
     holes.sort_by_key(|(_, start, _)| *start);
-    let mark = |place: usize| {
-        let before = holes.iter().take_while(|(_, _, end)| *end <= place);
+    let mark = |position: usize| {
+        let before = holes.iter().take_while(|(_, _, end)| *end <= position);
         let (count, length) = before.fold((0, 0), |(count, length), (_, start, end)| {
             (count + 1, length + end - start)
         });
         Mark {
-            fixed: place - length,
+            fixed: position - length,
             holes: count,
         }
     };
@@ -122,18 +122,18 @@ pub(crate) fn cut(payload: &str, choice: i32, lesson: LearnableChunk<'_>) -> Opt
         let Some(raw) = raw else { return Some(None) };
         range(payload, raw).map(|(start, end)| Some(Box::new([mark(start), mark(end)])))
     };
-    let (details, usage) = (marks(lesson.details)?, marks(lesson.usage)?);
+    let (details, usage) = (marks(learnable.details)?, marks(learnable.usage)?);
     let ends = holes
         .iter()
         .skip(1)
         .map(|(_, start, _)| *start)
         .chain([payload.len()]);
     let mut fixed = Vec::with_capacity(payload.len() + BETWEEN.len() + DATA.len());
-    let mut behind = Vec::with_capacity(holes.len());
+    let mut ends_of_holes = Vec::with_capacity(holes.len());
     for ((hole, _, end), next) in holes.iter().zip(ends) {
         let bytes = payload.as_bytes().get(*end..next)?;
         fixed.extend_from_slice(bytes);
-        behind.push((*hole, bytes.len()));
+        ends_of_holes.push((*hole, bytes.len()));
     }
     fixed.extend_from_slice(BETWEEN);
     fixed.extend_from_slice(DATA.as_bytes());
@@ -143,18 +143,18 @@ pub(crate) fn cut(payload: &str, choice: i32, lesson: LearnableChunk<'_>) -> Opt
     Some(Template {
         one_line,
         plain: one_line
-            && matches!(behind.as_slice(), [(Hole::Text, _)])
-            && lesson.what == ChunkKind::Text
-            && lesson.metadata.is_none()
+            && matches!(ends_of_holes.as_slice(), [(Hole::Text, _)])
+            && learnable.what == ChunkKind::Text
+            && learnable.metadata.is_none()
             && details.is_none()
             && usage.is_none(),
         memos: LazyBox::default(),
-        what: lesson.what,
+        what: learnable.what,
         choice,
-        metadata: lesson.metadata,
+        metadata: learnable.metadata,
         fixed: fixed.into_boxed_slice(),
         head,
-        holes: behind.into_boxed_slice(),
+        holes: ends_of_holes.into_boxed_slice(),
         details,
         usage,
     })
@@ -208,8 +208,8 @@ impl Template {
         let rest = input.strip_prefix(self.head())?;
         let (length, escaped) = string_end(rest, 0)?;
         let (text, after) = rest.split_at_checked(length)?;
-        let behind = self.head - DATA.len() - BETWEEN.len();
-        let after = after.strip_prefix(self.fixed.get(..behind)?)?;
+        let ends_of_holes = self.head - DATA.len() - BETWEEN.len();
+        let after = after.strip_prefix(self.fixed.get(..ends_of_holes)?)?;
         let end = ending.length(after).filter(|_| !escaped)?;
         let text = std::str::from_utf8(text).ok()?;
         Some((text, input.len() - after.len() + end))
@@ -227,7 +227,7 @@ impl Template {
         let mut rest = input.strip_prefix(self.head())?;
         let mut fixed = &*self.fixed;
         let mut same: Option<&[u8]> = None;
-        for (hole, behind) in &*self.holes {
+        for (hole, ends_of_holes) in &*self.holes {
             let after = match hole {
                 Hole::Text => {
                     let (value, escaped, after) = string(rest)?;
@@ -267,8 +267,8 @@ impl Template {
                     after
                 }
             };
-            let (behind, others) = fixed.split_at_checked(*behind)?;
-            (rest, fixed) = (after.strip_prefix(behind)?, others);
+            let (ends_of_holes, others) = fixed.split_at_checked(*ends_of_holes)?;
+            (rest, fixed) = (after.strip_prefix(ends_of_holes)?, others);
         }
         if same.is_some_and(|same| same != found.text.as_bytes()) {
             return None;
@@ -286,17 +286,17 @@ impl Template {
     fn parts<'p>(&self, payload: &'p [u8], found: &mut VaryingMembers<'p>) -> Option<()> {
         let mut lengths = [0; HOLES];
         let mut at = self.head().len();
-        for ((hole, behind), slot) in self.holes.iter().zip(&mut lengths) {
+        for ((hole, ends_of_holes), slot) in self.holes.iter().zip(&mut lengths) {
             let rest = payload.get(at..)?;
             *slot = match hole {
                 Hole::Index | Hole::Count => digits(rest),
                 _ => string_end(rest, 0)?.0,
             };
-            at += *slot + *behind;
+            at += *slot + *ends_of_holes;
         }
         let part = |[start, end]: &[Mark; 2]| {
-            let place = |mark: Mark| mark.fixed + lengths.iter().take(mark.holes).sum::<usize>();
-            std::str::from_utf8(payload.get(place(*start)..place(*end))?).ok()
+            let position = |mark: Mark| mark.fixed + lengths.iter().take(mark.holes).sum::<usize>();
+            std::str::from_utf8(payload.get(position(*start)..position(*end))?).ok()
         };
         if let Some(marks) = &self.details {
             found.details = Some(part(marks)?);

@@ -11,8 +11,8 @@ pub(crate) mod template;
 use crate::assemble::PieceRun;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
-use crate::dialect::decode_context::Step;
-use crate::fastpath::items::template::Envelope;
+use crate::dialect::decode_context::ParseResult;
+use crate::fastpath::items::template::ItemTemplate;
 use crate::fastpath::items::template::LearnableDelta;
 use crate::fastpath::items::template::TemplateMatch;
 use crate::fastpath::items::template::cut;
@@ -29,15 +29,15 @@ const PAUSE: u32 = 64;
 
 /// The templates of one stream.
 #[derive(Debug, Default)]
-pub(crate) struct Envelopes {
-    known: Vec<Envelope>,
+pub(crate) struct ItemTemplates {
+    known: Vec<ItemTemplate>,
     last: usize,
     /// Index of the template to replace next once the cache is full.
     next: usize,
     fruitless: u32,
 }
 
-impl Envelopes {
+impl ItemTemplates {
     /// Returns the varying members of a payload that matches a known template.
     #[inline]
     pub(crate) fn find<'p>(&mut self, incoming: Incoming<'p>) -> Option<TemplateMatch<'p>> {
@@ -59,13 +59,13 @@ impl Envelopes {
         incoming: Incoming<'p>,
         unlike: usize,
     ) -> Option<TemplateMatch<'p>> {
-        let mut places = (0..self.known.len()).filter(|place| *place != unlike);
-        let fit = |place: usize| Some((place, self.known.get(place)?.fit(incoming)?));
-        let (place, found) = places.find_map(fit)?;
+        let mut positions = (0..self.known.len()).filter(|position| *position != unlike);
+        let fit = |position: usize| Some((position, self.known.get(position)?.fit(incoming)?));
+        let (position, found) = positions.find_map(fit)?;
         if let Some(before) = self.known.get_mut(self.last) {
-            before.next = place;
+            before.next = position;
         }
-        self.last = place;
+        self.last = position;
         Some(found)
     }
 
@@ -75,8 +75,8 @@ impl Envelopes {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         found: &TemplateMatch<'_>,
-    ) -> Step {
-        let Some(envelope) = self.known.get_mut(self.last) else {
+    ) -> ParseResult {
+        let Some(template) = self.known.get_mut(self.last) else {
             return Ok(());
         };
         let text = if found.escaped {
@@ -86,9 +86,9 @@ impl Envelopes {
         };
         if text.is_whole() {
             let ends = [text.body.len()];
-            let gone = envelope.more(wire, PieceRun::new(&text.body, 0, &ends), !found.escaped);
+            let gone = template.more(wire, PieceRun::new(&text.body, 0, &ends), !found.escaped);
             if gone.count > 0 {
-                let (kind, choice) = envelope.lane();
+                let (kind, choice) = template.lane();
                 wire.out.emit(&kind.event(Delta {
                     part: gone.part,
                     text: &text.body,
@@ -98,9 +98,9 @@ impl Envelopes {
                 return Ok(());
             }
         }
-        let mut trail = envelope.trail;
-        let (address, DecodeContext { assembler, out }) = (envelope.address(), wire);
-        match envelope.part {
+        let mut route_cache = template.route_cache;
+        let (address, DecodeContext { assembler, out }) = (template.address(), wire);
+        match template.part {
             Some(part) => {
                 let at = PartAt {
                     choice: part.choice,
@@ -109,11 +109,11 @@ impl Envelopes {
                     channel: part.channel,
                     reasoning_kind: part.reasoning_kind,
                 };
-                assembler.go_on_with_part(out, at, text, &mut trail)?;
+                assembler.go_on_with_part(out, at, text, &mut route_cache)?;
             }
-            None => assembler.go_on_with_call(out, 0, address, text, &mut trail)?,
+            None => assembler.go_on_with_call(out, 0, address, text, &mut route_cache)?,
         }
-        envelope.trail = trail;
+        template.route_cache = route_cache;
         Ok(())
     }
 
@@ -132,21 +132,26 @@ impl Envelopes {
     }
 
     /// Learns a template from a fully decoded payload.
-    pub(crate) fn learn(&mut self, event: Option<&str>, payload: &str, lesson: LearnableDelta<'_>) {
-        let Some(mut envelope) = cut(event, payload, lesson) else {
+    pub(crate) fn learn(
+        &mut self,
+        event: Option<&str>,
+        payload: &str,
+        learnable: LearnableDelta<'_>,
+    ) {
+        let Some(mut template) = cut(event, payload, learnable) else {
             return;
         };
-        if self.known.iter().any(|known| known.is_same(&envelope)) {
+        if self.known.iter().any(|known| known.is_same(&template)) {
             return;
         }
         if self.known.len() < KEPT {
             self.last = self.known.len();
-            envelope.next = self.last;
+            template.next = self.last;
             self.known.reserve_exact(usize::from(self.last == 0));
-            self.known.push(envelope);
-        } else if let Some(place) = self.known.get_mut(self.next) {
-            envelope.next = self.next;
-            *place = envelope;
+            self.known.push(template);
+        } else if let Some(position) = self.known.get_mut(self.next) {
+            template.next = self.next;
+            *position = template;
             self.last = self.next;
             self.next = (self.next + 1) % KEPT;
         }
@@ -201,22 +206,24 @@ mod tests {
                 "\"p\":\"xYxYxYxYxYxYxYxYxY\",",
                 "",
             ] {
-                for behind in ["", "   "] {
+                for following in ["", "   "] {
                     let write = |text, number| {
-                        format!("{{{padding}\"t\":\"{text}\",\"i\":\"id\",\"n\":{number}{behind}}}")
+                        format!(
+                            "{{{padding}\"t\":\"{text}\",\"i\":\"id\",\"n\":{number}{following}}}"
+                        )
                     };
                     let (first, next) = (write("first", 7), write(text, 12_345));
-                    let lesson = LearnableDelta {
+                    let learnable = LearnableDelta {
                         target: Target::Call(Address::default()),
                         varying: varying(&object(&first)),
                     };
-                    let envelope = cut(None, &first, lesson).unwrap();
+                    let template = cut(None, &first, learnable).unwrap();
                     let read = varying(&object(&next)).mark(&next);
                     let lines = format!("data: {next}\n\n");
-                    let found = envelope.fit(Incoming::Lines(lines.as_bytes())).unwrap();
+                    let found = template.fit(Incoming::Lines(lines.as_bytes())).unwrap();
                     assert_eq!(Some(found.mark()), read, "{next}");
                     let (event, data) = (&b""[..], next.as_bytes());
-                    let found = envelope.fit(Incoming::Payload { event, data }).unwrap();
+                    let found = template.fit(Incoming::Payload { event, data }).unwrap();
                     assert_eq!(Some(found.mark()), read, "{next}");
                     assert!(marks.insert(read), "{next}");
                 }

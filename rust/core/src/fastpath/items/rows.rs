@@ -8,8 +8,8 @@ use crate::assemble::Appended;
 use crate::assemble::PieceRun;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
-use crate::fastpath::items::Envelopes;
-use crate::fastpath::items::template::Envelope;
+use crate::fastpath::items::ItemTemplates;
+use crate::fastpath::items::template::ItemTemplate;
 use crate::fastpath::numeral::Numeral;
 use crate::fastpath::utf8_batch::AT_ONCE;
 use crate::fastpath::utf8_batch::LONGEST;
@@ -23,7 +23,7 @@ use crate::sse::WholeEvents;
 #[derive(Clone, Copy, Debug, Default)]
 struct Brought {
     /// Index of its template.
-    place: usize,
+    position: usize,
     /// Offset of its end.
     end: usize,
     /// How many events up to this one have a number.
@@ -33,7 +33,7 @@ struct Brought {
 /// Hashes of the numbered events (see `text_mark`), in order.
 type Marks = [u64; AT_ONCE];
 
-impl Envelopes {
+impl ItemTemplates {
     /// Consumes up to `most` events at the start of `lines`. The first numbered event must have the number `number`,
     /// and each later one the next number. Calls `numbered` with the first number and the marks of the consumed
     /// numbered events.
@@ -51,9 +51,10 @@ impl Envelopes {
             .known
             .get(self.last)
             .and_then(|last| self.known.get(last.next));
-        let worth = likely
-            .is_some_and(|it| wire.assembler.leads(&it.trail) && lines.len() >= it.length() * 3);
-        if !worth {
+        let worth = likely.is_some_and(|it| {
+            wire.assembler.leads(&it.route_cache) && lines.len() >= it.length() * 3
+        });
+        if !worth || !wire.out.takes_rows() {
             return taken;
         }
         loop {
@@ -91,8 +92,8 @@ impl Envelopes {
         ends: &[usize],
         parts: &mut [u32; AT_ONCE],
     ) -> usize {
-        let first = row.first().and_then(|event| self.known.get(event.place));
-        let Some((kind, choice)) = first.map(Envelope::lane) else {
+        let first = row.first().and_then(|event| self.known.get(event.position));
+        let Some((kind, choice)) = first.map(ItemTemplate::lane) else {
             return 0;
         };
         if !wire.out.passes(kind, choice, texts) {
@@ -101,18 +102,18 @@ impl Envelopes {
         let mut gone = 0;
         if kind == DeltaKind::ToolCall {
             let (known, out) = (&self.known, &mut *wire.out);
-            let runs = runs(row, texts, ends, 0).map_while(|(place, run)| {
-                let envelope = known.get(place).filter(|it| it.part.is_none())?;
-                Some((&envelope.trail, run))
+            let runs = runs(row, texts, ends, 0).map_while(|(position, run)| {
+                let template = known.get(position).filter(|it| it.part.is_none())?;
+                Some((&template.route_cache, run))
             });
             gone = wire.assembler.more_of_calls(out, choice, runs, parts);
         }
-        for (place, run) in runs(row, texts, ends, gone) {
-            let envelope = self.known.get_mut(place);
-            let Some(envelope) = envelope.filter(|it| it.lane() == (kind, choice)) else {
+        for (position, run) in runs(row, texts, ends, gone) {
+            let template = self.known.get_mut(position);
+            let Some(template) = template.filter(|it| it.lane() == (kind, choice)) else {
                 break;
             };
-            let more = envelope.more(wire, run, true);
+            let more = template.more(wire, run, true);
             for part in parts.iter_mut().skip(gone).take(more.count) {
                 *part = more.part;
             }
@@ -124,7 +125,7 @@ impl Envelopes {
         let Some(last) = gone.checked_sub(1).and_then(|last| row.get(last)) else {
             return 0;
         };
-        (self.last, self.fruitless) = (last.place, 0);
+        (self.last, self.fruitless) = (last.position, 0);
         let ends = ends.get(..gone).unwrap_or_default();
         let end = ends.last().copied().unwrap_or_default();
         wire.out.emit_all(&Deltas {
@@ -150,17 +151,17 @@ impl Envelopes {
     ) -> Utf8Batch {
         let (mut texts, mut rest) = (Utf8Batch::new(), lines);
         let (mut next, mut numbered) = (number.and_then(Numeral::of), 0);
-        let open = |place: usize| {
-            let envelope = self.known.get(place)?;
-            let leads = wire.assembler.leads(&envelope.trail);
-            leads.then_some((place, envelope))
+        let open = |position: usize| {
+            let template = self.known.get(position)?;
+            let leads = wire.assembler.leads(&template.route_cache);
+            leads.then_some((position, template))
         };
         let mut likely = self.known.get(self.last).and_then(|last| open(last.next));
         for event in row {
-            let Some((place, envelope)) = likely else {
+            let Some((position, template)) = likely else {
                 break;
             };
-            let found = envelope.fit_with(Incoming::Lines(rest), |bytes| next?.read(bytes));
+            let found = template.fit_with(Incoming::Lines(rest), |bytes| next?.read(bytes));
             let Some(found) = found else {
                 break;
             };
@@ -179,12 +180,12 @@ impl Envelopes {
             }
             rest = rest.get(found.length..).unwrap_or_default();
             *event = Brought {
-                place,
+                position,
                 end: lines.len() - rest.len(),
                 numbered,
             };
-            if envelope.next != place {
-                likely = open(envelope.next);
+            if template.next != position {
+                likely = open(template.next);
             }
         }
         texts
@@ -199,20 +200,20 @@ fn runs<'r>(
     ends: &'r [usize],
     first: usize,
 ) -> impl Iterator<Item = (usize, PieceRun<'r>)> {
-    let (before, mut behind) = ends.split_at_checked(first).unwrap_or_default();
+    let (before, mut following) = ends.split_at_checked(first).unwrap_or_default();
     let mut start = before.last().copied().unwrap_or_default();
     let row = row.get(first..).unwrap_or_default();
-    let runs = row.chunk_by(|one, next| one.place == next.place);
+    let runs = row.chunk_by(|one, next| one.position == next.position);
     runs.map(move |events| {
-        let (ends, others) = behind.split_at_checked(events.len()).unwrap_or_default();
+        let (ends, others) = following.split_at_checked(events.len()).unwrap_or_default();
         let run = PieceRun::new(texts, start, ends);
-        (behind, start) = (others, run.end());
-        let place = events.first().map_or(0, |event| event.place);
-        (place, run)
+        (following, start) = (others, run.end());
+        let position = events.first().map_or(0, |event| event.position);
+        (position, run)
     })
 }
 
-impl Envelope {
+impl ItemTemplate {
     /// Returns the kind and choice of the events that its pieces become.
     #[inline]
     pub(crate) fn lane(&self) -> (DeltaKind, i32) {
@@ -232,10 +233,12 @@ impl Envelope {
         bare: bool,
     ) -> Appended {
         let DecodeContext { assembler, out } = wire;
-        let trail = &mut self.trail;
+        let route_cache = &mut self.route_cache;
         match self.part {
-            Some(part) => assembler.more_of_part(out, part.choice, self.whom.sub, run, trail),
-            None => assembler.more_of_call(out, 0, run, bare, trail),
+            Some(part) => {
+                assembler.more_of_part(out, part.choice, self.item_address.sub, run, route_cache)
+            }
+            None => assembler.more_of_call(out, 0, run, bare, route_cache),
         }
     }
 }

@@ -84,7 +84,7 @@ type Span = (u32, u32);
 
 /// Address of an item. Its ids are spans in the bytes of the template.
 #[derive(Debug)]
-pub(crate) struct Whom {
+pub(crate) struct ItemAddress {
     item_id: Option<Span>,
     call_id: Option<Span>,
     index: Option<i64>,
@@ -108,7 +108,7 @@ pub(crate) struct TemplatePart {
 }
 
 #[derive(Debug)]
-pub(crate) struct Envelope {
+pub(crate) struct ItemTemplate {
     /// All fixed bytes in one string: the lines of the event up to the first hole (its name, if any, then its data),
     /// the bytes after each hole, and ids that do not occur literally in the payload.
     fixed: Box<str>,
@@ -121,11 +121,11 @@ pub(crate) struct Envelope {
     frame: u64,
     /// True if the template contains no line end, so that it can match before the input is split into lines.
     one_line: bool,
-    pub(crate) whom: Whom,
+    pub(crate) item_address: ItemAddress,
     /// `None` for a tool call.
     pub(crate) part: Option<TemplatePart>,
     /// Cached route of its last piece, to find its part or call again.
-    pub(crate) trail: RouteCache,
+    pub(crate) route_cache: RouteCache,
     /// Index of the template that matched after this one the last time. Alternating items usually keep their order.
     pub(crate) next: usize,
 }
@@ -206,9 +206,9 @@ const NO_PADDING: u64 = 0;
 pub(crate) fn cut(
     event: Option<&str>,
     payload: &str,
-    lesson: LearnableDelta<'_>,
-) -> Option<Envelope> {
-    let holes = holes(payload, lesson.varying)?;
+    learnable: LearnableDelta<'_>,
+) -> Option<ItemTemplate> {
+    let holes = holes(payload, learnable.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
     // Larger than needed by the size of the holes; shrunk at the end.
@@ -221,13 +221,13 @@ pub(crate) fn cut(
     fixed.push_str(payload.get(..holes.first()?.1.start)?);
     let lead = u32::try_from(fixed.len()).ok()?;
     let mut cut = [None; HOLES];
-    let behind = holes.iter().zip(ends.chain([payload.len()]));
-    for (place, ((hole, range), end)) in cut.iter_mut().zip(behind) {
+    let remaining = holes.iter().zip(ends.chain([payload.len()]));
+    for (position, ((hole, range), end)) in cut.iter_mut().zip(remaining) {
         let text = payload.get(range.end..end)?;
         fixed.push_str(text);
-        *place = Some((*hole, u32::try_from(text.len()).ok()?));
+        *position = Some((*hole, u32::try_from(text.len()).ok()?));
     }
-    let (address, part) = match lesson.target {
+    let (address, part) = match learnable.target {
         Target::Call(address) => (address, None),
         Target::Part(part) => (
             part.address,
@@ -239,7 +239,7 @@ pub(crate) fn cut(
             }),
         ),
     };
-    let mut place = |id: Option<&str>| {
+    let mut position = |id: Option<&str>| {
         let Some(id) = id else {
             return Some(None);
         };
@@ -255,27 +255,27 @@ pub(crate) fn cut(
         let span = (u32::try_from(at), u32::try_from(at + id.len()));
         Some(Some((span.0.ok()?, span.1.ok()?)))
     };
-    let whom = Whom {
-        item_id: place(address.item_id)?,
-        call_id: place(address.call_id)?,
+    let item_address = ItemAddress {
+        item_id: position(address.item_id)?,
+        call_id: position(address.call_id)?,
         index: address.index,
         sub: address.sub,
     };
-    Some(Envelope {
+    Some(ItemTemplate {
         fixed: fixed.into(),
         head,
         lead,
         holes: cut,
         frame: frame(payload, &holes),
         one_line: !payload.contains('\n'),
-        whom,
+        item_address,
         part,
-        trail: RouteCache::default(),
+        route_cache: RouteCache::default(),
         next: 0,
     })
 }
 
-impl Envelope {
+impl ItemTemplate {
     /// Returns the event name of the frame.
     fn event(&self) -> &[u8] {
         let end = (self.head as usize).checked_sub(1 + DATA.len());
@@ -284,8 +284,8 @@ impl Envelope {
     }
 
     /// Returns true if the fixed bytes and holes are equal. Ignores the address and the route.
-    pub(crate) fn is_same(&self, other: &Envelope) -> bool {
-        let key = |of: &Envelope| (of.head, of.lead, of.holes);
+    pub(crate) fn is_same(&self, other: &ItemTemplate) -> bool {
+        let key = |of: &ItemTemplate| (of.head, of.lead, of.holes);
         key(self) == key(other) && self.fixed == other.fixed
     }
 
@@ -302,10 +302,10 @@ impl Envelope {
             self.fixed.get(from as usize..to as usize)
         };
         Address {
-            item_id: id(self.whom.item_id),
-            call_id: id(self.whom.call_id),
-            index: self.whom.index,
-            sub: self.whom.sub,
+            item_id: id(self.item_address.item_id),
+            call_id: id(self.item_address.call_id),
+            index: self.item_address.index,
+            sub: self.item_address.sub,
             public_id: None,
         }
     }
@@ -325,7 +325,7 @@ impl Envelope {
         number: impl Fn(&[u8]) -> Option<(u32, usize)>,
     ) -> Option<TemplateMatch<'p>> {
         let head = self.head as usize;
-        let (lead, behind) = self.fixed.as_bytes().split_at_checked(self.lead as usize)?;
+        let (lead, remaining) = self.fixed.as_bytes().split_at_checked(self.lead as usize)?;
         let (input, lead, ending) = match incoming {
             Incoming::Lines(lines) => (lines, lead, Ending::BlankLine),
             Incoming::Payload { event, data } if event == self.event() => {
@@ -335,7 +335,7 @@ impl Envelope {
         };
         let mut reading = Reading {
             rest: input.strip_prefix(lead)?,
-            behind,
+            remaining,
             found: TemplateMatch {
                 frame: self.frame,
                 padding: NO_PADDING,
@@ -372,7 +372,7 @@ impl Envelope {
 struct Reading<'p, 'e> {
     rest: &'p [u8],
     /// The fixed bytes still to be matched.
-    behind: &'e [u8],
+    remaining: &'e [u8],
     found: TemplateMatch<'p>,
 }
 
@@ -384,7 +384,7 @@ impl Reading<'_, '_> {
         hole: Option<(Hole, u32)>,
         number: &impl Fn(&[u8]) -> Option<(u32, usize)>,
     ) -> Option<()> {
-        let Some((hole, behind)) = hole else {
+        let Some((hole, remaining)) = hole else {
             return Some(());
         };
         let (rest, found) = (self.rest, &mut self.found);
@@ -424,8 +424,8 @@ impl Reading<'_, '_> {
             }
         };
         let rest = rest.get(length..)?;
-        let (fixed, others) = self.behind.split_at_checked(behind as usize)?;
-        self.behind = others;
+        let (fixed, others) = self.remaining.split_at_checked(remaining as usize)?;
+        self.remaining = others;
         self.rest = match fixed {
             [] => rest,
             [brace] => rest.split_first().filter(|(byte, _)| *byte == brace)?.1,

@@ -206,7 +206,7 @@ impl<'a> Scanner<'a> {
                 let end = container_end(self.text.as_bytes(), start);
                 self.at = end.ok_or_else(|| self.error())?;
             }
-            Kind::Object | Kind::Array => *self = self.behind_container()?,
+            Kind::Object | Kind::Array => *self = self.after_container()?,
         }
         Ok(Raw {
             text: self.since(start),
@@ -372,7 +372,7 @@ impl<'a> Scanner<'a> {
     /// Skips a container. The cursor must be on the opening bracket. Works on a copy and returns it, so that the
     /// cursor of the caller can stay in registers.
     #[inline(never)]
-    fn behind_container(mut self) -> Scan<Scanner<'a>> {
+    fn after_container(mut self) -> Scan<Scanner<'a>> {
         let outer = self.depth;
         // One bit per level entered here, the innermost lowest; a set bit is an object.
         let mut stack: u128 = 0;

@@ -1,13 +1,13 @@
-//! Calls in braces with bare keys: `call:f{k:<|"|>v<|"|>,n:3}`. Strings stand between two of the family's own quotes.
+//! Parses calls in braces with bare keys: `call:f{k:<|"|>v<|"|>,n:3}`. Strings are enclosed in the family's own quotes.
 
 use crate::json::Scanner;
 use crate::json::write_string;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::MAX_NESTING;
 use crate::text_calls::grammar::add_member;
+use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Nested;
 use crate::text_calls::reading::Parse;
-use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 pub(crate) struct Literals {
     prefix: String,
     quote: String,
-    /// The type of what stands between quotes is that of the tool's schema.
+    /// The tool's schema decides the type of a quoted value.
     is_typed: bool,
 }
 
@@ -32,26 +32,26 @@ impl Literals {
         })
     }
 
-    /// The one call of the block.
+    /// Reads the call of the block.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
-            match reading.place {
-                Place::Start => {
+            match reading.state {
+                GrammarState::Start => {
                     if !self.prefix.is_empty() {
                         reading.expect_next(text, &self.prefix)?;
                     }
-                    reading.place = Place::Name;
+                    reading.state = GrammarState::Name;
                 }
-                Place::Name => {
+                GrammarState::Name => {
                     reading.name = reading.name(text)?.to_owned();
-                    reading.place = Place::BeforeValue;
+                    reading.state = GrammarState::BeforeValue;
                 }
-                Place::BeforeValue => {
+                GrammarState::BeforeValue => {
                     reading.expect_next(text, "{")?;
-                    reading.place = Place::Members;
+                    reading.state = GrammarState::Members;
                 }
-                // What follows an opening bracket, or a member or item.
-                Place::Members | Place::AfterValue => {
+                // Reads what follows an opening bracket, a member or an item.
+                GrammarState::Members | GrammarState::AfterValue => {
                     let next = reading.next(text)?;
                     if next == closer(reading) {
                         reading.at += 1;
@@ -61,39 +61,39 @@ impl Literals {
                         }
                         end_nested(reading)?;
                     } else {
-                        if reading.place == Place::AfterValue {
+                        if reading.state == GrammarState::AfterValue {
                             reading.expect(text, ",")?;
                         }
-                        reading.place = match reading.nested.last() {
-                            Some(Nested { keys: None, .. }) => Place::Value,
-                            _ => Place::Opener,
+                        reading.state = match reading.nested.last() {
+                            Some(Nested { keys: None, .. }) => GrammarState::Value,
+                            _ => GrammarState::Opener,
                         };
                     }
                 }
-                Place::Opener => {
+                GrammarState::Opener => {
                     reading.next(text)?;
                     if reading.take(text, &self.quote)? {
-                        reading.place = Place::Key;
+                        reading.state = GrammarState::Key;
                         continue;
                     }
                     let key = reading.run(text, in_word)?.to_owned();
                     begin_member(reading, key)?;
                 }
-                Place::Key => {
+                GrammarState::Key => {
                     let key = reading.until(text, &self.quote)?.to_owned();
                     begin_member(reading, key)?;
                 }
-                Place::Attribute => {
+                GrammarState::Attribute => {
                     reading.expect_next(text, ":")?;
-                    reading.place = Place::Value;
+                    reading.state = GrammarState::Value;
                 }
-                Place::Value => {
+                GrammarState::Value => {
                     if reading.nested.len() > MAX_NESTING {
                         return Err(Stop::Broken);
                     }
                     let next = reading.next(text)?;
                     if reading.take(text, &self.quote)? {
-                        reading.place = Place::Object;
+                        reading.state = GrammarState::Object;
                     } else if matches!(next, '[' | '{') {
                         begin_value(reading);
                         reading.at += 1;
@@ -102,7 +102,7 @@ impl Literals {
                             keys: (next == '{').then(HashSet::new),
                             is_empty: true,
                         });
-                        reading.place = Place::Members;
+                        reading.state = GrammarState::Members;
                     } else {
                         let word = reading.run(text, in_word)?;
                         let mut scanner = Scanner::new(word, None);
@@ -113,7 +113,7 @@ impl Literals {
                         end_value(reading)?;
                     }
                 }
-                Place::Object => {
+                GrammarState::Object => {
                     let raw = reading.until(text, &self.quote)?;
                     if !reading.nested.is_empty() {
                         begin_value(reading);
@@ -127,15 +127,15 @@ impl Literals {
                         Value::Text(raw.to_owned())
                     };
                     add_member(reading, value)?;
-                    reading.place = Place::AfterValue;
+                    reading.state = GrammarState::AfterValue;
                 }
-                Place::AfterCall => return Err(Stop::Broken),
+                GrammarState::AfterCall | GrammarState::Counter => return Err(Stop::Broken),
             }
         }
     }
 }
 
-/// What closes the list or the object that is open.
+/// Returns the closing bracket of the open list or object.
 fn closer(reading: &Reading) -> char {
     match reading.nested.last() {
         Some(Nested { keys: None, .. }) => ']',
@@ -143,9 +143,9 @@ fn closer(reading: &Reading) -> char {
     }
 }
 
-/// The key of a member was read.
+/// Begins a member whose key was read.
 fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
-    reading.place = Place::Attribute;
+    reading.state = GrammarState::Attribute;
     let Some(nested) = reading.nested.last_mut() else {
         reading.key = key;
         return Ok(());
@@ -160,7 +160,7 @@ fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     if is_new { Ok(()) } else { Err(Stop::Broken) }
 }
 
-/// A value begins: the comma before it, if it is not the first of a list. That of a member stands before its key.
+/// Begins a value: writes the comma before it unless it is the first of a list. The comma of a member precedes its key.
 fn begin_value(reading: &mut Reading) {
     if let Some(nested) = reading.nested.last_mut() {
         if !nested.is_empty {
@@ -171,7 +171,7 @@ fn begin_value(reading: &mut Reading) {
 }
 
 fn end_value(reading: &mut Reading) -> Parse<()> {
-    reading.place = Place::AfterValue;
+    reading.state = GrammarState::AfterValue;
     if reading.nested.is_empty() {
         let json = std::mem::take(&mut reading.json);
         add_member(reading, Value::Json(json))?;
@@ -185,7 +185,7 @@ fn end_nested(reading: &mut Reading) -> Parse<()> {
     end_value(reading)
 }
 
-/// A bare key, or a number or word of JSON.
+/// Returns true if a bare key, a number or a word of JSON may contain the character.
 fn in_word(character: char) -> bool {
     character != ':' && in_name(character)
 }

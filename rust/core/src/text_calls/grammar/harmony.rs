@@ -1,60 +1,66 @@
-//! Calls as messages with a recipient: `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>`.
+//! Parses calls that are messages with a recipient:
+//! `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>`.
 
+use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
-use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 
-/// Recipients of other kinds are not functions.
+/// Prefix of recipients that are functions.
 const PREFIX: &str = "functions.";
 
-/// The one call of the block.
+/// Reads the call of the block.
 pub(crate) fn advance(reading: &mut Reading, text: &str) -> Parse<bool> {
     loop {
-        match reading.place {
-            Place::Start => {
+        match reading.state {
+            GrammarState::Start => {
                 reading.expect(text, PREFIX)?;
-                reading.place = Place::Name;
+                reading.state = GrammarState::Name;
             }
-            Place::Name => {
+            GrammarState::Name => {
                 reading.name = reading.name(text)?.to_owned();
-                reading.place = Place::AfterCall;
+                reading.state = GrammarState::AfterCall;
             }
-            Place::AfterCall => {
+            GrammarState::AfterCall => {
                 reading.next(text)?;
                 let has_channel = reading.take(text, "<|channel|>")?;
-                reading.place = if has_channel {
-                    Place::Key
+                reading.state = if has_channel {
+                    GrammarState::Key
                 } else {
-                    Place::Attribute
+                    GrammarState::Attribute
                 };
             }
-            Place::Key => {
+            GrammarState::Key => {
                 reading.expect_next(text, "commentary")?;
-                reading.place = Place::Attribute;
+                reading.state = GrammarState::Attribute;
             }
-            Place::Attribute => {
+            GrammarState::Attribute => {
                 reading.next(text)?;
                 let is_constrained = reading.take(text, "<|constrain|>")?;
-                reading.place = if is_constrained {
-                    Place::Members
+                reading.state = if is_constrained {
+                    GrammarState::Members
                 } else {
-                    Place::BeforeValue
+                    GrammarState::BeforeValue
                 };
             }
-            Place::Members => {
+            GrammarState::Members => {
                 reading.expect_next(text, "json")?;
-                reading.place = Place::BeforeValue;
+                reading.state = GrammarState::BeforeValue;
             }
-            Place::BeforeValue => {
+            GrammarState::BeforeValue => {
                 reading.expect_next(text, "<|message|>")?;
-                reading.place = Place::Value;
+                reading.state = GrammarState::Value;
             }
-            Place::Value => {
+            GrammarState::Value => {
                 reading.object(text)?;
                 return Ok(false);
             }
-            Place::Object | Place::Opener | Place::AfterValue => return Err(Stop::Broken),
+            GrammarState::Object
+            | GrammarState::Opener
+            | GrammarState::AfterValue
+            | GrammarState::Counter => {
+                return Err(Stop::Broken);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that are JSON objects, with a name and an object of arguments under known keys.
+//! Parses calls that are JSON objects with a name and an object of arguments under known keys.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -6,19 +6,19 @@ use crate::json::Scanner;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::Found;
+use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
-use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::has_unique_keys;
 
-/// What else a call may have. Any other member, such as `description`, shows that it is not one.
+/// Other members that a call may have. Any further member, such as `description`, means that the object is not a call.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
-/// What stands in the block.
+/// The JSON form of a family: literals after the marker, kinds of value, and the keys of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grammar {
-    /// Literals behind the marker.
+    /// Literals after the marker.
     lead: Vec<String>,
     values: Vec<Values>,
     keys: Keys,
@@ -27,20 +27,20 @@ pub(crate) struct Grammar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Object,
-    /// One behind the other.
+    /// One or more objects in a row.
     Objects,
     Array,
 }
 
-/// Where a call's name and arguments stand in its object.
+/// Position of a call's name and arguments in its object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Keys {
-    /// The only key of the object is the name, and its value the arguments.
+    /// The only key of the object is the name; its value holds the arguments.
     Keyed,
     Named {
         name: String,
         arguments: Vec<String>,
-        /// Arguments may be a JSON string that holds an object.
+        /// Arguments may be a JSON string that contains an object.
         unwrap: bool,
     },
 }
@@ -72,11 +72,11 @@ impl Grammar {
         })
     }
 
-    /// The body of the block. `true`: one more object may come before the closer.
+    /// Reads the body of the block. Returns true if another object may precede the closer.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
-        if reading.place == Place::Start {
+        if reading.state == GrammarState::Start {
             reading.expect_all(text, &self.lead)?;
-            reading.place = Place::Value;
+            reading.state = GrammarState::Value;
         }
         let is_first = reading.calls.is_empty();
         let opener = reading.next(text)?;
@@ -114,7 +114,7 @@ fn calls_in(raw: Raw<'_>, keys: &Keys) -> Option<Vec<Found>> {
     Some(calls)
 }
 
-/// A call from its object. The name and the arguments each stand there exactly once.
+/// Returns the call in an object, which must have the name and the arguments exactly once.
 fn call(raw: Raw<'_>, keys: &Keys) -> Option<Found> {
     if raw.kind != Kind::Object || !has_unique_keys(raw.text) {
         return None;
@@ -160,7 +160,7 @@ fn string(raw: Raw<'_>) -> Option<String> {
     (!lone).then(|| text.into_owned())
 }
 
-/// An object as it stands, or once out of a JSON string.
+/// Returns an object as written, or unwrapped once from a JSON string.
 fn object(raw: Raw<'_>, unwrap: bool) -> Option<String> {
     match raw.kind {
         Kind::Object => Some(raw.text.to_owned()),

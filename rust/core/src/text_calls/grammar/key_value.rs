@@ -1,10 +1,11 @@
-//! Calls with a tag for each key and each value: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`.
+//! Parses calls with a tag for each key and each value:
+//! `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`.
 
 use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
+use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
-use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
@@ -13,7 +14,7 @@ use crate::text_calls::reading::is_blank;
 /// The tags of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tags {
-    /// Of each call, where the block holds several.
+    /// Tag of each call, if the block contains several calls.
     call: Option<Tag>,
     key: [String; 2],
     value: [String; 2],
@@ -22,7 +23,7 @@ pub(crate) struct Tags {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag {
     open: String,
-    /// Behind the name; may be missing.
+    /// Optional literal after the name.
     separator: Option<String>,
     close: String,
 }
@@ -46,24 +47,24 @@ impl Tags {
         })
     }
 
-    /// One call of the block. False: it is the only one, and only the block's closer may come.
+    /// Reads one call of the block. Returns false if only the block's closer may follow.
     pub fn advance(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<bool> {
         let [key_open, key_close] = &self.key;
         let [value_open, value_close] = &self.value;
         loop {
-            match reading.place {
-                Place::Start => {
+            match reading.state {
+                GrammarState::Start => {
                     if let Some(call) = &self.call {
                         reading.expect_next(text, &call.open)?;
                     }
-                    reading.place = Place::Name;
+                    reading.state = GrammarState::Name;
                 }
-                Place::Name => {
+                GrammarState::Name => {
                     reading.next(text)?;
                     reading.name = reading.name(text)?.to_owned();
-                    reading.place = Place::BeforeValue;
+                    reading.state = GrammarState::BeforeValue;
                 }
-                Place::BeforeValue => {
+                GrammarState::BeforeValue => {
                     reading.next(text)?;
                     let separator = self
                         .call
@@ -72,9 +73,9 @@ impl Tags {
                     if let Some(separator) = separator {
                         reading.take(text, separator)?;
                     }
-                    reading.place = Place::Members;
+                    reading.state = GrammarState::Members;
                 }
-                Place::Members => {
+                GrammarState::Members => {
                     let literal = match (&self.call, close) {
                         (Some(call), _) => call.close.as_str(),
                         (None, Close::Literal(literal)) => literal.as_str(),
@@ -84,41 +85,46 @@ impl Tags {
                     let before = reading.at;
                     if reading.take(text, literal)? {
                         if self.call.is_none() {
-                            // The block's closer is read with the block.
+                            // `read_block` reads the block's closer.
                             reading.at = before;
                         }
                         reading.end_call();
-                        reading.place = Place::Start;
+                        reading.state = GrammarState::Start;
                         return Ok(self.call.is_some());
                     }
-                    reading.place = Place::Object;
+                    reading.state = GrammarState::Object;
                 }
-                Place::Object => {
+                GrammarState::Object => {
                     reading.expect_next(text, key_open)?;
-                    reading.place = Place::Key;
+                    reading.state = GrammarState::Key;
                 }
-                Place::Key => {
+                GrammarState::Key => {
                     let key = reading.until(text, key_close)?.trim_matches(is_blank);
                     if key.is_empty() || key.contains(['<', '>', '\n']) {
                         return Err(Stop::Broken);
                     }
                     reading.key = key.to_owned();
-                    reading.place = Place::Attribute;
+                    reading.state = GrammarState::Attribute;
                 }
-                Place::Attribute => {
+                GrammarState::Attribute => {
                     reading.expect_next(text, value_open)?;
-                    reading.place = Place::Value;
+                    reading.state = GrammarState::Value;
                 }
-                Place::Value => {
+                GrammarState::Value => {
                     let raw = reading.until(text, value_close)?.to_owned();
-                    // The closer of another one is missing.
+                    // The closer of another value is missing.
                     if raw.contains(key_open) || raw.contains(value_open) {
                         return Err(Stop::Broken);
                     }
                     add_member(reading, Value::Raw(raw))?;
-                    reading.place = Place::Members;
+                    reading.state = GrammarState::Members;
                 }
-                Place::Opener | Place::AfterValue | Place::AfterCall => return Err(Stop::Broken),
+                GrammarState::Opener
+                | GrammarState::AfterValue
+                | GrammarState::AfterCall
+                | GrammarState::Counter => {
+                    return Err(Stop::Broken);
+                }
             }
         }
     }

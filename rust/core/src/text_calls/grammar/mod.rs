@@ -1,4 +1,4 @@
-//! One parser for each shape of a block, whatever the family.
+//! One parser for each shape of a block.
 
 pub(crate) mod braces;
 pub(crate) mod harmony;
@@ -16,14 +16,14 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
 
-/// How deep lists and objects may be nested where they are not JSON.
+/// Maximum nesting depth of lists and objects that are not JSON.
 const MAX_NESTING: usize = 64;
 
-/// How the calls of a block are written.
+/// The form in which the calls of a block are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Grammar {
     Json(json::Grammar),
-    Xml(xml::Tags),
+    Xml(Box<xml::Tags>),
     KeyValue(key_value::Tags),
     NamedJson(named_json::Literals),
     PythonLines,
@@ -33,11 +33,11 @@ pub(crate) enum Grammar {
 }
 
 impl Grammar {
-    /// None where the entry lacks what its shape needs.
+    /// Returns `None` if the entry lacks a member that its shape needs.
     pub fn read(entry: &Entry<'_>) -> Option<Grammar> {
         Some(match entry.word("shape")?.as_str() {
             "json" => Grammar::Json(json::Grammar::read(entry)?),
-            "xml" => Grammar::Xml(xml::Tags::read(entry)?),
+            "xml" => Grammar::Xml(Box::new(xml::Tags::read(entry)?)),
             "key_value" => Grammar::KeyValue(key_value::Tags::read(entry)?),
             "named_json" => Grammar::NamedJson(named_json::Literals::read(entry)),
             "python" if entry.word("form").as_deref() == Some("lines") => Grammar::PythonLines,
@@ -48,7 +48,7 @@ impl Grammar {
         })
     }
 
-    /// Reads one call or several. True: the block may hold one more.
+    /// Reads one or more calls. Returns true if the block may contain another call.
     fn advance(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<bool> {
         match self {
             Grammar::Json(grammar) => grammar.advance(reading, text),
@@ -62,7 +62,7 @@ impl Grammar {
         }
     }
 
-    /// Reads the body and the closer of a block.
+    /// Parses the body and the closing literal of a block.
     pub fn read_block(&self, reading: &mut Reading, text: &str, close: &Close) -> Parse<()> {
         loop {
             let is_between = reading.is_between && !reading.calls.is_empty();
@@ -75,7 +75,7 @@ impl Grammar {
                     Ok(true) => return Ok(()),
                     Ok(false) if reading.may_repeat => {}
                     Ok(false) => return Err(Stop::Broken),
-                    // The next call may begin like the closer.
+                    // The next call may begin like the closing literal.
                     Err(stop) => return Err(stop),
                 }
             }
@@ -86,7 +86,7 @@ impl Grammar {
     }
 }
 
-/// The parameter whose key was read. A second one of the same key breaks the block.
+/// Adds the parameter whose key was read. A duplicate key makes the block malformed.
 fn add_member(reading: &mut Reading, value: Value) -> Parse<()> {
     let key = std::mem::take(&mut reading.key);
     if reading.members.is_empty() {

@@ -1,8 +1,9 @@
-//! Calls as a name between literals, then a JSON object: `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}`.
+//! Parses calls that consist of a name between literals and a JSON object:
+//! `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}`.
 
 use crate::text_calls::entry::Entry;
+use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
-use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 
@@ -10,15 +11,15 @@ use crate::text_calls::reading::Stop;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Literals {
     lead: Vec<String>,
-    /// Before the name; may be missing.
+    /// Optional prefix of the name.
     prefix: Option<String>,
-    /// A colon and digits follow the name.
+    /// The name ends in a colon and digits.
     has_counter: bool,
     before: Vec<String>,
     after: Vec<String>,
-    /// An id behind this literal may follow the name.
+    /// Literal and id that may follow the name.
     call_id: Option<String>,
-    /// Before the arguments; may be missing.
+    /// Optional literal before the arguments.
     maybe: Option<String>,
 }
 
@@ -35,60 +36,65 @@ impl Literals {
         }
     }
 
-    /// One call of the block.
+    /// Reads one call of the block.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
-            match reading.place {
-                Place::Start => {
+            match reading.state {
+                GrammarState::Start => {
                     reading.expect_all(text, &self.lead)?;
-                    reading.place = Place::Name;
+                    reading.state = GrammarState::Name;
                 }
-                Place::Name => {
+                GrammarState::Name => {
                     reading.next(text)?;
                     let raw = reading.name(text)?;
                     reading.name = self.name(raw).ok_or(Stop::Broken)?.to_owned();
-                    reading.place = Place::Attribute;
+                    reading.state = GrammarState::Attribute;
                 }
-                Place::Attribute => {
+                GrammarState::Attribute => {
                     let has_id = match &self.call_id {
                         Some(literal) => reading.take(text, literal)?,
                         None => false,
                     };
-                    reading.place = if has_id {
-                        Place::Key
+                    reading.state = if has_id {
+                        GrammarState::Key
                     } else {
-                        Place::BeforeValue
+                        GrammarState::BeforeValue
                     };
                 }
-                Place::Key => {
+                GrammarState::Key => {
                     reading.name(text)?;
-                    reading.place = Place::BeforeValue;
+                    reading.state = GrammarState::BeforeValue;
                 }
-                Place::BeforeValue => {
+                GrammarState::BeforeValue => {
                     if let Some(literal) = &self.maybe {
                         reading.take(text, literal)?;
                     }
-                    reading.place = Place::Members;
+                    reading.state = GrammarState::Members;
                 }
-                Place::Members => {
+                GrammarState::Members => {
                     reading.expect_all(text, &self.before)?;
-                    reading.place = Place::Value;
+                    reading.state = GrammarState::Value;
                 }
-                Place::Value => {
+                GrammarState::Value => {
                     reading.object(text)?;
-                    reading.place = Place::AfterValue;
+                    reading.state = GrammarState::AfterValue;
                 }
-                Place::AfterValue => {
+                GrammarState::AfterValue => {
                     reading.expect_all(text, &self.after)?;
-                    reading.place = Place::Start;
+                    reading.state = GrammarState::Start;
                     return Ok(true);
                 }
-                Place::Object | Place::Opener | Place::AfterCall => return Err(Stop::Broken),
+                GrammarState::Object
+                | GrammarState::Opener
+                | GrammarState::AfterCall
+                | GrammarState::Counter => {
+                    return Err(Stop::Broken);
+                }
             }
         }
     }
 
-    /// The name in what was written for it.
+    /// Returns the name without prefix and counter.
     fn name<'t>(&self, raw: &'t str) -> Option<&'t str> {
         let name = if self.has_counter {
             let (name, digits) = raw.rsplit_once(':')?;

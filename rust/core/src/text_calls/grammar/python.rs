@@ -1,4 +1,4 @@
-//! Calls in the syntax of Python: `[f(k='v'), g()]`, or one a line.
+//! Parses calls in Python syntax: `[f(k='v'), g()]`, or one per line.
 
 use crate::text_calls::grammar::python_literal::Cursor;
 use crate::text_calls::grammar::python_literal::call;
@@ -7,7 +7,7 @@ use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Syntax;
 
-/// A list of calls.
+/// Reads a list of calls.
 pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
     if reading.next(text)? != '[' {
         return Err(Stop::Broken);
@@ -27,7 +27,7 @@ pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
     }
 }
 
-/// The next call of several.
+/// Reads the next of several calls.
 pub(crate) fn one(reading: &mut Reading, text: &str) -> Parse<bool> {
     if reading.name.is_empty() {
         reading.next(text)?;

@@ -1,7 +1,7 @@
-//! Python literals and calls with keyword arguments, as models write them: `f(k='v', n=[1, True])`. Written as JSON.
+//! Converts Python literals and calls with keyword arguments to JSON: `f(k='v', n=[1, True])`.
 //!
-//! `true`, `false` and `null` are accepted besides Python's own words. Names, operators, positional arguments and
-//! everything else that would have to be evaluated is refused.
+//! `true`, `false` and `null` are accepted in addition to Python's own words. Names, operators, positional arguments
+//! and everything else that would have to be evaluated are refused.
 
 use crate::json::Scanner;
 use crate::json::write_string;
@@ -12,7 +12,7 @@ use crate::text_calls::reading::Value;
 use crate::text_calls::reading::is_blank;
 use std::collections::HashSet;
 
-/// A position in a text that is all there.
+/// A position in a complete text.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     text: &'a str,
@@ -67,12 +67,12 @@ fn is_word(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
-/// Dots and dashes occur in names of tools.
+/// Names of tools may contain dots and dashes.
 fn is_dotted(character: char) -> bool {
     is_word(character) || matches!(character, '.' | '-')
 }
 
-/// One call, with keyword arguments only.
+/// Reads one call, with keyword arguments only.
 pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
     cursor.skip_blank();
     let name = cursor.run(is_dotted);
@@ -110,7 +110,7 @@ pub(crate) fn call(cursor: &mut Cursor<'_>) -> Option<Found> {
     }
 }
 
-/// One literal, written as JSON.
+/// Reads one literal and appends it as JSON.
 pub(crate) fn literal(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> {
     if depth > MAX_NESTING {
         return None;
@@ -163,7 +163,7 @@ fn list(cursor: &mut Cursor<'_>, out: &mut String, closer: char, depth: usize) -
             commas += 1;
         }
     }
-    // `(1)` is a number in parentheses.
+    // `(1)` is a number in parentheses, not a tuple.
     if closer == ')' && items == 1 && commas == 0 {
         return None;
     }
@@ -212,8 +212,8 @@ fn number(cursor: &mut Cursor<'_>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// A decimal number of Python as JSON: `.5`, `5.` and `+1` are respelled; leading zeros, underscores and other bases are
-/// refused.
+/// Returns a decimal number of Python as JSON. `.5`, `5.` and `+1` are rewritten; leading zeros, underscores and other
+/// bases are refused.
 fn decimal(raw: &str) -> Option<String> {
     let (sign, digits) = match raw.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -238,7 +238,7 @@ fn decimal(raw: &str) -> Option<String> {
     (value.text.len() == spelled.len()).then_some(spelled)
 }
 
-/// A string between quotes: the cursor is on the opening one.
+/// Reads a quoted string. The cursor is at the opening quote.
 fn string(cursor: &mut Cursor<'_>) -> Option<String> {
     let quote = cursor.peek()?;
     cursor.advance(1);
@@ -257,7 +257,7 @@ fn string(cursor: &mut Cursor<'_>) -> Option<String> {
     }
 }
 
-/// An escape, from behind its backslash. An unknown one stays as it is, as in Python.
+/// Reads an escape, after its backslash. An unknown escape stays unchanged, as in Python.
 fn escape(cursor: &mut Cursor<'_>, value: &mut String) -> Option<()> {
     let character = cursor.peek()?;
     cursor.advance(character.len_utf8());
@@ -314,7 +314,7 @@ fn code_point(cursor: &mut Cursor<'_>, count: usize) -> Option<char> {
     char::from_u32(digits(cursor, count)?)
 }
 
-/// A `\u` escape; two that are a surrogate pair are one character. Half of a pair is refused.
+/// Reads a `\u` escape. A surrogate pair becomes one character; half of a pair is refused.
 fn unit(cursor: &mut Cursor<'_>, value: &mut String) -> Option<()> {
     let high = digits(cursor, 4)?;
     if !(0xD800..0xDC00).contains(&high) {

@@ -1,11 +1,11 @@
-//! Calls as tags with a tag for each parameter: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
+//! Parses calls with a tag for each parameter: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
 //!
-//! It looks like XML and is not: a value is raw text up to the closing tag of its parameter, without entities.
+//! This is not XML: a value is raw text up to the closing tag of its parameter, without entities.
 
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
+use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Parse;
-use crate::text_calls::reading::Place;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::Stop;
 use crate::text_calls::reading::Value;
@@ -16,18 +16,49 @@ use crate::text_calls::reading::is_blank;
 pub(crate) struct Tags {
     call: Tag,
     parameter: Tag,
-    /// The tag of a parameter says whether its value is a string.
-    is_marked: bool,
-    /// One newline at each end of a value is markup.
+    /// Literals by which the tag of a parameter declares whether its value is a string. `None`: the tool's schema
+    /// decides.
+    marks: Option<Marks>,
+    /// Literals around an object that replaces all parameters, if there are any.
+    object: Option<[String; 2]>,
+    /// `&quot;` and `&amp;` in names are decoded.
+    has_entities: bool,
+    /// One newline at each end of a value belongs to the markup.
     trims: bool,
+}
+
+/// Literals after the name of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Marks {
+    /// The value is a string.
+    string: Vec<String>,
+    /// The value is JSON.
+    json: Vec<String>,
+}
+
+impl Marks {
+    fn read(entry: &Entry<'_>) -> Marks {
+        let words = |key: &str, usual: &str| match entry.words(key) {
+            words if words.is_empty() => vec![usual.to_owned()],
+            words => words,
+        };
+        Marks {
+            string: words("string", "string=\"true\">"),
+            json: words("json", "string=\"false\">"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag {
     lead: Vec<String>,
+    /// The name may also precede the tag.
+    repeats: bool,
     open: String,
-    /// Behind the name.
+    /// Literal after the name.
     named: String,
+    /// Literal after `named` and digits, if digits follow.
+    counter: Option<String>,
     close: String,
     tail: Vec<String>,
 }
@@ -36,14 +67,16 @@ impl Tag {
     fn read(entry: &Entry<'_>) -> Option<Tag> {
         Some(Tag {
             lead: entry.words("lead"),
+            repeats: entry.flag("repeats"),
             open: entry.word("open")?,
             named: entry.word("named")?,
+            counter: entry.word("counter"),
             close: entry.word("close")?,
             tail: entry.words("tail"),
         })
     }
 
-    /// The tag of a call without anything in it closes itself.
+    /// Reads the end of a self-closing tag; returns true if there was one.
     fn is_empty(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match self.named.strip_suffix('>') {
             Some(named) => reading.take(text, &format!("{named}/>")),
@@ -57,83 +90,111 @@ impl Tags {
         Some(Tags {
             call: Tag::read(&entry.inner("call")?)?,
             parameter: Tag::read(&entry.inner("parameter")?)?,
-            is_marked: entry.word("typed").is_some_and(|word| word == "attribute"),
+            marks: entry
+                .word("typed")
+                .is_some_and(|word| word == "attribute")
+                .then(|| Marks::read(entry)),
+            object: entry.words("object").try_into().ok(),
+            has_entities: entry.flag("entities"),
             trims: entry.word("trim").is_some_and(|word| word == "newline"),
         })
     }
 
-    /// One call of the block.
+    /// Reads one call of the block.
     pub fn advance(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         loop {
-            match reading.place {
-                Place::Start => {
+            match reading.state {
+                GrammarState::Start => {
                     reading.expect_all(text, &self.call.lead)?;
-                    reading.place = Place::BeforeValue;
+                    reading.state = GrammarState::BeforeValue;
                 }
-                Place::BeforeValue => {
-                    reading.expect_next(text, &self.call.open)?;
-                    reading.place = Place::Name;
-                }
-                Place::Name => {
-                    if reading.name.is_empty() {
-                        reading.name = reading.name(text)?.to_owned();
+                GrammarState::BeforeValue => {
+                    reading.next(text)?;
+                    if reading.take(text, &self.call.open)? {
+                        reading.state = GrammarState::Name;
+                    } else if self.call.repeats && reading.key.is_empty() {
+                        reading.key = reading.name(text)?.to_owned();
+                    } else {
+                        return Err(Stop::Broken);
                     }
-                    if self.is_marked && self.call.is_empty(reading, text)? {
-                        reading.place = Place::AfterCall;
+                }
+                GrammarState::Name => {
+                    if reading.name.is_empty() {
+                        reading.name = self.name(reading, text)?;
+                    }
+                    let repeated = std::mem::take(&mut reading.key);
+                    if !repeated.is_empty() && repeated != reading.name {
+                        return Err(Stop::Broken);
+                    }
+                    if self.marks.is_some() && self.call.is_empty(reading, text)? {
+                        reading.state = GrammarState::AfterCall;
                         reading.end_call();
                         continue;
                     }
                     reading.expect(text, &self.call.named)?;
-                    reading.place = Place::Members;
+                    reading.state = GrammarState::Counter;
                 }
-                Place::Members => {
-                    let first = reading.next(text)?;
-                    // An object may stand for all parameters.
-                    if self.is_marked && first == '{' && reading.members.is_empty() {
-                        reading.place = Place::Object;
+                GrammarState::Counter => {
+                    if let Some(literal) = &self.call.counter {
+                        if reading.key.is_empty() {
+                            let digits = reading.run(text, |digit| digit.is_ascii_digit())?;
+                            reading.key = digits.to_owned();
+                        }
+                        reading.expect(text, literal)?;
+                        reading.key.clear();
+                    }
+                    reading.state = GrammarState::Members;
+                }
+                GrammarState::Members => {
+                    reading.next(text)?;
+                    // An object may replace all parameters.
+                    if reading.members.is_empty() && self.takes_object(reading, text)? {
+                        reading.state = GrammarState::Object;
                     } else if reading.take(text, &self.call.close)? {
                         reading.end_call();
-                        reading.place = Place::AfterCall;
+                        reading.state = GrammarState::AfterCall;
                     } else {
-                        reading.place = Place::Opener;
+                        reading.state = GrammarState::Opener;
                     }
                 }
-                Place::Object => {
+                GrammarState::Object => {
                     reading.object(text)?;
-                    reading.place = Place::AfterValue;
+                    reading.state = GrammarState::AfterValue;
                 }
-                Place::AfterValue => {
-                    reading.expect_next(text, &self.call.close)?;
-                    reading.place = Place::AfterCall;
+                GrammarState::AfterValue => {
+                    let [_, after] = self.object.as_ref().unwrap_or(&NOTHING);
+                    let literals = [after.clone(), self.call.close.clone()];
+                    reading.expect_all(text, &literals)?;
+                    reading.state = GrammarState::AfterCall;
                 }
-                Place::Opener => {
+                GrammarState::Opener => {
                     reading.expect_next(text, &self.parameter.open)?;
-                    reading.place = Place::Key;
+                    reading.state = GrammarState::Key;
                 }
-                Place::Key => {
+                GrammarState::Key => {
                     if reading.key.is_empty() {
-                        reading.key = reading.name(text)?.to_owned();
+                        reading.key = self.name(reading, text)?;
                     }
                     reading.expect(text, &self.parameter.named)?;
-                    reading.place = Place::Attribute;
+                    reading.state = GrammarState::Attribute;
                 }
-                Place::Attribute => {
-                    if self.is_marked {
+                GrammarState::Attribute => {
+                    if let Some(marks) = &self.marks {
                         reading.next(text)?;
-                        reading.is_string = reading.take(text, "string=\"true\">")?;
-                        if !reading.is_string {
-                            reading.expect(text, "string=\"false\">")?;
+                        reading.is_string = takes_any(reading, text, &marks.string)?;
+                        if !reading.is_string && !takes_any(reading, text, &marks.json)? {
+                            return Err(Stop::Broken);
                         }
                     }
-                    reading.place = Place::Value;
+                    reading.state = GrammarState::Value;
                 }
-                Place::Value => {
+                GrammarState::Value => {
                     self.value(reading, text)?;
-                    reading.place = Place::Members;
+                    reading.state = GrammarState::Members;
                 }
-                Place::AfterCall => {
+                GrammarState::AfterCall => {
                     reading.expect_all(text, &self.call.tail)?;
-                    reading.place = Place::Start;
+                    reading.state = GrammarState::Start;
                     return Ok(true);
                 }
             }
@@ -141,17 +202,37 @@ impl Tags {
     }
 
     fn value(&self, reading: &mut Reading, text: &str) -> Parse<()> {
-        let raw = reading.until(text, &self.parameter.close)?;
-        // The closer of another one is missing.
-        if raw.contains(&self.parameter.open) {
+        let close = self.parameter.close.replace("{key}", &reading.key);
+        let raw = reading.until(text, &close)?;
+        // The closer of another parameter is missing. An opener that ends in `<` also begins closers.
+        let mut openers = raw.match_indices(&self.parameter.open);
+        let is_opener = |at: usize| !raw.get(at..).unwrap_or_default().starts_with('/');
+        if openers.any(|(at, opener)| is_opener(at + opener.len())) {
             return Err(Stop::Broken);
         }
-        let value = match (self.is_marked, reading.is_string) {
+        let value = match (self.marks.is_some(), reading.is_string) {
             (true, true) => Value::Text(self.plain(raw).to_owned()),
             (true, false) => Value::Json(raw.trim_matches(is_blank).to_owned()),
             (false, _) => Value::Raw(self.plain(raw).to_owned()),
         };
         add_member(reading, value)
+    }
+
+    /// Returns true if an object that replaces all parameters comes next.
+    fn takes_object(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
+        match &self.object {
+            Some([before, _]) => reading.take(text, before),
+            None => Ok(self.marks.is_some() && reading.peek(text)? == '{'),
+        }
+    }
+
+    /// Reads the name of a call or a parameter.
+    fn name(&self, reading: &mut Reading, text: &str) -> Parse<String> {
+        if !self.has_entities {
+            return reading.name(text).map(str::to_owned);
+        }
+        let raw = reading.run(text, |character| !matches!(character, '"' | '<'))?;
+        Ok(raw.replace("&quot;", "\"").replace("&amp;", "&"))
     }
 
     fn plain<'t>(&self, raw: &'t str) -> &'t str {
@@ -163,7 +244,20 @@ impl Tags {
     }
 }
 
-/// Without the newline that the template writes at each end.
+/// Literals around an object if the family has none.
+static NOTHING: [String; 2] = [String::new(), String::new()];
+
+/// Reads the first of the literals that comes next; returns true if there was one.
+fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bool> {
+    for literal in literals {
+        if reading.take(text, literal)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Strips the newline that the template writes at each end.
 fn without_newlines(raw: &str) -> &str {
     let raw = raw.strip_prefix('\n').unwrap_or(raw);
     raw.strip_suffix('\n').unwrap_or(raw)

@@ -133,24 +133,25 @@ fn judge_stream(expect: &Value, record: &Value) -> Option<String> {
         let extra = calls
             .iter()
             .find(|call| !allowed.iter().any(|one| is_same_call(call, one, false)))?;
-        return Some(format!(
-            "hands out a call that is not whole: {}",
-            extra["name"]
-        ));
+        return Some(format!("returns an incomplete call: {}", extra["name"]));
     }
     if !record["error"].is_null() {
         return Some(format!("raises: {}", record["error"]));
     }
     if let Some(wanted) = wanted {
         if calls.len() != wanted.len() {
-            return Some(format!("{} calls instead of {}", calls.len(), wanted.len()));
+            return Some(format!(
+                "{} instead of {}",
+                counted(calls.len(), "call"),
+                wanted.len()
+            ));
         }
         for (number, (call, one)) in calls.iter().zip(wanted).enumerate() {
             if !is_same_call(call, one, false) {
-                return Some(format!("call {number} has another name or other arguments"));
+                return Some(format!("call {number}: name or arguments differ"));
             }
             if !is_same_call(call, one, true) {
-                return Some(format!("call {number} has another id"));
+                return Some(format!("call {number}: id differs"));
             }
         }
     }
@@ -162,7 +163,12 @@ fn judge_stream(expect: &Value, record: &Value) -> Option<String> {
     let other = members.iter().find(|(key, member)| {
         expect.get(*key).is_some() && !record[*member].is_null() && record[*member] != expect[*key]
     });
-    other.map(|(_, member)| format!("other {member}"))
+    other.map(|(_, member)| format!("{member} differs"))
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 fn is_same_call(found: &Value, wanted: &Value, ids: bool) -> bool {
@@ -195,8 +201,8 @@ fn judge_sse(expect: &Value, record: &Value) -> Option<String> {
     let wanted = expect["events"].as_array().unwrap_or(&nothing);
     if found.len() != wanted.len() {
         return Some(format!(
-            "{} events instead of {}",
-            found.len(),
+            "{} instead of {}",
+            counted(found.len(), "event"),
             wanted.len()
         ));
     }
@@ -206,7 +212,7 @@ fn judge_sse(expect: &Value, record: &Value) -> Option<String> {
                 .as_array()
                 .is_some_and(|open| open.iter().any(|key| key == name));
             if !is_open && event.get(place).is_some_and(|value| *value != one[place]) {
-                return Some(format!("event {number}: other {name}"));
+                return Some(format!("event {number}: {name} differs"));
             }
         }
     }

@@ -32,7 +32,7 @@ _SPEC = DIALECTS["ai-sdk-parts"]
 _SCHEMA = Schema(_SPEC)
 _COUNTS = counts_of(_SPEC["usage"])
 _FRAMES = frozenset(_SPEC["frames"])  # types that come before, between or after the content
-_BEHIND_A_STEP = frozenset({"finish-step", "finish", "raw"})  # types that may follow the last step
+_AFTER_A_STEP = frozenset({"finish-step", "finish", "raw"})  # types that may follow the last step
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are also used after a broken document
 
 
@@ -130,11 +130,11 @@ class AiSdkPartsDecoder:
             self._unknown(part)
             return
         if kind not in _FRAMES:
-            self._start.tell()
-        if kind not in _BEHIND_A_STEP:
+            self._start.emit()
+        if kind not in _AFTER_A_STEP:
             self._reason = None
         handler(part)
-        notes.tell()
+        notes.report()
 
     def marker(self) -> None:
         """Handle `[DONE]` of a gateway.
@@ -155,7 +155,7 @@ class AiSdkPartsDecoder:
 
     def flush(self) -> None:
         """Emit the start before the stream closes, but not the reason of a step: the next step may be missing."""
-        self._start.tell_if_seen()
+        self._start.emit_if_seen()
 
     # Parts around the content
 
@@ -174,13 +174,13 @@ class AiSdkPartsDecoder:
 
     def _finish(self, part: TypedPart) -> None:
         """Handle the terminal part. `totalUsage` of `streamText` counts all steps."""
-        self._start.tell()
+        self._start.emit()
         self._usage(part, "usage")
         self._usage(part, "totalUsage")
         reason, metadata = self._reason_of(part)
         if metadata is not None:
             self._assembler.choice_metadata(0, metadata)
-        part.notes.tell()
+        part.notes.report()
         reason = reason or self._reason
         if reason is not None:
             self._assembler.finish(0, reason)
@@ -225,9 +225,9 @@ class AiSdkPartsDecoder:
         self._error(error_of(part.payload, part.value), part.payload, part.notes)
 
     def _error(self, error: ErrorFields, payload: Payload, notes: Anomalies) -> None:
-        self._start.tell_if_seen()
+        self._start.emit_if_seen()
         error = error.cleaned(notes.clean)
-        notes.tell()
+        notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, payload.text.encode())
 
 

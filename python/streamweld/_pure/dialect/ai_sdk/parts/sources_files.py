@@ -40,11 +40,11 @@ def read_source(part: TypedPart, assembler: Assembler) -> None:
 def read_file(part: TypedPart, assembler: Assembler) -> None:
     """Handle `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps both in a `file` member."""
     media_type, data, url = part.words("mediaType"), None, None
-    place: Path = ("data",)
+    path: Path = ("data",)
     sent: object = part.value.get("data")
     wrapped = part.value.get("file")
     if is_object(wrapped):
-        place, sent = ("file",), wrapped
+        path, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
         # V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its data under other names.
@@ -61,7 +61,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         media_type, data, url = media_type or inline[0], inline[1], None
     if data is None and url is None:
         if sent is not None:
-            part.notes.shape(place)
+            part.notes.shape(path)
         assembler.unknown(part.event, part.raw)
         return
     kind = None if part.kind == "file" else '"reasoning-file"'

@@ -23,57 +23,57 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 class StartReader:
     """Holds the metadata that came before the first content."""
 
-    __slots__ = ("_assembler", "_held", "_seen", "_told")
+    __slots__ = ("_assembler", "_held", "_seen", "_emitted")
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
         self._held: list[str] = []  # JSON objects, as text
         self._seen = False
-        self._told = False
+        self._emitted = False
 
     def opening(self, part: TypedPart) -> None:
         """Handle `stream-start`, `start` and `start-step`, which contain warnings and the like.
 
-        After the start, their metadata goes to the end of the response.
+        Metadata that arrives after the start is added to the end of the response.
         """
         members = part.worth_keeping()
         self._seen = True
         if members is None:
             return
-        if self._told:
+        if self._emitted:
             self._assembler.choice_metadata(0, members)
             return
         self._held.append(members)
         if len(self._held) > 1:
-            self.tell()  # a stream has one or two such parts, so the held metadata stays small
+            self.emit()  # a stream has one or two such parts, so the held metadata stays small
 
     def response(self, part: TypedPart) -> None:
         """Handle `response-metadata`: id, model and time of the response. A second one is kept but changes nothing."""
-        if self._told:
+        if self._emitted:
             self._assembler.choice_metadata(0, as_object({"response": part.payload.text.strip()}) or "{}")
             return
         sent = part.value.get("timestamp")
         created, whole = seconds(sent) if isinstance(sent, str) else (None, False)
         kept = None if whole else part.json("timestamp")
-        self._tell(
+        self._emit(
             part.identity("id"),
             part.words("modelId"),
             created,
             part.metadata(("timestamp", kept)),
         )
 
-    def tell(self) -> None:
+    def emit(self) -> None:
         """Emit the start if it is still held back."""
-        if not self._told:
-            self._tell(None, None, None, None)
+        if not self._emitted:
+            self._emit(None, None, None, None)
 
-    def tell_if_seen(self) -> None:
+    def emit_if_seen(self) -> None:
         """Emit the start at the end of the stream, but only if an opening part came."""
         if self._seen:
-            self.tell()
+            self.emit()
 
-    def _tell(self, identity: str | None, model: str | None, created: int | None, metadata: str | None) -> None:
-        self._told = True
+    def _emit(self, identity: str | None, model: str | None, created: int | None, metadata: str | None) -> None:
+        self._emitted = True
         held = self._held if metadata is None else [*self._held, metadata]
         self._held = []
         self._assembler.started(identity, model, created, _joined(held))
@@ -84,7 +84,7 @@ def seconds(text: str) -> tuple[int | None, bool]:
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         return None, False
-    year, month, day, hour, minute, second = (int(found[place]) for place in range(1, 7))
+    year, month, day, hour, minute, second = (int(found[position]) for position in range(1, 7))
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (leap and month == 2):
         return None, False

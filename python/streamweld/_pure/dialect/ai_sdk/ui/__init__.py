@@ -127,9 +127,9 @@ class AiSdkUiDecoder:
             self._unknown(chunk)
             return
         if kind not in _FRAMES:
-            self._message.tell()
+            self._message.emit_start()
         handler(chunk)
-        notes.tell()
+        notes.report()
 
     def marker(self) -> None:
         """Handle `[DONE]`, the end of the protocol.
@@ -172,13 +172,13 @@ class AiSdkUiDecoder:
         self._blocks.forget()
 
     def _finish(self, chunk: TypedPart) -> None:
-        self._message.tell()
+        self._message.emit_start()
         self._message.metadata(chunk)
         reason, members = chunk.words("finishReason"), chunk.metadata()
         if members is not None:
             self._assembler.choice_metadata(0, members)
         if reason is not None:
-            chunk.notes.tell()
+            chunk.notes.report()
             self._assembler.finish(0, reason)
 
     def _abort(self, chunk: TypedPart) -> None:
@@ -213,7 +213,7 @@ class AiSdkUiDecoder:
     def _error(self, error: ErrorFields, payload: Payload, notes: Anomalies) -> None:
         self.flush()
         error = error.cleaned(notes.clean)
-        notes.tell()
+        notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, payload.text.encode())
 
 

@@ -25,28 +25,28 @@ _USAGE_MEMBERS: tuple[str, ...] = DIALECTS["ai-sdk-ui"]["usage_members"]
 class MessageReader:
     """Collects the metadata of one message until its end."""
 
-    __slots__ = ("_assembler", "_members", "_told")
+    __slots__ = ("_assembler", "_members", "_started")
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
         self._members = RawMembers()  # metadata that came after the start
-        self._told = False
+        self._started = False
 
     def start(self, chunk: TypedPart) -> None:
         """Handle `start`. The first one starts the response; a further one only adds metadata."""
-        if self._told:
+        if self._started:
             self.metadata(chunk)
             return
-        self._told = True
+        self._started = True
         sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
         raw = None if sent is None else chunk.payload.raw("messageMetadata")
         self._assembler.started(chunk.identity("messageId"), None, None, chunk.metadata(("messageMetadata", raw)))
         self._usage(chunk, sent)
 
-    def tell(self) -> None:
+    def emit_start(self) -> None:
         """Emit the start of the response if content comes before any `start`."""
-        if not self._told:
-            self._told = True
+        if not self._started:
+            self._started = True
             self._assembler.started(None, None, None, None)
 
     def metadata(self, chunk: TypedPart) -> None:

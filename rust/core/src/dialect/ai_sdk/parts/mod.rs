@@ -15,13 +15,13 @@ use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::is_complaint;
 use crate::dialect::ai_sdk::part::is_of_use;
 use crate::dialect::ai_sdk::part::is_typed;
-use crate::dialect::ai_sdk::part::tell_document;
+use crate::dialect::ai_sdk::part::report_document;
 use crate::dialect::ai_sdk::parts::start::StartReader;
 use crate::dialect::ai_sdk::plain_delta::PlainDelta;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::decoder::Shapes;
@@ -143,8 +143,8 @@ impl AiSdkParts {
         wire: &mut DecodeContext<'_, '_>,
         piece: PlainDelta<'_>,
         of: Action,
-    ) -> Step {
-        self.start.tell(wire)?;
+    ) -> ParseResult {
+        self.start.emit(wire)?;
         self.reason = None;
         if let Action::Delta(holds) = of {
             return self.blocks.piece(wire, piece, holds);
@@ -162,7 +162,7 @@ impl AiSdkParts {
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
         action: Action,
-    ) -> Step {
+    ) -> ParseResult {
         match action {
             Action::Delta(holds) => self.blocks.delta(wire, part, holds, &TEXT),
             Action::InputDelta => tools::input_delta(wire, part),
@@ -210,7 +210,7 @@ impl AiSdkParts {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
-    ) -> Step {
+    ) -> ParseResult {
         usage(wire, part, "usage")?;
         let (reason, metadata) = reason_of(part);
         self.reason = reason.map(Cow::into_owned);
@@ -223,17 +223,21 @@ impl AiSdkParts {
     }
 
     /// Handles the terminal part. `totalUsage` of `streamText` counts all steps.
-    fn finish(&mut self, wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
-        self.start.tell(wire)?;
+    fn finish(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        part: &mut TypedPart<'_, '_>,
+    ) -> ParseResult {
+        self.start.emit(wire)?;
         usage(wire, part, "usage")?;
         usage(wire, part, "totalUsage")?;
         let (reason, metadata) = reason_of(part);
         if let Some(metadata) = metadata {
             wire.assembler.choice_metadata(wire.out, 0, &metadata)?;
         }
-        part.notes.tell(wire)?;
+        part.notes.report(wire)?;
         if let Some(reason) = reason.as_deref().or(self.reason.as_deref()) {
-            say_reason(wire, reason)?;
+            emit_reason(wire, reason)?;
         }
         wire.assembler.done(wire.out)?;
         self.ended = true;
@@ -246,8 +250,8 @@ impl AiSdkParts {
         notes: Anomalies<'a>,
         complaint: &UpstreamErrorFields<'a>,
         payload: Payload<'_>,
-    ) -> Step {
-        self.start.tell_if_seen(wire)?;
+    ) -> ParseResult {
+        self.start.emit_if_seen(wire)?;
         notes.complain(wire, complaint, payload)
     }
 }
@@ -258,7 +262,7 @@ impl Decoder for AiSdkParts {
         wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let Document::Object(object) = document else {
             return unknown(wire, payload);
         };
@@ -269,7 +273,7 @@ impl Decoder for AiSdkParts {
             return self.piece(wire, piece, of);
         }
         let schema: &'static Schema = &SCHEMA;
-        tell_document(wire, object, schema)?;
+        report_document(wire, object, schema)?;
         let Some(kind) = object.string("type") else {
             if is_complaint(object) || payload.event == Some("error") {
                 let complaint = sources_files::error_of(object);
@@ -283,7 +287,7 @@ impl Decoder for AiSdkParts {
             return unknown(wire, payload);
         };
         if !of_type.frames {
-            self.start.tell(wire)?;
+            self.start.emit(wire)?;
         }
         if !matches!(action, Action::FinishStep | Action::Finish | Action::Raw) {
             self.reason = None;
@@ -297,28 +301,28 @@ impl Decoder for AiSdkParts {
             notes: Anomalies::default(),
         };
         self.act(wire, &mut part, action)?;
-        part.notes.tell(wire)
+        part.notes.report(wire)
     }
 
     /// Handles `[DONE]` of a gateway. The dialect has no such marker, but after a finish reason it ends the stream.
-    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(reason) = &self.reason {
-            self.start.tell_if_seen(wire)?;
-            say_reason(wire, reason)?;
+            self.start.emit_if_seen(wire)?;
+            emit_reason(wire, reason)?;
             wire.assembler.done(wire.out)?;
             self.ended = true;
         }
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         self.flush(wire)?;
         Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
     /// Emits the start, but not the reason of a step: the next step may be missing.
-    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        self.start.tell_if_seen(wire)
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        self.start.emit_if_seen(wire)
     }
 
     fn ended(&self) -> bool {
@@ -339,7 +343,7 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     }
 }
 
-fn say_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> Step {
+fn emit_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
     wire.assembler
         .finish(wire.out, 0, reason, SCHEMA.reason(reason))
 }
@@ -353,14 +357,14 @@ fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<
     };
     let inner = members(raw);
     let provider = find(&inner, "raw");
-    let unified = part.said(find(&inner, "unified"));
-    let reason = unified.or_else(|| part.said(provider));
+    let unified = part.text_of(find(&inner, "unified"));
+    let reason = unified.or_else(|| part.text_of(provider));
     let named = provider.is_some_and(|raw| raw.kind == Kind::String);
     let metadata = part.metadata_with("finishReason", named.then_some(raw.text));
     (reason, metadata)
 }
 
-fn usage(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>, key: &str) -> Step {
+fn usage(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>, key: &str) -> ParseResult {
     match part.an_object(key) {
         Some(raw) => {
             let counts = part.schema.counts.read(raw);

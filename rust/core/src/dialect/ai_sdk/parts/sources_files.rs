@@ -8,7 +8,7 @@ use crate::dialect::ai_sdk::part::data_url;
 use crate::dialect::ai_sdk::part::filled;
 use crate::dialect::ai_sdk::part::whole_error;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::json::Kind;
@@ -27,7 +27,10 @@ const FILE_TEXTS: [&str; 3] = ["data", "base64", "base64Data"];
 const SCHEMES: [&str; 3] = ["http://", "https://", "data:"];
 
 /// Handles `source`: a page with its URL, or a document with its description.
-pub(crate) fn source(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn source(
+    wire: &mut DecodeContext<'_, '_>,
+    part: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let (title, url) = (part.words("title"), part.words("url"));
     let kind = part.object.string("sourceType");
     let mut document = None;
@@ -52,22 +55,22 @@ pub(crate) fn source(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, 
 }
 
 /// Handles `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps both in a `file` member.
-pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let mut media_type = part.words("mediaType");
     let wrapped = part.get("file").filter(|raw| raw.kind == Kind::Object);
-    let (place, sent) = match wrapped {
+    let (position, sent) = match wrapped {
         Some(wrapped) => ("file", Some(wrapped)),
         None => ("data", part.present("data")),
     };
     if let Some(wrapped) = wrapped.filter(|_| media_type.is_none()) {
-        media_type = part.said(find(&members(wrapped), "mediaType"));
+        media_type = part.text_of(find(&members(wrapped), "mediaType"));
     }
     let (mut data, mut url) = match sent {
         Some(raw) => contents(part, raw),
         None => (None, None),
     };
-    let names_a_place = |data: &Cow<'_, str>| SCHEMES.iter().any(|scheme| data.starts_with(scheme));
-    if url.is_none() && data.as_ref().is_some_and(names_a_place) {
+    let is_location = |data: &Cow<'_, str>| SCHEMES.iter().any(|scheme| data.starts_with(scheme));
+    if url.is_none() && data.as_ref().is_some_and(is_location) {
         url = data.take();
     }
     let kind = (part.kind != "file").then_some(r#""reasoning-file""#);
@@ -79,7 +82,7 @@ pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     };
     if data.is_none() && url.is_none() {
         if let Some(raw) = sent {
-            part.shape(raw, place);
+            part.shape(raw, position);
         }
         return unknown(wire, part.payload);
     }
@@ -98,7 +101,7 @@ fn contents<'a>(
         Kind::Object => {
             // V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its data under other names.
             let inner = members(raw);
-            let url = part.said(find(&inner, "url"));
+            let url = part.text_of(find(&inner, "url"));
             let mut texts = FILE_TEXTS.iter();
             let data = texts.find_map(|name| filled(find(&inner, name)));
             (data.map(|data| part.clean(data)), url)
@@ -112,20 +115,20 @@ pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     let Some(error) = object.present("error") else {
         return whole_error(object);
     };
-    let mut said = UpstreamErrorFields::of_value(error);
+    let mut fields = UpstreamErrorFields::of_value(error);
     if error.kind != Kind::Object {
-        return said;
+        return fields;
     }
     let inner = members(error);
-    if said.code.as_ref().is_none_or(|code| code.is_empty()) {
-        said.code = present(find(&inner, "statusCode")).and_then(status);
+    if fields.code.as_ref().is_none_or(|code| code.is_empty()) {
+        fields.code = present(find(&inner, "statusCode")).and_then(status);
     }
-    if said.kind.as_ref().is_none_or(|kind| kind.is_empty()) {
+    if fields.kind.as_ref().is_none_or(|kind| kind.is_empty()) {
         let name = filled(find(&inner, "name")).map(|name| name.into_whole());
-        said.lone |= name.as_ref().is_some_and(|(_, lone)| *lone);
-        said.kind = name.map(|(name, _)| name);
+        fields.lone |= name.as_ref().is_some_and(|(_, lone)| *lone);
+        fields.kind = name.map(|(name, _)| name);
     }
-    said
+    fields
 }
 
 /// Returns an integer as Python prints it.

@@ -6,7 +6,7 @@
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::write_member;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 
 /// Holds the metadata that came before the first content.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct StartReader {
     /// JSON objects, as text.
     held: Vec<String>,
     seen: bool,
-    told: bool,
+    emitted: bool,
 }
 
 impl StartReader {
@@ -24,18 +24,18 @@ impl StartReader {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
-    ) -> Step {
+    ) -> ParseResult {
         self.seen = true;
         let Some(members) = part.worth_keeping() else {
             return Ok(());
         };
-        if self.told {
+        if self.emitted {
             return wire.assembler.choice_metadata(wire.out, 0, &members);
         }
         self.held.push(members);
         if self.held.len() > 1 {
             // A stream has one or two such parts, so the held metadata stays small.
-            return self.tell(wire);
+            return self.emit(wire);
         }
         Ok(())
     }
@@ -45,8 +45,8 @@ impl StartReader {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         part: &mut TypedPart<'_, '_>,
-    ) -> Step {
-        if self.told {
+    ) -> ParseResult {
+        if self.emitted {
             let mut members = String::from("{");
             write_member(&mut members, "response", part.payload.text.trim());
             members.push('}');
@@ -62,7 +62,7 @@ impl StartReader {
         let model = part.words("modelId");
         let metadata = part.metadata_with("timestamp", kept);
         let created = time.map(|(created, _)| created);
-        self.say(
+        self.emit_fields(
             wire,
             identity.as_deref(),
             model.as_deref(),
@@ -73,30 +73,30 @@ impl StartReader {
 
     /// Emits the start if it is still held back.
     #[inline]
-    pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        if self.told {
+    pub(crate) fn emit(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        if self.emitted {
             return Ok(());
         }
-        self.say(wire, None, None, None, None)
+        self.emit_fields(wire, None, None, None, None)
     }
 
     /// Emits the start at the end of the stream, but only if an opening part came.
-    pub(crate) fn tell_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn emit_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.seen {
-            return self.tell(wire);
+            return self.emit(wire);
         }
         Ok(())
     }
 
-    fn say(
+    fn emit_fields(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         id: Option<&str>,
         model: Option<&str>,
         created: Option<i64>,
         metadata: Option<String>,
-    ) -> Step {
-        self.told = true;
+    ) -> ParseResult {
+        self.emitted = true;
         let mut held = std::mem::take(&mut self.held);
         held.extend(metadata);
         let metadata = joined(&held);

@@ -6,21 +6,24 @@
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::unknown;
 use crate::json::Kind;
 use crate::json::Text;
 use crate::model::delta::Address;
-use crate::model::delta::CallSaid;
+use crate::model::delta::CallFields;
 
 const ID_OF_INPUT: [&str; 2] = ["id", "toolCallId"];
 const ID_OF_CALL: [&str; 2] = ["toolCallId", "id"];
 
-pub(crate) fn input_start(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn input_start(
+    wire: &mut DecodeContext<'_, '_>,
+    part: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let provider = part.provider();
     let identity = part.identity(&ID_OF_INPUT);
     let name = part.words("toolName");
-    let call = CallSaid {
+    let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
             public_id: provider.item_id.as_deref(),
@@ -29,12 +32,15 @@ pub(crate) fn input_start(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart
         name: name.as_deref(),
         provider_executed: part.flag("providerExecuted"),
         metadata: provider.metadata.as_deref(),
-        ..CallSaid::default()
+        ..CallFields::default()
     };
     wire.assembler.call_opened(wire.out, call)
 }
 
-pub(crate) fn input_delta(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn input_delta(
+    wire: &mut DecodeContext<'_, '_>,
+    part: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let text = part.text(&["delta", "text"]);
     let metadata = part.metadata();
     if text.is_empty() && metadata.is_none() {
@@ -47,7 +53,10 @@ pub(crate) fn input_delta(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart
 }
 
 /// Handles the end of the input. It has no content, but a provider may add metadata (Google: the thought signature).
-pub(crate) fn input_end(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn input_end(
+    wire: &mut DecodeContext<'_, '_>,
+    part: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let metadata = part.metadata();
     let identity = part.identity(&ID_OF_INPUT);
     let address = of_call(identity.as_deref());
@@ -65,7 +74,7 @@ fn of_call(identity: Option<&str>) -> Address<'_> {
     }
 }
 
-pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
     let name = part.words("toolName");
@@ -73,7 +82,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     let refused = part
         .get("invalid")
         .is_some_and(|raw| raw.kind == Kind::True);
-    let call = CallSaid {
+    let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
             public_id: provider.item_id.as_deref(),
@@ -84,7 +93,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
         arguments: part.document("input"),
         provider_executed: part.flag("providerExecuted"),
         metadata: provider.metadata.as_deref(),
-        ..CallSaid::default()
+        ..CallFields::default()
     };
     let DecodeContext { assembler, out } = wire;
     assembler.call_closed(out, call)?;
@@ -98,20 +107,26 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
 }
 
 /// Handles `result` of a provider or `output` of `streamText`. A preliminary one is replaced by the next.
-pub(crate) fn result(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn result(
+    wire: &mut DecodeContext<'_, '_>,
+    part: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let output = part.json(&["result", "output"]);
     let is_error = part.flag("isError");
     answer(wire, part, output, None, is_error)
 }
 
 /// Handles `tool-error`: running the tool failed. The error can be any value.
-pub(crate) fn error(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn error(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let output = part.json(&["error"]);
     answer(wire, part, output, None, true)
 }
 
 /// Handles `tool-output-denied`: the call is not dispatchable and has no output.
-pub(crate) fn denied(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn denied(
+    wire: &mut DecodeContext<'_, '_>,
+    part: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     answer(wire, part, None, Some(r#""tool-output-denied""#), true)
 }
 
@@ -121,7 +136,7 @@ fn answer(
     output: Option<&str>,
     kind: Option<&str>,
     is_error: bool,
-) -> Step {
+) -> ParseResult {
     let Some(identity) = part.identity(&["toolCallId"]) else {
         return unknown(wire, part.payload);
     };

@@ -8,7 +8,7 @@ use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::words;
 use crate::dialect::ai_sdk::part::write_member;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::json::Kind;
 use crate::json::members::Slot;
 use crate::json::members::find;
@@ -28,7 +28,7 @@ static USAGE_MEMBERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 pub(crate) struct MessageReader {
     /// Metadata that came after the start: keys and the JSON of their values.
     members: RawMembers,
-    told: bool,
+    started: bool,
 }
 
 impl MessageReader {
@@ -37,11 +37,11 @@ impl MessageReader {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &mut TypedPart<'_, '_>,
-    ) -> Step {
-        if self.told {
+    ) -> ParseResult {
+        if self.started {
             return self.metadata(wire, chunk);
         }
-        self.told = true;
+        self.started = true;
         let sent = chunk.an_object(METADATA);
         let identity = chunk.identity(&["messageId"]);
         let metadata = chunk.metadata_with(METADATA, sent.map(|raw| raw.text));
@@ -52,11 +52,11 @@ impl MessageReader {
 
     /// Emits the start of the response if content comes before any `start`.
     #[inline]
-    pub(crate) fn tell(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
-        if self.told {
+    pub(crate) fn emit_start(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        if self.started {
             return Ok(());
         }
-        self.told = true;
+        self.started = true;
         wire.assembler.started(wire.out, None, None, None, None)
     }
 
@@ -65,7 +65,7 @@ impl MessageReader {
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         chunk: &mut TypedPart<'_, '_>,
-    ) -> Step {
+    ) -> ParseResult {
         let Some(sent) = chunk.an_object(METADATA) else {
             return Ok(());
         };
@@ -75,7 +75,7 @@ impl MessageReader {
     }
 
     /// Emits the metadata before the message ends.
-    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let members = std::mem::take(&mut self.members);
         wire.assembler.hold(wire.out, members.held().released())?;
         let Some(text) = members.text() else {
@@ -88,7 +88,11 @@ impl MessageReader {
     }
 }
 
-fn usage<'a>(wire: &mut DecodeContext<'_, '_>, chunk: &TypedPart<'_, 'a>, sent: Slot<'a>) -> Step {
+fn usage<'a>(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &TypedPart<'_, 'a>,
+    sent: Slot<'a>,
+) -> ParseResult {
     let Some(sent) = sent else {
         return Ok(());
     };

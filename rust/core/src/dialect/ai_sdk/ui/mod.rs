@@ -14,14 +14,14 @@ use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::is_complaint;
 use crate::dialect::ai_sdk::part::is_of_use;
 use crate::dialect::ai_sdk::part::is_typed;
-use crate::dialect::ai_sdk::part::tell_document;
+use crate::dialect::ai_sdk::part::report_document;
 use crate::dialect::ai_sdk::part::whole_error;
 use crate::dialect::ai_sdk::plain_delta::PlainDelta;
 use crate::dialect::ai_sdk::ui::message::MessageReader;
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
-use crate::dialect::decode_context::Step;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::decoder::Shapes;
@@ -73,7 +73,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
 #[derive(Clone, Copy, Debug)]
 enum Action {
     StartMessage,
-    Step,
+    ParseResult,
     FinishStep,
     ResetStep,
     Metadata,
@@ -104,7 +104,7 @@ impl Action {
             "tool-input-delta" => Action::InputDelta,
             "reasoning-delta" => Action::Delta(Holds::Reasoning),
             "start" => Action::StartMessage,
-            "start-step" => Action::Step,
+            "start-step" => Action::ParseResult,
             "finish-step" => Action::FinishStep,
             "reset-step" => Action::ResetStep,
             "message-metadata" => Action::Metadata,
@@ -151,8 +151,8 @@ impl AiSdkUi {
         wire: &mut DecodeContext<'_, '_>,
         piece: PlainDelta<'_>,
         of: Action,
-    ) -> Step {
-        self.message.tell(wire)?;
+    ) -> ParseResult {
+        self.message.emit_start(wire)?;
         if let Action::Delta(holds) = of {
             return self.blocks.piece(wire, piece, holds);
         }
@@ -169,12 +169,12 @@ impl AiSdkUi {
         wire: &mut DecodeContext<'_, '_>,
         chunk: &mut TypedPart<'_, '_>,
         action: Action,
-    ) -> Step {
+    ) -> ParseResult {
         match action {
             Action::Delta(holds) => self.blocks.delta(wire, chunk, holds, &["delta"]),
             Action::InputDelta => tools::input_delta(wire, chunk),
             Action::StartMessage => self.message.start(wire, chunk),
-            Action::Step => step(wire, chunk),
+            Action::ParseResult => step(wire, chunk),
             Action::FinishStep => {
                 // The ids of text and reasoning blocks are reused in the next step.
                 step(wire, chunk)?;
@@ -218,8 +218,12 @@ impl AiSdkUi {
         }
     }
 
-    fn finish(&mut self, wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
-        self.message.tell(wire)?;
+    fn finish(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        chunk: &mut TypedPart<'_, '_>,
+    ) -> ParseResult {
+        self.message.emit_start(wire)?;
         self.message.metadata(wire, chunk)?;
         let reason = chunk.words("finishReason");
         if let Some(members) = chunk.metadata() {
@@ -228,7 +232,7 @@ impl AiSdkUi {
         let Some(reason) = reason else {
             return Ok(());
         };
-        chunk.notes.tell(wire)?;
+        chunk.notes.report(wire)?;
         wire.assembler
             .finish(wire.out, 0, &reason, SCHEMA.reason(&reason))
     }
@@ -239,7 +243,7 @@ impl AiSdkUi {
         notes: Anomalies<'a>,
         complaint: &UpstreamErrorFields<'a>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         self.flush(wire)?;
         notes.complain(wire, complaint, payload)
     }
@@ -251,7 +255,7 @@ impl Decoder for AiSdkUi {
         wire: &mut DecodeContext<'_, '_>,
         document: &Document<'_>,
         payload: Payload<'_>,
-    ) -> Step {
+    ) -> ParseResult {
         let Document::Object(object) = document else {
             return unknown(wire, payload);
         };
@@ -262,7 +266,7 @@ impl Decoder for AiSdkUi {
             return self.piece(wire, piece, of);
         }
         let schema: &'static Schema = &SCHEMA;
-        tell_document(wire, object, schema)?;
+        report_document(wire, object, schema)?;
         let Some(kind) = object.string("type") else {
             if is_complaint(object) || payload.event == Some("error") {
                 return self.error(wire, Anomalies::default(), &error_of(object), payload);
@@ -275,7 +279,7 @@ impl Decoder for AiSdkUi {
             return unknown(wire, payload);
         };
         if !of_type.frames {
-            self.message.tell(wire)?;
+            self.message.emit_start(wire)?;
         }
         let mut chunk = TypedPart {
             object,
@@ -286,11 +290,11 @@ impl Decoder for AiSdkUi {
             notes: Anomalies::default(),
         };
         self.act(wire, &mut chunk, action)?;
-        chunk.notes.tell(wire)
+        chunk.notes.report(wire)
     }
 
     /// Handles `[DONE]`, the end of the protocol. It also follows an abort, after which the response stays incomplete.
-    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.message.flush(wire)?;
         if !self.aborted {
             wire.assembler.done(wire.out)?;
@@ -299,12 +303,12 @@ impl Decoder for AiSdkUi {
         Ok(())
     }
 
-    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> Step {
+    fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
         self.flush(wire)?;
         Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
-    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> Step {
+    fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.message.flush(wire)
     }
 
@@ -324,7 +328,7 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
 }
 
 /// Emits the metadata of a chunk that begins or ends a step. Such a chunk has no members of its own.
-fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     match chunk.worth_keeping() {
         Some(members) => wire.assembler.choice_metadata(wire.out, 0, &members),
         None => Ok(()),
@@ -334,7 +338,7 @@ fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step
 /// Keeps a part of the application with the message, unless it is transient.
 ///
 /// It replaces an earlier part of the same type and id.
-fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     if chunk.flag("transient") {
         return unknown(wire, chunk.payload);
     }
@@ -343,7 +347,11 @@ fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step
     keep(wire, chunk, key.as_deref())
 }
 
-fn keep(wire: &mut DecodeContext<'_, '_>, chunk: &TypedPart<'_, '_>, key: Option<&str>) -> Step {
+fn keep(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &TypedPart<'_, '_>,
+    key: Option<&str>,
+) -> ParseResult {
     let Payload { text, event, .. } = chunk.payload;
     let DecodeContext { assembler, out } = wire;
     assembler.kept_unknown(out, 0, event, text.as_bytes(), key)

@@ -4,12 +4,15 @@ use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::chosen;
 use crate::dialect::ai_sdk::part::data_url;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::unknown;
 
 const DOCUMENT: [&str; 4] = ["sourceId", "mediaType", "title", "filename"];
 
-pub(crate) fn source_url(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn source_url(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let Some(url) = chunk.words("url") else {
         return unknown(wire, chunk.payload);
     };
@@ -23,7 +26,7 @@ pub(crate) fn source_url(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart
 pub(crate) fn source_document(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
-) -> Step {
+) -> ParseResult {
     let document = chosen(chunk.object, &DOCUMENT);
     let title = chunk.words("title");
     let metadata = chunk.metadata();
@@ -33,7 +36,7 @@ pub(crate) fn source_document(
 }
 
 /// Handles `file` and `reasoning-file`. A data URL contains the file itself.
-pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     let media_type = chunk.words("mediaType");
     let Some(url) = chunk.words("url") else {
         return unknown(wire, chunk.payload);

@@ -5,20 +5,23 @@
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
-use crate::dialect::decode_context::Step;
+use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::unknown;
 use crate::model::delta::Address;
-use crate::model::delta::CallSaid;
+use crate::model::delta::CallFields;
 use crate::model::fault::Fault;
 use std::borrow::Cow;
 
 const ID: [&str; 1] = ["toolCallId"];
 
-pub(crate) fn input_start(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn input_start(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let provider = chunk.provider();
     let identity = chunk.identity(&ID);
     let name = chunk.words("toolName");
-    let call = CallSaid {
+    let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
             public_id: provider.item_id.as_deref(),
@@ -27,12 +30,15 @@ pub(crate) fn input_start(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPar
         name: name.as_deref(),
         provider_executed: chunk.flag("providerExecuted"),
         metadata: provider.metadata.as_deref(),
-        ..CallSaid::default()
+        ..CallFields::default()
     };
     wire.assembler.call_opened(wire.out, call)
 }
 
-pub(crate) fn input_delta(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn input_delta(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let text = chunk.text(&["inputTextDelta"]);
     let metadata = chunk.metadata();
     if text.is_empty() && metadata.is_none() {
@@ -50,7 +56,7 @@ pub(crate) fn input_delta(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPar
 pub(crate) fn input_available(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
-) -> Step {
+) -> ParseResult {
     close(wire, chunk, false).map(|_| ())
 }
 
@@ -58,7 +64,10 @@ pub(crate) fn input_available(
 ///
 /// The call is emitted with its text, so that nothing is lost. The rejection is its result, as in the SDK's own client
 /// (which sets the state `output-error`), and a call with a result is not dispatchable.
-pub(crate) fn input_error(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Step {
+pub(crate) fn input_error(
+    wire: &mut DecodeContext<'_, '_>,
+    chunk: &mut TypedPart<'_, '_>,
+) -> ParseResult {
     let Some(identity) = close(wire, chunk, true)? else {
         return Ok(());
     };
@@ -71,7 +80,7 @@ pub(crate) fn input_error(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPar
 pub(crate) fn output_available(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
-) -> Step {
+) -> ParseResult {
     let output = chunk.json(&["output"]);
     answer(wire, chunk, output, None, false)
 }
@@ -79,7 +88,7 @@ pub(crate) fn output_available(
 pub(crate) fn output_error(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
-) -> Step {
+) -> ParseResult {
     let output = chunk.json(&["errorText"]);
     answer(wire, chunk, output, None, true)
 }
@@ -88,7 +97,7 @@ pub(crate) fn output_error(
 pub(crate) fn output_denied(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
-) -> Step {
+) -> ParseResult {
     answer(wire, chunk, None, Some(r#""tool-output-denied""#), true)
 }
 
@@ -100,7 +109,7 @@ fn close<'a>(
     let provider = chunk.provider();
     let identity = chunk.identity(&ID);
     let name = chunk.words("toolName");
-    let call = CallSaid {
+    let call = CallFields {
         address: Address {
             call_id: identity.as_deref(),
             public_id: provider.item_id.as_deref(),
@@ -111,7 +120,7 @@ fn close<'a>(
         provider_executed: chunk.flag("providerExecuted"),
         refused,
         metadata: provider.metadata.as_deref(),
-        ..CallSaid::default()
+        ..CallFields::default()
     };
     wire.assembler.call_closed(wire.out, call)?;
     Ok(identity)
@@ -123,7 +132,7 @@ fn answer(
     output: Option<&str>,
     kind: Option<&str>,
     is_error: bool,
-) -> Step {
+) -> ParseResult {
     let Some(identity) = chunk.identity(&ID) else {
         return unknown(wire, chunk.payload);
     };

@@ -197,7 +197,7 @@ def twice(rng: Random, text: bytes) -> bytes:
     return text[:at] + member + text[at:]
 
 
-def soup(rng: Random) -> list[bytes]:
+def scrambled_frames(rng: Random) -> list[bytes]:
     """Return the frames of one stream."""
     kinds = rng.choice(("c", "c", "t", "tc", "tx", "tcx", "tcx"))
     indexes = rng.choice(((0,), (0,), (0,), (0, 0, 1), (0, 1, 2, None, "0", -1, 2**40)))

@@ -37,7 +37,7 @@ pub(crate) enum Output {
 
 /// The options of a call.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct BatchOptions {
     pub(crate) output: Output,
     pub(crate) body: String,
     pub(crate) keep: Vec<String>,
@@ -49,16 +49,16 @@ pub(crate) struct Job {
 /// A job that was checked against the type of its input.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    job: Job,
+    options: BatchOptions,
     /// Positions of the columns; `None` if the input is the body column itself.
-    places: Option<Places>,
+    column_positions: Option<ColumnPositions>,
     pub(crate) schema: SchemaRef,
     /// Number of rows read so far.
     rows: i64,
 }
 
 #[derive(Debug)]
-struct Places {
+struct ColumnPositions {
     body: usize,
     keep: Vec<usize>,
 }
@@ -78,7 +78,7 @@ enum Late {
     },
 }
 
-impl Job {
+impl BatchOptions {
     /// Checks the job against the type of the input.
     pub(crate) fn plan(self, py: Python<'_>, input: &Field) -> PyResult<Plan> {
         let usage = |sentence: String| errors::usage(py, &sentence);
@@ -87,11 +87,11 @@ impl Job {
                 "column {name:?} has the type {kind}; bodies are read from binary or UTF-8 columns"
             ))
         };
-        let (places, kept) = if let DataType::Struct(fields) = input.data_type() {
-            let place = |name: &str, option: &str| {
+        let (column_positions, kept) = if let DataType::Struct(fields) = input.data_type() {
+            let column_position = |name: &str, option: &str| {
                 let mut found = fields.iter().enumerate();
                 let mut found = found.by_ref().filter(|(_, field)| field.name() == name);
-                let Some((place, _)) = found.next() else {
+                let Some((column_position, _)) = found.next() else {
                     let names: Vec<&str> =
                         fields.iter().map(|field| field.name().as_str()).collect();
                     return Err(usage(format!(
@@ -103,14 +103,14 @@ impl Job {
                     Some(_) => Err(usage(format!(
                         "{option}: the input has several columns {name:?}"
                     ))),
-                    None => Ok(place),
+                    None => Ok(column_position),
                 }
             };
-            let body = place(&self.body, "body")?;
+            let body = column_position(&self.body, "body")?;
             let keep: Vec<usize> = self
                 .keep
                 .iter()
-                .map(|name| place(name, "keep"))
+                .map(|name| column_position(name, "keep"))
                 .collect::<PyResult<_>>()?;
             if let Some(field) = fields
                 .get(body)
@@ -120,10 +120,10 @@ impl Job {
             }
             let kept: Vec<FieldRef> = keep
                 .iter()
-                .filter_map(|place| fields.get(*place))
+                .filter_map(|column_position| fields.get(*column_position))
                 .cloned()
                 .collect();
-            (Some(Places { body, keep }), kept)
+            (Some(ColumnPositions { body, keep }), kept)
         } else {
             if !Body::accepts(input.data_type()) {
                 return Err(refuse(input.name(), input.data_type()));
@@ -146,8 +146,8 @@ impl Job {
         }
         Ok(Plan {
             schema: Arc::new(versioned(kept.into_iter().chain(made))),
-            job: self,
-            places,
+            options: self,
+            column_positions,
             rows: 0,
         })
     }
@@ -193,7 +193,7 @@ impl Plan {
     }
 
     fn columns(&self, input: &ArrayRef) -> Result<Columns, ArrowError> {
-        let Some(places) = &self.places else {
+        let Some(column_positions) = &self.column_positions else {
             return Ok(Columns {
                 body: Arc::clone(input),
                 keep: Vec::new(),
@@ -204,15 +204,19 @@ impl Plan {
                 "a batch is not a struct".to_owned(),
             ));
         };
-        let column = |place: &usize| {
-            let column = rows.columns().get(*place);
+        let column = |column_position: &usize| {
+            let column = rows.columns().get(*column_position);
             let column =
                 column.ok_or_else(|| ArrowError::SchemaError("a column is missing".to_owned()))?;
             under(column, rows)
         };
         Ok(Columns {
-            body: column(&places.body)?,
-            keep: places.keep.iter().map(column).collect::<Result<_, _>>()?,
+            body: column(&column_positions.body)?,
+            keep: column_positions
+                .keep
+                .iter()
+                .map(column)
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -223,7 +227,7 @@ impl Plan {
         range: &Range<usize>,
         first: i64,
     ) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowError> {
-        let threads = self.job.threads.get().min(range.len().max(1));
+        let threads = self.options.threads.get().min(range.len().max(1));
         if threads == 1 {
             let piece = self.read_piece(body, range, first)?;
             return Ok((piece.columns, piece.late));
@@ -234,14 +238,14 @@ impl Plan {
         let pieces: Mutex<Vec<(usize, Result<Piece, ArrowError>)>> = Mutex::default();
         let work = || {
             loop {
-                let place = next.fetch_add(1, Ordering::Relaxed);
-                let Some(part) = ranges.get(place) else {
+                let column_position = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = ranges.get(column_position) else {
                     return;
                 };
                 let start = first + long((part.start - range.start) as u64);
                 let piece = self.read_piece(body, part, start);
                 let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
-                pieces.push((place, piece));
+                pieces.push((column_position, piece));
             }
         };
         thread::scope(|scope| {
@@ -252,7 +256,7 @@ impl Plan {
             work();
         });
         let mut pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
-        pieces.sort_unstable_by_key(|(place, _)| *place);
+        pieces.sort_unstable_by_key(|(column_position, _)| *column_position);
         let pieces: Result<Vec<Piece>, ArrowError> =
             pieces.into_iter().map(|(_, piece)| piece).collect();
         joined(pieces?)
@@ -264,10 +268,10 @@ impl Plan {
         range: &Range<usize>,
         first: i64,
     ) -> Result<Piece, ArrowError> {
-        let Job {
+        let BatchOptions {
             dialect, config, ..
-        } = &self.job;
-        match &self.job.output {
+        } = &self.options;
+        match &self.options.output {
             Output::Responses(columns) => {
                 let mut rows = Rows::new(*dialect, config, columns);
                 range.clone().for_each(|row| rows.read(body.get(row)));
@@ -401,10 +405,10 @@ fn joined(pieces: Vec<Piece>) -> Result<(Vec<Option<ArrayRef>>, Late), ArrowErro
     }
     let width = parts.first().map_or(0, Vec::len);
     // Column by column, so that the pieces of one column are freed before the next is concatenated.
-    let columns = (0..width).map(|place| {
+    let columns = (0..width).map(|column_position| {
         let arrays: Option<Vec<ArrayRef>> = parts
             .iter_mut()
-            .map(|columns| columns.get_mut(place).and_then(Option::take))
+            .map(|columns| columns.get_mut(column_position).and_then(Option::take))
             .collect();
         arrays.map(|arrays| concat(&arrays)).transpose()
     });
@@ -421,8 +425,8 @@ fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let data: Vec<_> = arrays.iter().map(|array| array.to_data()).collect();
     let rows = data.iter().map(|data| data.len()).sum();
     let mut made = MutableArrayData::new(data.iter().collect(), false, rows);
-    for (place, data) in data.iter().enumerate() {
-        made.try_extend(place, 0, data.len())?;
+    for (column_position, data) in data.iter().enumerate() {
+        made.try_extend(column_position, 0, data.len())?;
     }
     Ok(make_array(made.freeze()))
 }
@@ -437,10 +441,10 @@ pub(crate) fn one(
         return Ok(only.clone());
     }
     let columns = 0..schema.fields().len();
-    let columns = columns.map(|place| {
+    let columns = columns.map(|column_position| {
         let arrays: Vec<ArrayRef> = batches
             .iter()
-            .map(|batch| Arc::clone(batch.column(place)))
+            .map(|batch| Arc::clone(batch.column(column_position)))
             .collect();
         concat(&arrays)
     });
@@ -464,19 +468,19 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
     let mut nulls = NullBufferBuilder::new(rows);
     let mut texts: [StringBuilder; 6] = Default::default();
     let mut retryable = BooleanBuilder::new();
-    let mut places: [Int64Builder; 2] = Default::default();
+    let mut column_positions: [Int64Builder; 2] = Default::default();
     let mut done = 0;
     let pad = |count: usize,
                nulls: &mut NullBufferBuilder,
                texts: &mut [StringBuilder; 6],
                retryable: &mut BooleanBuilder,
-               places: &mut [Int64Builder; 2]| {
+               column_positions: &mut [Int64Builder; 2]| {
         nulls.append_n_nulls(count);
         texts.iter_mut().for_each(|text| text.append_nulls(count));
         retryable.append_nulls(count);
-        places
+        column_positions
             .iter_mut()
-            .for_each(|place| place.append_nulls(count));
+            .for_each(|column_position| column_position.append_nulls(count));
     };
     for (row, fault) in faults {
         pad(
@@ -484,7 +488,7 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
             &mut nulls,
             &mut texts,
             &mut retryable,
-            &mut places,
+            &mut column_positions,
         );
         done = row + 1;
         let raised = exception(py, fault)?;
@@ -502,11 +506,11 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
             text.append_option(value);
         }
         retryable.append_option(raised.getattr("retryable")?.extract::<Option<bool>>()?);
-        for (place, value) in places
+        for (column_position, value) in column_positions
             .iter_mut()
             .zip([fault.byte_offset, fault.event_ordinal])
         {
-            place.append_option(fault.placed.then(|| long(value)));
+            column_position.append_option(fault.placed.then(|| long(value)));
         }
         nulls.append_non_null();
     }
@@ -515,7 +519,7 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
         &mut nulls,
         &mut texts,
         &mut retryable,
-        &mut places,
+        &mut column_positions,
     );
     let mut columns: Vec<ArrayRef> = texts
         .iter_mut()
@@ -523,9 +527,9 @@ fn error_column(py: Python<'_>, rows: usize, faults: &[(usize, Fault)]) -> PyRes
         .collect();
     columns.push(Arc::new(retryable.finish()));
     columns.extend(
-        places
+        column_positions
             .iter_mut()
-            .map(|place| Arc::new(place.finish()) as ArrayRef),
+            .map(|column_position| Arc::new(column_position.finish()) as ArrayRef),
     );
     let errors = StructArray::try_new(error_fields(), columns, nulls.finish());
     Ok(Arc::new(errors.map_err(|error| broken(py, &error))?))

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     OnDiagnostic: TypeAlias = Callable[[Diagnostic, "StreamContext"], object] | Callable[[Diagnostic], object]
     Callback: TypeAlias = Callable[[Diagnostic, "StreamContext"], object]
 
-__all__ = ["LOGGER", "OnDiagnostic", "StreamContext", "Teller", "callback", "log_diagnostic", "plain_url", "request_id"]
+__all__ = [
+    "LOGGER",
+    "DiagnosticReporter",
+    "OnDiagnostic",
+    "StreamContext",
+    "callback",
+    "log_diagnostic",
+    "plain_url",
+    "request_id",
+]
 
 LOGGER: Final = logging.getLogger("streamweld")
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id")
@@ -38,7 +47,7 @@ class StreamContext:
     url: str | None
     """URL of the request, without credentials, query and fragment."""
     model: str | None
-    """Name of the model, as the stream reports it."""
+    """Name of the model, as the stream reports it, or else as the client requested it."""
     request_id: str | None
     """Request id from the response headers: `x-request-id`, `request-id`, or the header of a cloud provider."""
     dialect: str | None
@@ -99,17 +108,27 @@ def request_id(headers: Mapping[str, str]) -> str | None:
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
-def log_diagnostic(diagnostic: Diagnostic) -> None:
-    """Write one DEBUG record. Its text may contain model output."""
-    place = (diagnostic.code, diagnostic.severity, diagnostic.byte_offset, diagnostic.event_ordinal)
-    LOGGER.debug("%s (%s) at byte %s, event %s: %s", *place, printable(diagnostic.message, _CHARS))
+def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | None) -> None:
+    """Write one DEBUG record, which names the stream by its model and request id. Its text may contain model output."""
+    if not LOGGER.isEnabledFor(logging.DEBUG):
+        return
+    location = (diagnostic.code, diagnostic.severity, diagnostic.byte_offset, diagnostic.event_ordinal)
+    stream = _words({"model": model, "request_id": request})
+    message = printable(diagnostic.message, _CHARS)
+    LOGGER.debug("%s (%s) at byte %s, event %s: %s%s", *location, message, f" [{stream}]" if stream else "")
 
 
-class Teller:
+def _words(facts: Mapping[str, str | None]) -> str:
+    """Return the known facts as `name=value`, on one line."""
+    return " ".join([f"{name}={printable(value, _CHARS)}" for name, value in facts.items() if value is not None])
+
+
+class DiagnosticReporter:
     """Reports each diagnostic that a converter has recorded since the last call, and logs the stream.
 
     Diagnostics beyond `Limits.max_diagnostics` are counted by the converter but not reported. An exception that the
-    callback raises is logged, and the stream continues.
+    callback raises is logged, and the stream continues. `requested_model` reads the model from the request; it is
+    called only if something is reported before the stream has named its model.
     """
 
     __slots__ = (
@@ -119,20 +138,29 @@ class Teller:
         "_looks",
         "_model",
         "_request_id",
+        "_requested_model",
         "_tell",
-        "_told",
+        "_reported_count",
         "_url",
         "_watch",
     )
 
-    def __init__(self, converter: StreamConverter, tell: Callback | None, url: str | None, request: str | None) -> None:
+    def __init__(
+        self,
+        converter: StreamConverter,
+        tell: Callback | None,
+        url: str | None,
+        request: str | None,
+        requested_model: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._converter = converter
+        self._requested_model = requested_model
         self._tell = tell
         self._url = url
         self._request_id = request
         self._model: str | None = None
         self._looks = _LOOKS
-        self._told = 0
+        self._reported_count = 0
         self._debug = LOGGER.isEnabledFor(logging.DEBUG)
         self._finished = False
         watch: Callable[[], StreamWatch] | None = getattr(tell, "watch_stream", None)
@@ -143,14 +171,14 @@ class Teller:
         if self._tell is None and not self._debug:
             return
         found = self._converter.diagnostics
-        if self._told == len(found):
+        if self._reported_count == len(found):
             return
         context = self._context()
-        while self._told < len(found):
-            diagnostic = found[self._told]
-            self._told += 1
+        while self._reported_count < len(found):
+            diagnostic = found[self._reported_count]
+            self._reported_count += 1
             if self._debug:
-                log_diagnostic(diagnostic)
+                log_diagnostic(diagnostic, context.model, context.request_id)
             if self._tell is not None:
                 try:
                     self._tell(diagnostic, context)
@@ -184,11 +212,11 @@ class Teller:
             "diagnostics": ",".join([f"{code}:{count}" for code, count in sorted(counts.items())]) or None,
             "error": None if error is None else error.rule,
         }
-        told = {name: printable(value, _CHARS) for name, value in facts.items() if value is not None}
-        LOGGER.info("repaired a stream: %s", " ".join([f"{name}={value}" for name, value in told.items()]))
+        LOGGER.info("repaired a stream: %s", _words(facts))
 
     def _context(self) -> StreamContext:
         if self._model is None and self._looks:
             self._looks -= 1
             self._model = self._converter.response.model
-        return StreamContext(self._url, self._model, self._request_id, self._converter.dialect)
+        model = self._requested_model() if self._model is None else self._model
+        return StreamContext(self._url, model, self._request_id, self._converter.dialect)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Journal"]
+__all__ = ["NumberSet"]
 
 
-class Journal:
+class NumberSet:
     """Numbers in a set, and the new ones in order of arrival."""
 
     __slots__ = ("_fresh", "_seen")

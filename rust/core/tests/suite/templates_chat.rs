@@ -6,9 +6,9 @@
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 
-use crate::retold;
+use crate::comparable;
 
-use retold::{Rng, read};
+use comparable::{Rng, read};
 use streamweld_core::Config;
 use streamweld_core::Dialect;
 use streamweld_core::model::policy::Base;

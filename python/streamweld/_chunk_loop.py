@@ -1,7 +1,7 @@
 """Feed a source of bytes, sync or async, to an object that processes it chunk by chunk, with timeouts.
 
-Contains the two loops and `Step`, the interface that they call. Independent of parsers and converters; never looks at
-the bytes.
+Contains the two loops and `ChunkProcessor`, the interface that they call. Independent of parsers and converters;
+never looks at the bytes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from streamweld._source import Source
 
-__all__ = ["Step", "arun", "patience_of", "run"]
+__all__ = ["ChunkProcessor", "arun", "patience_of", "run"]
 
 _T = TypeVar("_T")
 
 
-class Step(Generic[_T]):
+class ChunkProcessor(Generic[_T]):
     """The processing of one chunk. A fault is kept until everything before it is delivered.
 
     Empty results are not delivered.
@@ -53,10 +53,10 @@ class Step(Generic[_T]):
     def stalled(self) -> _T:
         """Handle a timeout and return the remaining result. Sets a fault unless the terminal marker had been read."""
         left = self.end(broken=True)
-        self._tell_idle()
+        self._mark_idle()
         return left
 
-    def _tell_idle(self) -> None:
+    def _mark_idle(self) -> None:
         """Report a truncation caused by a silent source as `idle`."""
         cut = self.fault
         if isinstance(cut, TruncatedStream):
@@ -79,7 +79,7 @@ class Step(Generic[_T]):
             del fault
 
 
-def run(reader: Step[_T], source: Source) -> Generator[_T]:
+def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
     """Yield the results of a step until the source ends, then close the source once."""
     try:
         chunks = iter(source)
@@ -106,7 +106,7 @@ def run(reader: Step[_T], source: Source) -> Generator[_T]:
     source.close()
 
 
-async def arun(reader: Step[_T], source: Source, patience: Patience | None) -> AsyncGenerator[_T]:
+async def arun(reader: ChunkProcessor[_T], source: Source, patience: Patience | None) -> AsyncGenerator[_T]:
     """Run a step over an asynchronous source, as `run` does over a synchronous one."""
     try:
         chunks = aiter(source)

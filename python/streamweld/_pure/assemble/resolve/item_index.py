@@ -1,0 +1,315 @@
+"""Finds the item of a choice that the ids and the index of an event refer to.
+
+An address is evidence: ids are considered first, then the index, then which items are open. The first id of an item
+stays public; any other id that led to it becomes an alias.
+
+    a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
+    b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
+    c   `index` is bound to an open item of the kind; for a close, also to a closed one
+    d   for a call whose address is unknown: the latest open call, unless an id shows that it is another one
+    e   otherwise there is no such item
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from streamweld._pure.assemble.part.item import Item
+from streamweld._pure.assemble.resolve.call_list import CallList
+from streamweld._pure.model.delta import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.rule_context import RuleContext
+    from streamweld._pure.model.delta import ItemKind
+
+__all__ = ["ItemIndex"]
+
+Purpose = Literal["delta", "close"]
+
+KINDS: tuple[ItemKind, ...] = ("message", "reasoning", "call")
+
+
+class ItemIndex:
+    """The items of one choice and the tables for looking them up."""
+
+    __slots__ = (
+        "_at_index",
+        "_by_call",
+        "_by_id",
+        "_by_index",
+        "_count",
+        "_earlier",
+        "_items",
+        "_namesakes",
+        "_open",
+        "_order",
+        "_shared",
+        "_since",
+        "filled",
+        "last_kind",
+    )
+
+    def __init__(self, shared: RuleContext) -> None:
+        self._shared = shared
+        self._count = 0
+        self._items: dict[int, Item] = {}  # open items by number
+        self._order = CallList()  # numbers of the open items
+        self._since = 0  # the first number since `forget` was last called
+        self._open: dict[ItemKind, CallList] = {kind: CallList() for kind in KINDS}
+        self._by_id: dict[tuple[ItemKind, str], Item] = {}
+        self._by_call: dict[str, Item] = {}
+        self._earlier: dict[str, Item] = {}  # `_by_call` of earlier steps, because results may arrive later
+        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later call took, by id and name
+        self._by_index: dict[tuple[ItemKind, int], Item] = {}
+        self._at_index: dict[int, Item] = {}  # the item of any kind that was last opened at each index
+        self.filled: list[Item] = []  # items that have a part or a call, in order
+        self.last_kind: ItemKind | None = None  # kind of the item that was opened last
+
+    @property
+    def used(self) -> bool:
+        return self._count > 0
+
+    @property
+    def all_closed(self) -> bool:
+        """True if the wire closed everything it opened, unless it ended with reasoning (not a response)."""
+        return self._count > 0 and not self._items and self.last_kind != "reasoning"
+
+    def usable(self, address: Address) -> Address:
+        """Return the address without members that cannot be evidence: blank ids, and indexes out of range."""
+        index, limit = address.index, self._shared.settings.limits.max_tool_index
+        if index is not None and (index < 0 or (limit is not None and index > limit)):
+            index = None
+        usable = Address(
+            _present(address.item_id), _present(address.call_id), index, address.sub, _present(address.public_id)
+        )
+        return address if usable == address else usable
+
+    def create(self, kind: ItemKind, address: Address) -> Item:
+        self._shared.count_item()
+        item = Item(self._count, kind)
+        self._count += 1
+        self.last_kind = kind
+        self._items[item.number] = item
+        self._order.add(item.number)
+        self._open[kind].add(item.number)
+        # If an id was in use, it refers to the new item from now on.
+        if address.item_id is not None:
+            self._by_id.pop((kind, address.item_id), None)
+        if address.call_id is not None:
+            before = self._by_call.pop(address.call_id, None)
+            if before is not None and before.call is not None:
+                self._namesakes[address.call_id, before.call.name] = before
+        self.learn(item, address)
+        self.bind(item, address)
+        return item
+
+    def close(self, item: Item) -> None:
+        item.open = False
+        self._items.pop(item.number, None)
+        self._order.remove(item.number)
+        self._open[item.kind].remove(item.number)
+
+    def bind(self, item: Item, address: Address) -> None:
+        """Bind the index of an opening event to the item."""
+        if address.index is not None:
+            if item.index is None:
+                item.index = address.index
+            self._by_index[item.kind, address.index] = item
+            self._at_index[address.index] = item
+
+    def learn(self, item: Item, address: Address) -> str | None:
+        """Record the ids of an address that led to the item. Return the first one that differs from the item's own."""
+        other = None
+        for identity in (address.item_id, address.call_id, address.public_id):
+            if identity is not None:
+                self._shared.check_id(identity)
+        if address.public_id is not None and item.public_id is None:
+            item.public_id = address.public_id
+            for one in item.parts:
+                one.part.item_id = address.public_id
+        item_id = address.item_id
+        if item_id is not None and (item.kind, item_id) not in self._by_id:
+            known_otherwise = item.kind == "call" and (item_id in self._by_call or "|" in item_id)
+            if item.item_id is None and not known_otherwise:
+                item.item_id = item_id
+                self._keep(item, item_id)
+            elif item.count_alias():
+                self._keep(item, item_id)
+                other = None if known_otherwise else item_id
+        elif item_id is not None and item.item_id is None:
+            item.item_id = item_id
+        call_id = address.call_id
+        if call_id is not None and item.kind == "call" and call_id not in self._by_call and item.count_alias():
+            self._by_call[call_id] = item
+        if other is not None and not item.alias_reported:
+            item.alias_reported = True
+            return other
+        return None
+
+    def _keep(self, item: Item, item_id: str) -> None:
+        self._by_id[item.kind, item_id] = item
+        if item.kind != "call":
+            self._shared.spend_text(len(item_id))
+
+    def by_ids(self, kind: ItemKind, address: Address) -> Item | None:
+        """Look up an item by its ids alone (a, b)."""
+        found = None
+        if address.item_id is not None:
+            found = self._by_item_id(kind, address.item_id)
+        if found is None and kind == "call" and address.call_id is not None:
+            found = self._by_call.get(address.call_id) or self._by_id.get((kind, address.call_id))
+            found = found or self._unanswered(address.call_id)
+            bound = self.at(kind, address.index)
+            if found is not None and bound is not None and bound.call is not None:
+                found = bound if bound.call.id == address.call_id else found
+        return _resolve_alias(found)
+
+    def _by_item_id(self, kind: ItemKind, item_id: str) -> Item | None:
+        found = self._by_id.get((kind, item_id))
+        if found is not None or kind != "call":
+            return found
+        found = self._by_call.get(item_id)
+        if found is None and "|" in item_id:
+            for half in item_id.split("|", 1):
+                found = found or self._by_id.get((kind, half)) or self._by_call.get(half)
+        return found
+
+    def _unanswered(self, call_id: str) -> Item | None:
+        """Return a call of an earlier step that has no result yet.
+
+        Until its result arrives, its id can only refer to it. After the result, the id can be reused, like the ids of
+        text parts, because the next step is a new model response.
+        """
+        item = _resolve_alias(self._earlier.get(call_id))
+        call = None if item is None else item.call
+        return item if call is not None and not call.dropped and not call.answered else None
+
+    def closing(self, address: Address, name: str | None) -> Item | None:
+        """Return the call that a close refers to: of several open calls with the id, the one with the given name."""
+        found = self.find("call", address, "close")
+        call = None if found is None else found.call
+        if call is None or address.call_id is None or not name or call.name in ("", name):
+            return found
+        same = self._namesakes.get((address.call_id, name))
+        return same if same is not None and same.open else found
+
+    def at(self, kind: ItemKind, index: int | None) -> Item | None:
+        """Return the item of the kind that the index is bound to."""
+        return None if index is None else _resolve_alias(self._by_index.get((kind, index)))
+
+    def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:
+        """Return the item that a delta or a close refers to."""
+        found = self.by_ids(kind, address)
+        if found is not None:
+            return found
+        bound = self.at(kind, address.index)
+        if bound is not None and not _contradicts(bound, address):
+            if bound.open or purpose == "close" or address.item_id is None or not bound.announced:
+                return bound
+            return bound if kind == "call" else None
+        if kind == "call":
+            return self._latest_call(address, bound)
+        if address.item_id is None and (address.index is None or bound is None):
+            # Text without a usable address, or at the index of an item of another kind, continues the latest open item.
+            return self.latest(kind) if address.index is None or address.index in self._at_index else None
+        return None
+
+    def _latest_call(self, address: Address, bound: Item | None) -> Item | None:
+        latest = self.latest("call")
+        if latest is None or bound is not None or _contradicts(latest, address):
+            return None
+        if address.item_id is not None and (address.index is not None or self._open["call"].count > 1):
+            return None
+        return latest
+
+    def is_guess(self, address: Address) -> bool:
+        """Return True if choosing the latest open call is a guess, because nothing rules out another one."""
+        if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
+            return False
+        return self.at("call", address.index) is None
+
+    def latest(self, kind: ItemKind) -> Item | None:
+        """Return the open item of the kind that was opened last."""
+        number = self._open[kind].last()
+        return None if number is None else self._items[number]
+
+    def whatever_at(self, address: Address) -> Item | None:
+        """Return the open item, of any kind, that a close without a kind refers to."""
+        for kind in KINDS:
+            found = self.by_ids(kind, address)
+            if found is not None:
+                return found
+        if address.index is not None:
+            return max(self.open_at(address.index), key=lambda item: item.number, default=None)
+        if address.item_id is None and address.call_id is None:
+            number = self._order.last()
+            return None if number is None else self._items[number]
+        return None
+
+    def open_at(self, index: int) -> list[Item]:
+        """Return the open items that the index is bound to."""
+        here = [self.at(kind, index) for kind in KINDS]
+        return [item for item in here if item is not None and item.open]
+
+    def call_of(self, call_id: str) -> Call | None:
+        """Return the call that a result refers to: the latest one with the id, even from an earlier step."""
+        item = _resolve_alias(self._by_call.get(call_id) or self._earlier.get(call_id))
+        return None if item is None else item.call
+
+    def opened(self) -> Iterator[Item]:
+        """Return the open items in the order in which they were opened."""
+        return iter(list(self._items.values()))
+
+    def opened_in_step(self) -> list[Item]:
+        """Return the open items that were opened since `forget` was last called, in the same order."""
+        found: list[Item] = []
+        for number in self._order.latest(self._order.count):
+            if number < self._since:
+                break
+            found.append(self._items[number])
+        found.reverse()
+        return found
+
+    def forget(self) -> None:
+        """Clear the lookup tables, so that ids and indexes can be reused."""
+        self._since = self._count
+        self._earlier.update(self._by_call)
+        for table in (self._by_id, self._by_call, self._namesakes, self._by_index, self._at_index):
+            table.clear()
+        self._open = {kind: CallList() for kind in KINDS}
+
+    def drop_open(self) -> None:
+        """Discard the open items."""
+        self.forget()
+        self._items.clear()
+        self._order = CallList()
+
+    def start_again(self) -> None:
+        """Clear everything, because the response restarts."""
+        self.drop_open()
+        self._earlier.clear()
+        self.filled.clear()
+        self._count = 0
+        self.last_kind = None
+
+
+def _present(text: str | None) -> str | None:
+    return text if text and not text.isspace() else None
+
+
+def _resolve_alias(item: Item | None) -> Item | None:
+    return item if item is None or item.alias_of is None else item.alias_of
+
+
+def _contradicts(item: Item, address: Address) -> bool:
+    """Return True if the item is a call and the address has another call id."""
+    return (
+        item.call is not None
+        and item.call.id is not None
+        and address.call_id is not None
+        and address.call_id != item.call.id
+        and address.call_id not in item.call.aliases
+    )

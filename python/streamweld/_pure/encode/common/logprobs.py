@@ -1,0 +1,69 @@
+"""Log probabilities of text tokens, which Chat and Responses write in the same form in different places.
+
+Chat has them in the choice (`logprobs.content`), Responses in the text events and in the part (`logprobs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamweld._pure.encode.common.writer import compact_json
+from streamweld._pure.json.kinds import is_array, is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Logprobs", "read_logprobs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Logprobs:
+    """Log probabilities in the metadata of an event.
+
+    `tokens`: as JSON, with commas between them. `others`: the metadata contains something else too.
+    """
+
+    tokens: str
+    others: bool
+
+
+def read_logprobs(source: str | None, target: str, metadata: Mapping[str, Any] | None) -> Logprobs | None:
+    """Return the log probabilities in the metadata of a text event from `source`, in the form that `target` requires.
+
+    Returns None if there are none, or if an entry has no token or probability.
+    """
+    found: Any = None if metadata is None else metadata.get("logprobs")
+    others = metadata is not None and len(metadata) > 1
+    if (source, target) == ("chat", "responses"):
+        if not is_object(found):
+            return None
+        others = others or any(name != "content" and value is not None for name, value in found.items())
+        found = found.get("content")
+    elif (source, target) != ("responses", "chat"):
+        return None
+    if not is_array(found) or not found:
+        return None
+    unknown: list[int] | None = None if target == "chat" else []  # only Chat accepts null
+    tokens: list[str] = []
+    for entry in found:
+        token = _token(entry, unknown)
+        if token is None:
+            return None
+        listed: object = entry.get("top_logprobs")
+        top = [_token(other, unknown) for other in listed] if is_array(listed) else []
+        if None in top:
+            return None
+        tokens.append(compact_json({**token, "top_logprobs": top}))
+    return Logprobs(",".join(tokens), others)
+
+
+def _token(entry: Any, unknown: Any) -> dict[str, Any] | None:
+    """Return the members that every token has. `unknown`: the value of `bytes` if they are missing."""
+    if not is_object(entry):
+        return None
+    token, chance = entry.get("token"), entry.get("logprob")
+    if not isinstance(token, str) or not isinstance(chance, int | float) or isinstance(chance, bool):
+        return None
+    known = entry.get("bytes")
+    return {"token": token, "logprob": chance, "bytes": unknown if known is None else known}

@@ -1,0 +1,57 @@
+//! Collects the audio of a stream, and its transcript. The pieces leave as metadata at the end, as in Chat.
+
+use crate::assemble::part::object_merge::Growth;
+use crate::dialect::decode_context::DecodeContext;
+use crate::dialect::decode_context::ParseResult;
+use crate::json::Kind;
+use crate::json::members::Object;
+use crate::model::fault::Fault;
+use std::mem;
+
+/// The pieces so far.
+#[derive(Debug, Default)]
+pub(crate) struct Audio {
+    pieces: Vec<String>,
+    size: Growth,
+}
+
+impl Audio {
+    /// Stores the piece of an event under the name of a member of `audio`. Returns false if the event has none.
+    pub(crate) fn delta(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        event: &Object<'_>,
+        member: &str,
+    ) -> Result<bool, Fault> {
+        let Some(raw) = event.get("delta").filter(|raw| raw.kind == Kind::String) else {
+            return Ok(false);
+        };
+        let piece = format!("{{\"{member}\":{}}}", raw.text);
+        let more = Growth {
+            bytes: i64::try_from(piece.len()).unwrap_or(i64::MAX),
+            entries: 1,
+        };
+        wire.assembler.hold(wire.out, more)?;
+        self.size.bytes += more.bytes;
+        self.size.entries += more.entries;
+        self.pieces.push(piece);
+        Ok(true)
+    }
+
+    /// Emits the pieces.
+    pub(crate) fn leave(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        if self.pieces.is_empty() {
+            return Ok(());
+        }
+        let text = format!("{{\"audio\":[{}]}}", self.pieces.join(","));
+        self.forget(wire)?;
+        wire.assembler.choice_metadata(wire.out, 0, &text)
+    }
+
+    /// Drops the pieces.
+    pub(crate) fn forget(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        self.pieces.clear();
+        let held = mem::take(&mut self.size);
+        wire.assembler.hold(wire.out, held.released())
+    }
+}

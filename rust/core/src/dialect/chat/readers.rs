@@ -268,9 +268,7 @@ impl Readers {
         } else if custom.is_none() && !is_string(call.kind, "custom") {
             notes.mark_misread("empty_entry");
         }
-        if !self.blank.is_empty()
-            && custom.is_some_and(|custom| is_filled(find(&custom.rest, "input")))
-        {
+        if !self.blank.is_empty() && custom.is_some_and(|custom| is_filled(custom.arguments)) {
             self.blank.remove(&index); // a free-form call, whose header did not show it
         }
     }

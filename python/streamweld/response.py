@@ -178,7 +178,7 @@ def _shown(choice: Choice) -> str:
 
 
 class Fold(Protocol):
-    """What a response consists of: a `_Fold`, or the value that the extension builds at the first read."""
+    """The members of a response, computed from events: a `_Fold`, or the class that the extension has for it."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...
@@ -227,6 +227,7 @@ class _Fold:
         "usage",
     )
     choices: tuple[Choice, ...]
+    completeness: Completeness
     error: UpstreamErrorEvent | None
     events: tuple[Event, ...]
     first: Choice
@@ -531,10 +532,10 @@ class Response:
 
 
 def folded(fold: Fold) -> Response:
-    """Return the response that a parser has folded, or folds when its first member is read."""
+    """Return a response with these members, which a parser computes now or when the first is read."""
     response = Response.__new__(Response)
-    response._fold = fold  # noqa: SLF001
-    response._given = _NOTHING  # noqa: SLF001
+    response._fold = fold  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    response._given = _NOTHING  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return response
 
 

@@ -63,7 +63,7 @@ def _speed(body: bytes) -> tuple[int, float]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--raw", is_flag=True, help="Print the raw stream, as received from the network.")
 def demo(as_json: bool, raw: bool) -> None:
-    """Replay a bundled stream of DeepSeek behind a router. Every chunk of it repeats the id of the call."""
+    """Parse a bundled recording of a DeepSeek model, in which every chunk repeats the id of the tool call."""
     body = sample()
     if raw:
         click.echo(body, nl=False)

@@ -133,7 +133,7 @@ def asplice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> AsyncSpliceIterator:
-    """Join like `iter_splice`, but for `async for`: `second` may be `response.aiter_bytes()` of httpx."""
+    """Do what `iter_splice` does with an asynchronous source, such as `response.aiter_bytes()` of httpx."""
     source = Source.asynchronous(second, close=close_source, other="iter_splice()")
     splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
     return AsyncSpliceIterator(splicer, source, arun(_Joiner(splicer), source, None))

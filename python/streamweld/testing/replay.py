@@ -44,10 +44,10 @@ class ReplayTransport:
         return self._response(module, _stream_class(module.AsyncByteStream, __aiter__=_async_pieces)(), module)
 
     def close(self) -> None:
-        """Do nothing: there is no connection to close."""
+        """Do nothing. The method exists because httpx calls it; a replay has no connection."""
 
     async def aclose(self) -> None:
-        """Do nothing: there is no connection to close."""
+        """Do nothing. The method exists because httpx calls it; a replay has no connection."""
 
     def __enter__(self) -> Self:
         return self

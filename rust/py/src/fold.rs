@@ -1,8 +1,8 @@
 //! Groups the events of a snapshot for `Response`: what `response._Fold` does for events of any class, for those of
 //! this extension.
 //!
-//! `Fold` is the value behind a response: made when `parser.response` is read, and filled when a member of the response
-//! is first read, if the stream has ended. A stream that goes on is folded at once.
+//! `Fold` has the members of a response. They are computed when the first of them is read. If the stream has not ended
+//! yet, they are computed when `parser.response` is read, because later events would change them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -305,7 +305,7 @@ struct Unread {
     class: Py<PyAny>,
 }
 
-/// The value behind a response of this backend.
+/// The members of a response.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct Fold {
     members: PyOnceLock<Members>,

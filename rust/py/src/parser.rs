@@ -104,7 +104,7 @@ impl Parser {
         ))
     }
 
-    /// Returns the value behind the response so far. `choice` is `response.Choice`.
+    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
     #[pyo3(signature = (choice, /))]
     fn fold(slf: &Bound<'_, Self>, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
         let (py, parser) = (slf.py(), slf.get());
@@ -115,7 +115,8 @@ impl Parser {
         Fold::now(parser.snapshot_now(py)?, choice)
     }
 
-    /// Returns the arguments that were emitted so far for a call of the source, or `None` if there is no such call.
+    /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no such
+    /// call.
     #[pyo3(signature = (part, /))]
     fn shown_arguments<'py>(
         &self,

@@ -194,7 +194,7 @@ class Parser:
         """Return None: `response` folds the snapshot."""
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the arguments that were emitted so far for a call of the source; None if there is no such call."""
+        """Return the arguments that events have reported so far for call `part`; None if no such call was sent."""
         self._enter()
         try:
             return self._assembler.shown_arguments(part)

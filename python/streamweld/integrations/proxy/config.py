@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from streamweld._messages import choice_message
@@ -141,10 +141,11 @@ class ProxyConfig:
             raise UsageError(f"{name}={value!r}: it must be a {'whole ' if whole else ''}number above 0")
 
     def _check_families(self) -> None:
-        families: object = self.text_call_families
-        if not isinstance(families, tuple) or not all(isinstance(family, str) for family in families):
+        families = cast("object", self.text_call_families)  # of any type, if the caller has no type checker
+        names = cast("tuple[object, ...]", families) if isinstance(families, tuple) else (None,)
+        if not all(isinstance(name, str) for name in names):
             raise UsageError(f"text_call_families={families!r}: it must be a tuple of names, such as ('hermes', 'glm')")
-        if families and self.text_calls == "off":
+        if names and self.text_calls == "off":
             raise UsageError("text_call_families has no effect while text_calls is off: set it to report or promote")
 
     def _check_admission(self) -> None:

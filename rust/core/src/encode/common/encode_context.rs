@@ -303,8 +303,8 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// Returns the same text as `text`, of which `nonempty` was already written. A complete call without arguments gets an
-    /// empty object.
+    /// Returns the whole text of the arguments, as `text` does. `written` is the part of it that the target already has. For
+    /// a complete call whose arguments are blank, the text ends with `{}`.
     pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);
         if is_bare && is_blank(written) {

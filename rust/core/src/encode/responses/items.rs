@@ -358,7 +358,8 @@ impl Items {
         self.add_logprobs(position, tokens);
     }
 
-    /// Records log probabilities, which the close of the part repeats. Returns false if there is no such text.
+    /// Stores the log probabilities of a text part. The event that closes the part has all of them. Returns false if the
+    /// part is not a text.
     pub(crate) fn add_logprobs(&mut self, position: usize, tokens: &str) -> bool {
         let Some(ItemContent {
             body: Body::Text(_, _, all),

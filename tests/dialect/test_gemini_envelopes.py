@@ -70,7 +70,7 @@ def test_where_a_piece_goes(backend: str, payloads: list[str], expected: list[tu
     assert pieces(told(backend, payloads)) == expected
 
 
-def test_a_member_that_changes_is_told_again(backend: str) -> None:
+def test_a_member_that_changes_is_reported_again(backend: str) -> None:
     end = text("", x=1).replace('"index": 0', '"index": 0, "finishReason": "STOP"')
     outcome = told(backend, [text("a", x=1), text("b", x=1), text("c", x=2), text("d", x=1), text("e", x=1), end])
     assert pieces(outcome) == [("text", piece) for piece in "abcde"]

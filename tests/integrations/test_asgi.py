@@ -141,7 +141,7 @@ APPS = {
 }
 
 
-def test_without_it_the_client_joins_what_is_told_again() -> None:
+def test_without_it_the_client_joins_what_is_repeated() -> None:
     app = Starlette(routes=[Route("/v1/chat/completions", streaming(*TOLD_AGAIN), methods=["POST"])])
     assert calls_of(app) == [("call_1call_1call_1", "f", '{"a":1}')]
 

@@ -99,8 +99,8 @@ def repair(body: bytes, **options: object) -> sw.StreamConverter:
 @pytest.mark.parametrize(
     ("why", "before", "odd"),
     [
-        ("told_again", HEAD, call(0, "call_1", "", "}") + end()),
-        ("told_again", HEAD, call(0, None, "f", "}") + end()),
+        ("header_again", HEAD, call(0, "call_1", "", "}") + end()),
+        ("header_again", HEAD, call(0, None, "f", "}") + end()),
         ("index_taken", call(0, "call_1", "f", "{}"), call(0, "call_2", "g", "{}") + end()),
         ("id_taken", call(0, "call_1", "f", '{"a":1}'), call(1, "call_1", "g", "{}") + end()),
         ("no_name", text("a"), call(0, "call_1") + call(0, name="f", arguments="{}") + end()),
@@ -235,7 +235,7 @@ def test_an_answer_with_too_long_a_line_is_cut(backend: str, size: int) -> None:
     assert converter.error.rule == "limit_max_field_bytes"
 
 
-def test_what_a_code_says_is_not_told_again(backend: str) -> None:
+def test_what_a_code_says_is_not_repeated_as_rewritten(backend: str) -> None:
     with using(backend):
         unstable = repair(HEAD + call(0, "call_2", "", "") + call(0, "call_1", "", "}") + end())
         left_out = repair(text("a") + event("null") + end("stop"))
@@ -269,5 +269,5 @@ def test_a_policy_decides_about_it(backend: str) -> None:
         raised = repair(sick, policy=sw.Policy(actions={"rewritten": "raise"}))
     assert (strict.error, [d.code for d in strict.diagnostics]) == (None, ["rewritten"])
     assert raised.error is not None
-    assert (raised.error.rule, raised.error.detail, raised.error.event_ordinal) == ("rewritten", "told_again", 1)
+    assert (raised.error.rule, raised.error.detail, raised.error.event_ordinal) == ("rewritten", "header_again", 1)
     assert raised.diagnostics == ()

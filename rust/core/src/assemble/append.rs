@@ -120,7 +120,7 @@ fn go_on(
         return Ok(false);
     }
     if piece.id.is_some() || piece.name.is_some() {
-        ctx.out.mark_misread("told_again"); // clients concatenate a repeated id or name
+        ctx.out.mark_misread("header_again"); // clients concatenate a repeated id or name
     }
     let before = call.text.data.len();
     if !(call.text.is_settled() && call.text.append(piece.text.as_bytes(), false)) {

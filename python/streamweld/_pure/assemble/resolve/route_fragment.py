@@ -49,7 +49,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             _record_position(choice, bound, fragment.position, fragment.array_len)
             choice.latest = bound
             if identity is not None or name is not None:
-                choice.shared.out.mark_misread("told_again")  # clients concatenate a repeated id or name
+                choice.shared.out.mark_misread("header_again")  # clients concatenate a repeated id or name
             call_events.flush_unstarted(choice, bound)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
@@ -97,7 +97,7 @@ def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
         if incoming.payload:
             call.settle_type(custom=incoming.custom)
         if _means_another(choice, call, incoming):
-            choice.shared.out.mark_misread("told_again" if incoming.id or incoming.name else "other_index")
+            choice.shared.out.mark_misread("header_again" if incoming.id or incoming.name else "other_index")
         _address(choice, call, incoming)
         if decision.note is not None:
             _report_guess(choice, call, decision.note)

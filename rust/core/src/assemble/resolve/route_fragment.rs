@@ -56,7 +56,7 @@ pub fn take_fragment(
         record_position(choice, slot, fragment.position, fragment.array_len);
         choice.latest = Some(slot);
         if fragment.id.is_some() || fragment.name.is_some() {
-            ctx.out.mark_misread("told_again"); // clients concatenate a repeated id or name
+            ctx.out.mark_misread("header_again"); // clients concatenate a repeated id or name
         }
         call_events::flush_unstarted(ctx.out, choice, Some(slot));
         let identity = FragmentIdentity {
@@ -154,7 +154,7 @@ fn route(
             if means_another(ctx, choice, slot, incoming) {
                 let again = incoming.id.is_some() || incoming.name.is_some();
                 ctx.out
-                    .mark_misread(if again { "told_again" } else { "other_index" });
+                    .mark_misread(if again { "header_again" } else { "other_index" });
             }
             address(ctx, choice, slot, incoming)?;
             if let Some(note) = decision.note {

@@ -63,7 +63,7 @@ The stage holds back: white space at the beginning of a part, with the part's `S
 text that is a proper prefix of a marker at an allowed position; an open block; pending blocks and what follows them.
 Text that no longer belongs to any of these is released. Each held piece of a delta becomes a delta of its own, in
 order; the first piece carries the metadata of the original event. A delta without held text passes through as the same
-event. A part's `Done` event waits while a block of the choice is pending or text of the part is held.
+event. A part's `Done` event waits while text of this part or of an earlier one is held, and for no later part.
 
 Pending blocks are decided just before the choice's `Finished` event is emitted. The reason must be `stop`, `tool_calls`
 or `other` (otherwise the blocks are refused as `finish`), and `max_tool_calls` and `max_parts` must allow all of their

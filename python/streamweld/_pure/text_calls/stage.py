@@ -220,15 +220,19 @@ class TextCallStage:
 class _Part:
     """A part of the choice, from its start event to its done event."""
 
-    __slots__ = ("address", "done", "number", "opening", "shown", "solid", "start")
+    __slots__ = ("address", "done", "end", "number", "opening", "shown", "solid", "start")
 
     def __init__(
-        self, opening: TextStarted | ReasoningStarted, address: tuple[int | None, int | None, str | None]
+        self,
+        opening: TextStarted | ReasoningStarted,
+        address: tuple[int | None, int | None, str | None],
+        end: int,
     ) -> None:
         self.number = opening.part
         self.opening = opening
         self.address = address
         self.start = _NO_TEXT  # position in the choice's text, known from the first delta on
+        self.end = end  # position in the choice's text up to which the part was read
         self.shown = False  # the start event was emitted
         self.solid: int | None = None  # position of the first character that is not white space
         self.done: TextDone | ReasoningDone | None = None
@@ -293,7 +297,7 @@ class _ChoiceText:
     # Events
 
     def started(self, event: TextStarted | ReasoningStarted) -> None:
-        part = _Part(event, self._stage.address)
+        part = _Part(event, self._stage.address, self._scanner.total)
         self._parts[event.part] = part
         if self._stage.settings.mode == "report":
             self._stage.pass_on(event)
@@ -310,6 +314,7 @@ class _ChoiceText:
         start = scanner.total
         self._turn_to(part)
         scanner.push(event.text)
+        part.end = scanner.total
         if self._stage.settings.mode == "report":
             self._stage.pass_on(event)
             return
@@ -437,13 +442,11 @@ class _ChoiceText:
     def _release(self) -> None:
         """Emit the text that can no longer belong to a block."""
         queue, safe = self._queue, self._scanner.safe
-        waits = safe < self._scanner.total
         while queue:
             first = queue[0]
             if isinstance(first, _Part):
-                if first.done is None and (first.solid is None or first.solid >= safe):
-                    return
-                if first.done is not None and waits and (first.solid is None or first.solid >= safe):
+                is_over = first.done is not None and first.end <= safe
+                if not is_over and (first.solid is None or first.solid >= safe):
                     return
                 self._show(first)
                 queue.popleft()
@@ -455,7 +458,7 @@ class _ChoiceText:
                 queue.popleft()
                 self._emit_piece(first, len(first.text))
             else:
-                if waits:
+                if self._parts[first.part].end > safe:
                     return
                 queue.popleft()
                 self._stage.pass_on(first)

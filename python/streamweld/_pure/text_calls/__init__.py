@@ -20,9 +20,10 @@ the leftmost marker. If several markers begin at the same position, the longest 
 decides whether a call may begin there:
 
 - A call is never allowed in a fence, inline code, a quoting element or reasoning tags, on a line indented by four
-  columns or more, in a list item, in a diff, or on the lines between a quotation and the next blank line. A fence that
-  is indented by four columns or more may also be code. Both interpretations are tracked, and a call is allowed only if
-  neither has an open fence.
+  columns or more, in a list item, in a diff, or on the lines between a quotation and the next blank line. A list item
+  or another line of these that contains a marker (not a markerless one) is a quotation. A fence that is indented by
+  four columns or more may also be code. Both interpretations are tracked, and a call is allowed only if neither has an
+  open fence.
 - A `tag` marker must begin its line. Only white space, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a

@@ -69,6 +69,8 @@ class Layout:
         "_in_list",
         "_in_quotation",
         "_last",
+        "_line",
+        "_markers",
         "_pipe",
         "_run",
         "_tags",
@@ -79,6 +81,8 @@ class Layout:
 
     def __init__(self, settings: Settings) -> None:
         self._tags = _tags_of(settings)
+        self._markers = settings.markers
+        self._line: list[str] = []  # text of the line, after the last block in it
         self._fences: list[_Fence | None] = [None, None]  # with any indentation; with less than four columns
         self._closer: str | None = None  # literal that ends the open reasoning or quoting element
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
@@ -120,12 +124,14 @@ class Layout:
     def end_block(self) -> None:
         """Note the end of a block that may become a call."""
         self._settle()
+        self._line.clear()
         self._before = _Before.BLOCK
         self.is_empty = False
 
     def end_refused(self) -> None:
         """Note the end of a block that stays text, or that text follows a block."""
         self._settle()
+        self._line.clear()
         self.is_empty = False
         self._before = _Before.PROSE
         self._last = ">"
@@ -138,10 +144,13 @@ class Layout:
 
     def feed(self, text: str) -> None:
         """Read more text outside blocks."""
+        *written, rest = text.split("\n")
         *lines, last = (self._tail + text).split("\n")
-        for line in lines:
+        for line, more in zip(lines, written, strict=True):
+            self._line.append(more)
             self._piece(line, is_open=False)
             self._end_line()
+        self._line.append(rest)
         self._tail = last[self._piece(last, is_open=True) :]
 
     def _settle(self) -> None:
@@ -249,6 +258,7 @@ class Layout:
                 self._fences[reading] = candidate
                 self._run = 0
         self.line += 1
+        self._line.clear()
         self._begin_line()
 
     def _closes(self, fence: _Fence, content: str) -> bool:
@@ -263,8 +273,16 @@ class Layout:
                 self._run = 0  # inline code does not continue after a blank line
                 self._in_quotation = False
             return
-        # In Markdown, lines after a quotation belong to it until a blank line.
-        self._in_quotation = self._in_quotation or content.startswith(">")
+        # In Markdown, lines after a quotation belong to it until a blank line, and so do lines after a list item. A
+        # list item or another quoting line with a marker quotes a call, and what follows may be the rest of the
+        # quotation or its next call. A call that stays text can still be read, a quotation that runs cannot be
+        # undone: so nothing is a call up to the blank line. After list items without a marker a call is allowed,
+        # because models often list their steps just before they call.
+        self._in_quotation = (
+            self._in_quotation
+            or content.startswith(">")
+            or (self._is_quoting_line() and self._markers.find.search("".join(self._line)) is not None)
+        )
         if _LIST.match(content):
             self._in_list = True
         elif _indent(self._head) == 0:

@@ -47,11 +47,16 @@ pub(crate) struct Words {
     /// First bytes of the tags, and the bytes of Markdown.
     firsts: ByteSet,
     longest: usize,
+    /// Markers of calls, except bare ones.
+    markers: Vec<String>,
+    /// First bytes of the markers.
+    marker_firsts: ByteSet,
 }
 
 impl Words {
-    /// `reasoning` holds the openers and closers of reasoning in text, `quoting` the names of quoting elements.
-    pub fn new(reasoning: &[[String; 2]], quoting: &[String]) -> Words {
+    /// `reasoning` holds the openers and closers of reasoning in text, `quoting` the names of quoting elements,
+    /// `markers` those of calls.
+    pub fn new(reasoning: &[[String; 2]], quoting: &[String], markers: Vec<String>) -> Words {
         let closer = |text: &str, is_reasoning| Closer {
             text: text.to_ascii_lowercase(),
             is_reasoning,
@@ -84,7 +89,24 @@ impl Words {
             longest: tags.first().map_or(0, |tag| tag.text.len() + 1),
             tags,
             firsts: ByteSet::new(firsts),
+            marker_firsts: ByteSet::new(
+                markers
+                    .iter()
+                    .filter_map(|text| text.bytes().next())
+                    .collect(),
+            ),
+            markers,
         }
+    }
+
+    /// Returns true if the text contains a marker of a call.
+    fn has_marker(&self, text: &str) -> bool {
+        let is_none = |at: usize| {
+            let rest = text.as_bytes().get(at..).unwrap_or_default();
+            let mut markers = self.markers.iter();
+            !markers.any(|marker| rest.starts_with(marker.as_bytes()))
+        };
+        !self.marker_firsts.all(text.as_bytes(), is_none)
     }
 
     /// Returns the tag with which the text begins.
@@ -241,6 +263,8 @@ pub(crate) struct Layout {
     /// Number of lines that ended.
     pub line: usize,
     // The current line.
+    /// Offset of its start, or of the end of the last skipped range in it.
+    line_start: usize,
     head: String,
     head_length: usize,
     before: Before,
@@ -262,6 +286,7 @@ impl Default for Layout {
             in_quotation: false,
             is_empty: true,
             line: 0,
+            line_start: 0,
             head: String::new(),
             head_length: 0,
             before: Before::Nothing,
@@ -324,7 +349,7 @@ impl Layout {
     /// Notes a block that may become a call, and skips it.
     pub fn end_block(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
-        self.at = end;
+        self.skip_to(end);
         self.before = Before::Block;
         self.is_empty = false;
     }
@@ -332,7 +357,7 @@ impl Layout {
     /// Notes a block that stays text, or that text follows a block, and skips the range.
     pub fn end_refused(&mut self, text: &str, start: usize, end: usize) {
         self.settle(text, start);
-        self.at = end;
+        self.skip_to(end);
         self.is_empty = false;
         self.before = Before::Prose;
         self.last = Some('>');
@@ -341,7 +366,12 @@ impl Layout {
     /// Reads up to `start` and skips the text from there to `end`.
     pub fn skip(&mut self, text: &str, start: usize, end: usize, words: &Words) {
         self.advance(text, start, words);
+        self.skip_to(end);
+    }
+
+    fn skip_to(&mut self, end: usize) {
         self.at = end;
+        self.line_start = end;
     }
 
     /// Starts another part, which begins a new line.
@@ -349,9 +379,9 @@ impl Layout {
         self.advance(text, text.len(), words);
         self.settle(text, text.len());
         if !self.head.is_empty() || self.before != Before::Nothing {
-            self.end_line();
+            self.end_line(text.get(self.line_start..).unwrap_or_default(), words);
         }
-        self.at = 0;
+        self.skip_to(0);
     }
 
     /// Treats the unread text up to `end`, which might have begun a tag, as text.
@@ -382,8 +412,9 @@ impl Layout {
                 return;
             };
             self.piece(rest.get(..length).unwrap_or_default(), false, words);
-            self.end_line();
-            self.at += length + 1;
+            let line = text.get(self.line_start..self.at + length);
+            self.end_line(line.unwrap_or_default(), words);
+            self.skip_to(self.at + length + 1);
         }
     }
 
@@ -518,11 +549,11 @@ impl Layout {
         }
     }
 
-    fn end_line(&mut self) {
+    fn end_line(&mut self, line: &str, words: &Words) {
         let candidate = self.candidate.filter(|_| self.closer.is_none());
         let is_fenced = self.fences.iter().all(Option::is_some);
         if !is_fenced && self.closer.is_none() && candidate.is_none() {
-            self.note_line();
+            self.note_line(line, words);
         }
         for strict in [false, true] {
             let fence = self.fences.get(usize::from(strict)).copied().flatten();
@@ -551,7 +582,7 @@ impl Layout {
     }
 
     /// Updates the state of lists, quotations and diffs after a line.
-    fn note_line(&mut self) {
+    fn note_line(&mut self, line: &str, words: &Words) {
         let content = self.head.trim_matches(is_blank);
         if content.is_empty() {
             if self.before == Before::Nothing {
@@ -561,8 +592,14 @@ impl Layout {
             }
             return;
         }
-        // In Markdown, lines after a quotation belong to it until a blank line.
-        self.in_quotation |= content.starts_with('>');
+        // In Markdown, lines after a quotation belong to it until a blank line, and so do lines after a list item. A
+        // list item or another quoting line with a marker quotes a call, and what follows may be the rest of the
+        // quotation or its next call. A call that stays text can still be read, a quotation that runs cannot be
+        // undone: so nothing is a call up to the blank line. After list items without a marker a call is allowed,
+        // because models often list their steps just before they call.
+        self.in_quotation = self.in_quotation
+            || content.starts_with('>')
+            || (self.is_quoting_line() && words.has_marker(line));
         let (indent, _) = split_indent(&self.head);
         if is_list_item(content) {
             self.in_list = true;

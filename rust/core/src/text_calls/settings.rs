@@ -150,7 +150,7 @@ impl Settings {
                 "anywhere" => After::Anywhere,
                 _ => After::End,
             },
-            words: Words::new(&pairs, &entry.words("quoting")),
+            words: Words::new(&pairs, &entry.words("quoting"), loud),
             reads_reasoning: entry.flag("reasoning"),
             has_bare: markers.iter().any(|marker| marker.is_bare),
             marks: ByteSet::new(marks),

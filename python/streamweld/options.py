@@ -377,12 +377,12 @@ USUAL: Final[dict[object, dict[str, Any]]] = {}
 """The config for the name of a base without further options, after `to_config` returned it once."""
 
 
-def with_text_calls(policy: object, text_calls: TextCalls, families: tuple[str, ...] | None = None) -> Policy:
+def with_text_calls(policy: object, text_calls: TextCalls | None, families: tuple[str, ...] | None = None) -> Policy:
     """Return the policy, which may be given as the name of a base, with another `text_calls`.
 
     Args:
         policy: to change.
-        text_calls: the new value.
+        text_calls: the new value; None keeps it.
         families: replaces `text_call_families`; None keeps it.
 
     Raises:
@@ -390,7 +390,9 @@ def with_text_calls(policy: object, text_calls: TextCalls, families: tuple[str, 
     """
     given = _policy(policy)
     return replace(
-        given, text_calls=text_calls, text_call_families=given.text_call_families if families is None else families
+        given,
+        text_calls=given.text_calls if text_calls is None else text_calls,
+        text_call_families=given.text_call_families if families is None else families,
     )
 
 

@@ -189,7 +189,7 @@ def test_the_files_of_the_documentation_have_options_that_exist() -> None:
     assert told_of == (flags().keys() - {"to"}) | {"log-format", "log-level", "upstream-dialect"}
     values = tomllib.loads(text)
     assert values.pop("upstream") == "https://gateway.example/v1"
-    assert values.keys() == told_of - {"upstream", "upstream-dialect", "gateway", "token", "record"}
+    assert values.keys() == told_of - {"upstream", "upstream-dialect", "text-calls", "gateway", "token", "record"}
     defaults = told("--upstream", "https://gateway.example/v1")
     assert told("--config", str(DOCS / "proxy.toml")) == defaults
     known = {variable(flag) for flag in (*told_of, "config")}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anthropic
 import openai
 import pytest
+from streamweld import Policy
 from streamweld.integrations.openai import repair
 
 from tests.proxy.test_proxy_convert import in_turn
@@ -109,6 +110,13 @@ def test_through_the_proxy(reader: str, name: str, loop: str) -> None:
 def test_the_proxy_promotes_the_given_families_only(families: tuple[str, ...], ran: Ran) -> None:
     upstream = leaking("a leaked Qwen call")
     with between(upstream, text_calls="promote", text_call_families=families) as url:
+        assert by_openai(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0))[1] == ran
+
+
+@pytest.mark.parametrize(("text_calls", "ran"), [(None, [("run_shell", COMMAND)]), ("off", [])])
+def test_the_proxy_follows_the_policy_unless_it_has_its_own_value(text_calls: Any, ran: Ran) -> None:
+    upstream = leaking("a leaked Qwen call")
+    with between(upstream, policy=Policy(text_calls="promote"), text_calls=text_calls) as url:
         assert by_openai(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0))[1] == ran
 
 

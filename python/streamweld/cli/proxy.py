@@ -54,8 +54,8 @@ class _Port(click.IntRange):
 @option(
     "--text-calls",
     type=click.Choice(get_args(TextCalls)),
-    default="off",
-    show_default=True,
+    default=None,
+    show_default="off",
     help="What to do with tool calls that a model wrote into its text; see docs/guides/text-calls.md first.",
 )
 @option(
@@ -185,7 +185,7 @@ def proxy(
     upstream: str,
     to: str | None,
     policy: str,
-    text_calls: str,
+    text_calls: str | None,
     text_call_families: tuple[str, ...],
     gateway: str | None,
     host: str,
@@ -218,7 +218,7 @@ def proxy(
         upstream,
         to=cast("ProxyDialect | None", to),
         policy=cast("Base", policy),
-        text_calls=cast("TextCalls", text_calls),
+        text_calls=cast("TextCalls | None", text_calls),
         text_call_families=text_call_families,
         gateway=gateway,
         connect_timeout=connect_timeout,

@@ -62,9 +62,10 @@ class ProxyConfig:
     policy: Base | Policy = "standard"
     """Which faults are repaired, and which end a stream with an error."""
 
-    text_calls: TextCalls = "off"
-    """What happens to tool calls that a model wrote into its text. `promote`: a complete call of a tool that the
-    request declares becomes a tool call. Read docs/guides/text-calls.md first: such a call is untrusted."""
+    text_calls: TextCalls | None = None
+    """What happens to tool calls that a model wrote into its text; None: what `policy` says. `promote`: a complete
+    call of a tool that the request declares becomes a tool call. Read docs/guides/text-calls.md first: such a call is
+    untrusted."""
 
     text_call_families: tuple[str, ...] = ()
     """The forms of such calls to recognize, as `Policy.text_call_families`. Empty: those of `policy`."""
@@ -145,7 +146,7 @@ class ProxyConfig:
         names = cast("tuple[object, ...]", families) if isinstance(families, tuple) else (None,)
         if not all(isinstance(name, str) for name in names):
             raise UsageError(f"text_call_families={families!r}: it must be a tuple of names, such as ('hermes', 'glm')")
-        if names and self.text_calls == "off":
+        if names and self.reading.text_calls == "off":
             raise UsageError("text_call_families has no effect while text_calls is off: set it to report or promote")
 
     def _check_admission(self) -> None:

@@ -144,6 +144,15 @@ def test_no_dialect_no_ending() -> None:
     assert made == event({"error": {"message": "no", "type": "x", "code": "upstream_error"}})
 
 
+@pytest.mark.parametrize("step", [1, 2, 100])
+def test_the_line_feed_of_a_dropped_block_goes_with_it(step: int) -> None:
+    """The block before it is held, because `[DONE]` alone does not tell the dialect."""
+    converter = sw.StreamConverter(target="same", source="auto")
+    body = b"data: [DONE]\n\nevent: x\n\r\n"
+    made = b"".join(converter.feed(body[at : at + step]) for at in range(0, len(body), step))
+    assert made + converter.close() == b"data: [DONE]\n\n"
+
+
 def test_behind_an_error_of_the_upstream_no_success_passes() -> None:
     tail = b": c\n\n" + end("stop")
     made, converter = repair(FAILED + tail)

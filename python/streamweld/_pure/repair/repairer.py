@@ -302,9 +302,11 @@ class Repairer:
         self._begin = self._at
         if self._after_error is None:
             self._parser.feed(piece)
+        if not self._last_out:
+            return
         if self._held:
             self._held += piece
-        elif self._last_out:
+        else:
             self._sent.append(piece)
 
     def _begin_block(self) -> None:

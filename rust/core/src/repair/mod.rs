@@ -299,12 +299,12 @@ impl Repairer {
         {
             return self.failed(read, fault);
         }
-        if !self.held.is_empty() {
-            self.held.block(&mut self.block, read);
-        } else if self.last_out {
+        if !self.last_out {
+            read.begin_block();
+        } else if self.held.is_empty() {
             read.pass();
         } else {
-            read.begin_block();
+            self.held.block(&mut self.block, read);
         }
     }
 

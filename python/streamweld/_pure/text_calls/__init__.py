@@ -44,8 +44,8 @@ closer is read: no duplicate keys, a depth of at most 128 (64 for Python and bra
 checked when that literal has been read. A name has at most 256 characters. A block that is interrupted by the end of
 its part or choice is `cut`: everything up to the end of the choice is text.
 
-An optional closer (`maybe_close`) belongs to the block if only white space precedes it. It does not close a block of
-another family.
+An optional closer (`maybe_close`) belongs to the block if only white space precedes it in the same part. It does not
+close a block of another family.
 
 A complete block is checked. Each name must equal the name of a tool (otherwise `unknown_name`, or `never` if the tool
 is never promoted), each value must fit its schema (`bad_value`), and markerless arguments must fit it completely

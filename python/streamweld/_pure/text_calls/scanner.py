@@ -147,6 +147,8 @@ class Scanner:
     def begin_part(self, part: int) -> None:
         """Start the text of another part."""
         self._read_layout().begin_part()
+        if self.pending:
+            self.pending[-1].closer = ""  # a block does not continue in another part
         self._part = part
         self._part_start = self.total
 

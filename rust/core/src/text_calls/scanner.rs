@@ -109,6 +109,10 @@ impl Scanner {
     /// Starts another part.
     pub fn start_part(&mut self, part: u32, settings: &Settings) {
         self.layout.start_part(&self.text, &settings.words);
+        if let Some(block) = self.pending.last_mut() {
+            // A block does not continue in another part.
+            block.closer = None;
+        }
         self.text.clear();
         self.text.reserve(ROOM);
         self.counted = [0, 0];

@@ -75,6 +75,8 @@ class Converter(Protocol):
 class DetectingConverter(Converter, Protocol):
     """A converter between two dialects. Its caller buffers the input until the dialect is detected."""
 
+    @property
+    def tool_ids(self) -> list[tuple[str, str]]: ...
     def overflow(self, unread: list[bytes]) -> bytes: ...
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
@@ -20,7 +20,7 @@ from streamweld._pure.pipeline.array_body import ArrayBody
 from streamweld._pure.sse.block_splitter import Splitter
 from streamweld._pure.sse.frame import as_bytes
 from streamweld._source import Source
-from streamweld._spec import LIMITS
+from streamweld._spec import LIMITS, load_history
 from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import Response
@@ -51,6 +51,7 @@ __all__ = [
 Target: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui", "same"]
 ReasoningEvents: TypeAlias = Literal["openai", "openresponses"]
 CutEnding: TypeAlias = Literal["incomplete", "error"]
+ToolIds: TypeAlias = Literal["source", "target"]
 Now: TypeAlias = float | Callable[[], float]
 
 TARGETS: Final = get_args(Target)
@@ -58,6 +59,12 @@ _LIMITS = Limits()
 _PREFIX_BYTES = 16
 _LAST_SECOND: Final = 2**53  # the largest range that clients with only floats represent exactly
 _JOINED_BYTES = 16 * 1024
+# Target -> names of its own API's profile and of the target in it (`_spec/gateways.json`). The others accept any id.
+_OWN_API: Final[dict[str, tuple[str, str]]] = {
+    "chat": ("openai-chat", "openai-chat"),
+    "responses": ("openai-responses", "responses"),
+    "anthropic": ("anthropic", "anthropic"),
+}
 
 
 class ConvertOptions(TypedDict, total=False):
@@ -76,6 +83,7 @@ class ConvertOptions(TypedDict, total=False):
     reasoning_events: ReasoningEvents
     cut_ending: CutEnding
     carry_reasoning: bool
+    tool_ids: ToolIds
     raise_on_error: bool
 
 
@@ -110,6 +118,10 @@ class StreamConverter:
         carry_reasoning: write signed and encrypted reasoning as an opaque carrier that the client returns with its next
             request, where `history.convert` and `requests.convert` restore it. Use it only if those requests pass
             through one of the two: no provider accepts a carrier.
+        tool_ids: which tool call ids to write: those of the `source`, or those that the `target`'s own API accepts in a
+            history. An id that it would reject, such as `functions.add:0` for Anthropic, is then renamed, and
+            `tool_ids.source_tool_id` gives the old one; `history.convert` and `requests.convert` restore it. Without
+            effect on a stream that is already in the target dialect.
         raise_on_error: raise `error` once all bytes were returned: at the next call of `feed` or `close`.
 
     Raises:
@@ -153,6 +165,7 @@ class StreamConverter:
         reasoning_events: ReasoningEvents = "openai",
         cut_ending: CutEnding = "incomplete",
         carry_reasoning: bool = False,
+        tool_ids: ToolIds = "source",
         raise_on_error: bool = False,
     ) -> None:
         for name, value, known in (
@@ -160,6 +173,7 @@ class StreamConverter:
             ("source", source, DIALECTS),
             ("reasoning_events", reasoning_events, get_args(ReasoningEvents)),
             ("cut_ending", cut_ending, get_args(CutEnding)),
+            ("tool_ids", tool_ids, get_args(ToolIds)),
         ):
             if value not in known:
                 raise UsageError(choice_message(name, value, known))
@@ -188,7 +202,12 @@ class StreamConverter:
         self._room = limits.max_event_bytes
         repairs = target in (source, "same")
         self._repairer = load_repairer(backend)(source, target, config, options) if repairs else None
-        self._converter: Converter = self._repairer or load_converter(backend)(source, target, config, options)
+        self._converter: Converter = self._repairer or load_converter(backend)(
+            source,
+            target,
+            config,
+            {**options, "tool_id_form": _tool_id_form(target) if tool_ids == "target" else None},
+        )
         self._raises = raise_on_error
         self._closed = False
 
@@ -352,6 +371,11 @@ class StreamConverter:
         )
 
     @property
+    def tool_ids(self) -> dict[str, str]:
+        """The source's id of every tool call that was renamed so far, by its new id (`tool_ids="target"`)."""
+        return {} if self._repairer is not None else dict(cast("DetectingConverter", self._converter).tool_ids)
+
+    @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All repairs, anomalies and losses so far, in order; at most `Limits.max_diagnostics`."""
         return tuple(self._converter.diagnostics)
@@ -373,6 +397,19 @@ class StreamConverter:
 
     def __repr__(self) -> str:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
+
+
+@cache
+def _tool_id_form(target: Target) -> tuple[bool, int | None] | None:
+    """Return what the target's own API requires of a call id in a history: whether it allows only letters, digits, `_`
+    and `-`, and the largest number of characters. None if it accepts any id.
+    """
+    if target not in _OWN_API:
+        return None
+    profile_name, target_name = _OWN_API[target]
+    profile = next(one for one in load_history("gateways")["profiles"] if one["name"] == profile_name)
+    form, _source = profile["targets"][target_name]["constraints"]["tool_id"]
+    return "chars" in form, form.get("max")
 
 
 def _seconds(now: Now) -> int:

@@ -11,6 +11,8 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.tool_ids import source_tool_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -111,11 +113,20 @@ class Minter:
     used: set[str] = field(default_factory=set[str])
 
     def first(self, call_id: str) -> str:
-        """Return the target id of the first call with this source id."""
+        """Return the target id of the first call with this source id.
+
+        An id that a converter renamed for its client gets its old form again.
+        """
+        call_id = self._restored(call_id)
         if self.form.carries(call_id) or (self.form.fits(call_id) and call_id not in self.used):
             self.used.add(call_id)
             return call_id
         return self._made(call_id)
+
+    def _restored(self, call_id: str) -> str:
+        old = source_tool_id(call_id)
+        is_free = old not in self.used and old not in self.reserved and self.form.fits(old)
+        return old if is_free else call_id
 
     def again(self, call_id: str, nth: int) -> str:
         """Return the target id of the n-th call with this source id, for targets where ids must not recur."""

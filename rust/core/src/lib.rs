@@ -17,6 +17,7 @@ pub(crate) mod text_calls;
 
 pub use crate::dialect::Dialect;
 pub use crate::encode::common::encode_context::Options as WriteOptions;
+pub use crate::encode::common::tool_ids::ToolIdForm;
 pub use crate::encode::converter::Converter;
 pub use crate::encode::converter::Refusal;
 pub use crate::model::config::Config;

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use streamweld_core::Converter as Core;
 use streamweld_core::Dialect;
 use streamweld_core::Refusal;
+use streamweld_core::ToolIdForm;
 use streamweld_core::WriteOptions;
 use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::Sink;
@@ -180,6 +181,12 @@ impl Converter {
         Ok(self.lock(py)?.core.dialect().map(Dialect::name))
     }
 
+    /// The target's and the source's id of every renamed call.
+    #[getter]
+    fn tool_ids(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        Ok(self.lock(py)?.core.tool_ids().to_vec())
+    }
+
     /// The recorded diagnostics, including losses.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -267,5 +274,12 @@ pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
         openresponses: word(intern!(py, "reasoning_events"))? == "openresponses",
         cut_is_error: word(intern!(py, "cut_ending"))? == "error",
         carry_reasoning: flag(intern!(py, "carry_reasoning"))?,
+        tool_id_form: match options.get_item(intern!(py, "tool_id_form"))? {
+            Some(form) if !form.is_none() => {
+                let (word_only, most) = form.extract()?;
+                Some(ToolIdForm { word_only, most })
+            }
+            _ => None,
+        },
     })
 }

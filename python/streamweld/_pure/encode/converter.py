@@ -12,6 +12,7 @@ from streamweld._pure.encode.common.carrier import CARRYING, Carriers
 from streamweld._pure.encode.common.encode_context import EncodeContext
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
+from streamweld._pure.encode.common.tool_ids import ToolIds
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError, UsageError
@@ -41,6 +42,7 @@ class Converter:
         "_reported",
         "_target",
         "_taken",
+        "_tool_ids",
         "error",
     )
 
@@ -56,9 +58,11 @@ class Converter:
         self._taken = 0  # number of bytes read before the dialect was detected
         self._parser = Parser(source, config)
         own = dict(options)
+        form = own.pop("tool_id_form", None)
         self._context = EncodeContext(
             IdMint(own.pop("prefix")), known_call_ids=frozenset(config["known_call_ids"]), **own
         )
+        self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
@@ -75,6 +79,11 @@ class Converter:
     def diagnostics(self) -> list[Diagnostic]:
         """The stored diagnostics."""
         return self._parser.diagnostics
+
+    @property
+    def tool_ids(self) -> list[tuple[str, str]]:
+        """The target's and the source's id of every renamed call."""
+        return [] if self._tool_ids is None else self._tool_ids.renamed()
 
     def snapshot(self) -> tuple[list[Event], str, int]:
         """Return the answer so far: its events, completeness and offset, as the parser returns them."""
@@ -158,6 +167,8 @@ class Converter:
         elif isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         context.cut = self._parser.is_cut
+        if self._tool_ids is not None:
+            event = self._tool_ids.with_target_id(event)
         self._write(context.as_written(event))
         try:
             for loss in context.losses.take():

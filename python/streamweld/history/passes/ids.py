@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from streamweld.history.ids import IdForm, Minter, form_of
 from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, with_parts
 from streamweld.history.open_calls import OpenCalls
+from streamweld.tool_ids import PREFIX
 
 if TYPE_CHECKING:
     from streamweld.history.context import Context
@@ -24,7 +25,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     found = context.survey(turns)
     if found.paired:
         given = [call.call_id for call in found.calls]
-        if form.fit(given):
+        if form.fit(given) and not any(call_id.startswith(PREFIX) for call_id in given):
             context.ids.keep(given)
             return turns
     unique = None if fact.get("keep") else fact.get("unique")

@@ -8,6 +8,8 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encode_context::Options;
 use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish::EndingError;
+use crate::encode::common::tool_ids::ToolIds;
+use crate::encode::common::tool_ids::with_call_id;
 use crate::encode::encoder;
 use crate::model::config::Config;
 use crate::model::delta::Completeness;
@@ -70,6 +72,8 @@ struct EncoderSink {
     complaint: Option<EndingError>,
     /// Number of carriers for signatures of texts and calls; each is a separate part.
     carriers: u32,
+    /// The renamed calls, if ids that the target's API rejects are replaced.
+    tool_ids: Option<ToolIds>,
     /// Choice -> number of characters in its texts so far. Counted only if carriers are written.
     text_ends: Map<i32, i64>,
 }
@@ -90,6 +94,12 @@ impl Sink for EncoderSink {
                 ..
             } => self.complaint = Some(EndingError::upstream(*code, *kind, message)),
             event => {
+                let target_id = match &mut self.tool_ids {
+                    Some(tool_ids) => tool_ids.target_id(event, &mut self.context.mint),
+                    None => None,
+                };
+                let renamed = target_id.as_deref().map(|id| with_call_id(event, id));
+                let event = renamed.as_ref().unwrap_or(event);
                 let other = self.context.as_written(event);
                 let event = other.as_ref().unwrap_or(event);
                 if !self.context.carries() || !self.carried(event) {
@@ -260,6 +270,7 @@ impl Converter {
             return Err(Refusal::SameDialect);
         }
         let config = config.into();
+        let tool_ids = options.tool_id_form.map(ToolIds::new);
         let mut context = EncodeContext::new(options, &config.known_call_ids);
         context.source = source.map_or("", Dialect::name);
         let flow = EncoderSink {
@@ -274,6 +285,7 @@ impl Converter {
             stopped: false,
             complaint: None,
             carriers: 0,
+            tool_ids,
             text_ends: Map::default(),
         };
         Ok(Converter {
@@ -405,6 +417,11 @@ impl Converter {
     /// Returns the upstream's failure, if any. Its ending has been written.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
+    }
+
+    /// Returns the target's and the source's id of every renamed call.
+    pub fn tool_ids(&self) -> &[(String, String)] {
+        self.flow.tool_ids.as_ref().map_or(&[], ToolIds::renamed)
     }
 
     /// Returns the dialect of the source once it is detected.

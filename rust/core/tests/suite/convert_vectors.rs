@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 use streamweld_core::Config;
 use streamweld_core::Converter;
 use streamweld_core::Dialect;
+use streamweld_core::ToolIdForm;
 use streamweld_core::WriteOptions;
 use streamweld_core::model::delta::InputEnd;
 
@@ -49,6 +50,16 @@ impl Setting {
                 "hold_arguments" => written.hold_arguments = value.as_bool().unwrap(),
                 "reasoning_events" => written.openresponses = value == "openresponses",
                 "carry_reasoning" => written.carry_reasoning = value.as_bool().unwrap(),
+                "tool_ids" => {
+                    let form = |word_only, most| Some(ToolIdForm { word_only, most });
+                    written.tool_id_form = match test["target"].as_str().unwrap() {
+                        _ if value != "target" => None,
+                        "anthropic" => form(true, Some(64)),
+                        "responses" => form(false, Some(64)),
+                        "chat" => form(false, Some(40)),
+                        _ => None,
+                    };
+                }
                 "cut_ending" => written.cut_is_error = value == "error",
                 "limits" => {
                     for (name, limit) in value.as_object().unwrap() {

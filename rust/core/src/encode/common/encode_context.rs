@@ -6,6 +6,7 @@ use crate::encode::common::finish;
 use crate::encode::common::id_mint::IdMint;
 use crate::encode::common::losses::Losses;
 use crate::encode::common::passed_through::PassedThrough;
+use crate::encode::common::tool_ids::ToolIdForm;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
 use crate::model::event::Event;
@@ -29,6 +30,8 @@ pub struct Options {
     pub cut_is_error: bool,
     /// Write signed and encrypted reasoning as an opaque carrier that the client sends back.
     pub carry_reasoning: bool,
+    /// The form of tool call ids that the API of the target accepts in a history. Other ids are replaced.
+    pub tool_id_form: Option<ToolIdForm>,
 }
 
 /// What the source reported about the answer as a whole.

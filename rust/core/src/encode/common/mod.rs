@@ -19,5 +19,6 @@ pub(crate) mod same_json;
 pub(crate) mod sequential_answer;
 pub(crate) mod sequential_blocks;
 pub(crate) mod source_blocks;
+pub(crate) mod tool_ids;
 pub(crate) mod usage;
 pub(crate) mod writer;

@@ -16,6 +16,7 @@ from streamweld._backend import Converter, backend, load_converter, load_repaire
 from streamweld._chunk_loop import ChunkProcessor, arun, patience_of, run
 from streamweld._items import AsyncItems, Items, Progress
 from streamweld._messages import choice_message, reject_text
+from streamweld._pure.encode.common.tool_ids import source_tool_id
 from streamweld._pure.pipeline.array_body import ArrayBody
 from streamweld._pure.sse.block_splitter import Splitter
 from streamweld._pure.sse.frame import as_bytes
@@ -46,6 +47,7 @@ __all__ = [
     "aconvert",
     "convert",
     "iter_convert",
+    "source_tool_id",
 ]
 
 Target: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui", "same"]
@@ -120,7 +122,7 @@ class StreamConverter:
             through one of the two: no provider accepts a carrier.
         tool_ids: which tool call ids to write: those of the `source`, or those that the `target`'s own API accepts in a
             history. An id that it would reject, such as `functions.add:0` for Anthropic, is then renamed, and
-            `tool_ids.source_tool_id` gives the old one; `history.convert` and `requests.convert` restore it. Without
+            `source_tool_id` gives the old one; `history.convert` and `requests.convert` restore it. Without
             effect on a stream that is already in the target dialect.
         raise_on_error: raise `error` once all bytes were returned: at the next call of `feed` or `close`.
 

@@ -10,7 +10,7 @@ import streamweld as sw
 from hypothesis import given
 from hypothesis import strategies as st
 from streamweld import history
-from streamweld.tool_ids import escaped, source_tool_id
+from streamweld._pure.encode.common.tool_ids import escaped, source_tool_id
 
 from tests.support.backends import using
 

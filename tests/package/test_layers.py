@@ -33,13 +33,9 @@ MOST_FILES = 25  # maximum number of files per folder
 STREAM_LAYERS = ("json", "model", "sse", "assemble dialect fastpath", "text_calls", "pipeline", "encode", "repair")
 RUST_LAYERS = (*STREAM_LAYERS, "lib")
 PURE_LAYERS = tuple(" ".join(f"_pure.{folder}" for folder in line.split()) for line in STREAM_LAYERS)
-# The user-visible results of a stream (events, errors, usage, renamed ids) are also what the pure backend creates, so
-# they are below it.
-EVENT_LAYERS = (
-    "_spec _words _show _extension",
-    "_pure.json",
-    "_json _arguments _messages _events events errors usage tool_ids",
-)
+# The user-visible results of a stream (events, errors, usage) are also what the pure backend creates, so they are below
+# it.
+EVENT_LAYERS = ("_spec _words _show _extension", "_pure.json", "_json _arguments _messages _events events errors usage")
 # The rest of the package. A module that is not listed belongs to the public interface.
 PACKAGE_LAYERS = (
     *EVENT_LAYERS,

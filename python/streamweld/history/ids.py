@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.tool_ids import source_tool_id
+from streamweld._pure.encode.common.tool_ids import source_tool_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.encode.common.tool_ids import PREFIX
 from streamweld.history.ids import IdForm, Minter, form_of
 from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, with_parts
 from streamweld.history.open_calls import OpenCalls
-from streamweld.tool_ids import PREFIX
 
 if TYPE_CHECKING:
     from streamweld.history.context import Context

@@ -66,6 +66,8 @@ pub(crate) struct Choice {
     pub(crate) indexes: Set<i64>,
     /// Parts of calls that are held until they are whole. No later call is written before them.
     held_parts: Set<u32>,
+    /// A call without arguments was written, although its arguments may be missing.
+    has_empty_cut_call: bool,
 }
 
 /// Why a choice ended.
@@ -413,6 +415,7 @@ impl Chat {
             let finish = choice.finish.take();
             let finish = finish.ok_or_else(|| EndingError::named("TruncatedStream"))?;
             let corrected = match finish.reason {
+                reason if choice.has_empty_cut_call && finish::is_success(reason) => Some("length"),
                 "tool_calls" if choice.written == 0 => Some("stop"),
                 "stop" if !choice.waiting.is_empty() => Some("tool_calls"),
                 "stop" => Some("stop"),
@@ -717,6 +720,7 @@ impl Chat {
         written_text: &str,
         begun: &Begun,
     ) {
+        self.choice(call.choice).has_empty_cut_call |= call.is_empty_cut();
         let kept = begun.call_id == call.call_id && begun.name == call.name;
         if call.is_whole() && (!kept || call.provider_executed || call.custom != begun.custom) {
             return self.give_up(context);

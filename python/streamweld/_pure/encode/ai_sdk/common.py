@@ -141,6 +141,8 @@ class AiSdk(SequentialAnswer):
     # Calls
 
     def close_call(self, call: ToolCall, text: str) -> bool:
+        if call.part in self.context.passed.ended and call.state in ("complete", "empty"):
+            return True  # clients already have the call: a second one would run again
         if call.part not in self.context.passed.closed:
             self.call_end(call.call_id)
         self._conclude(call, text)

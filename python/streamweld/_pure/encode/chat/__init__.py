@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from streamweld._json import loads_raw
 from streamweld._pure.encode.chat.calls import Calls
 from streamweld._pure.encode.common.citations import Citation, read_citation
-from streamweld._pure.encode.common.finish import CUT, fault_of, finish_is_lost, finish_word, own_word
+from streamweld._pure.encode.common.finish import CUT, SUCCESS, fault_of, finish_is_lost, finish_word, own_word
 from streamweld._pure.encode.common.logprobs import read_logprobs
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.usage import neutral
@@ -344,10 +344,12 @@ class Chat:
                 self._native[event.choice] = event.raw_reason
 
     def _word(self, index: int) -> str | None:
-        """Return the finish word that matches the written calls: some were omitted, and calls that the provider ran
-        are not written here.
+        """Return the finish word that matches the written calls: some were omitted or are incomplete, and calls that
+        the provider ran are not written here.
         """
         calls, reason = self._choices[index], self._finished[index]
+        if reason in SUCCESS and calls.has_empty_cut_call:
+            return finish_word(_TARGET, "length")
         if reason == "tool_calls":
             return finish_word(_TARGET, "tool_calls" if calls.written else "stop")
         if reason == "stop":

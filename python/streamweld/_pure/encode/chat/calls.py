@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.common.encode_context import final_text, is_whole
+from streamweld._pure.encode.common.encode_context import final_text, is_empty_cut, is_whole
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.same_json import same_value
 from streamweld._pure.encode.common.writer import quoted
@@ -36,7 +36,7 @@ class _Begun:
 class Calls:
     """The calls of one choice."""
 
-    __slots__ = ("_begun", "_held_parts", "_indexes", "_context", "_next", "_waiting", "contradicted", "written")
+    __slots__ = ("_begun", "_held_parts", "_indexes", "_context", "_next", "_waiting", "contradicted", "has_empty_cut_call", "written")
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
@@ -49,6 +49,8 @@ class Calls:
         self._next = 0  # index after all started calls
         self.written = 0
         self.contradicted = False
+        # A call without arguments was written, although its arguments may be missing.
+        self.has_empty_cut_call = False
 
     @property
     def waiting(self) -> bool:
@@ -96,6 +98,7 @@ class Calls:
         if begun is None:
             return self._at_once(call)
         whole, losses = is_whole(call), self._context.losses
+        self.has_empty_cut_call = self.has_empty_cut_call or is_empty_cut(call)
         same = (begun.call_id, begun.name) == (call.call_id, call.name)
         if whole and (not same or call.provider_executed or call.custom != begun.custom):
             self.contradicted = True

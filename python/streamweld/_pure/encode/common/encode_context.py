@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.common.id_mint import IdMint
     from streamweld.events import Event, ToolCallStarted
 
-__all__ = ["EncodeContext", "Encoder", "OpensChoices", "arguments_of", "final_text", "is_whole"]
+__all__ = ["EncodeContext", "Encoder", "OpensChoices", "arguments_of", "final_text", "is_empty_cut", "is_whole"]
 
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
@@ -85,6 +85,15 @@ class EncodeContext:
 def is_whole(call: ToolCall) -> bool:
     """Return True if the call is final and its arguments are usable, or the application rejected them."""
     return call.state in ("complete", "empty") or call.reason == "refused"
+
+
+def is_empty_cut(call: ToolCall) -> bool:
+    """Return True if a client would run the call with no arguments although they may be missing.
+
+    That happens in targets that have no word for an incomplete call: once the call is announced, only an unsuccessful
+    ending of the answer says so.
+    """
+    return call.state == "incomplete" and not call.provider_executed and not call.arguments.strip(_BLANK)
 
 
 def arguments_of(call: ToolCall) -> str:

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from streamweld.events import Finished
 
 __all__ = ["CUT", "Completeness", "Ending", "Fault", "fault_of", "finish_is_lost", "finish_word", "own_word"]
-__all__ += ["ending_fault", "sent_word"]
+__all__ += ["SUCCESS", "ending_fault", "sent_word"]
 
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
+SUCCESS: Final = frozenset({"stop", "tool_calls"})  # reasons after which clients run calls without arguments
 # Targets whose clients reject a reason that is not in their list.
 _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 

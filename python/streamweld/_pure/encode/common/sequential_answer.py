@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
-from streamweld._pure.encode.common.finish import CUT, fault_of, finish_is_lost, finish_word, own_word, sent_word
+from streamweld._pure.encode.common.finish import CUT, SUCCESS, fault_of, finish_is_lost, finish_word, own_word, sent_word
 from streamweld._pure.encode.common.sequential_blocks import Blocks
 from streamweld._pure.encode.common.source_blocks import SourceBlocks
 from streamweld._pure.encode.common.usage import neutral
@@ -88,6 +88,11 @@ class SequentialAnswer:
         if fault is not None or finished is None:
             self._fail(fault or fault_of(CUT))
             return
+        if finished.finish_reason in SUCCESS and self.blocks.has_empty_cut_call():
+            if self.context.passed.finished:
+                self._fail(fault_of("AssemblyError"))  # clients already have the reason
+                return
+            finished = Finished("length", choice=finished.choice)
         reason = finished.finish_reason
         sent = (own_word if self.context.passed.own else sent_word)(self.target, finished)
         word = finish_word(self.target, reason) or sent

@@ -213,6 +213,13 @@ class Blocks:
         for block in sorted(self._unanswered.values(), key=lambda block: block.turn):
             self._write(block)
 
+    def has_empty_cut_call(self) -> bool:
+        """Return True if `finish` would close a call that clients would run although its arguments may be missing.
+
+        A call opens with its first argument here, so there is none.
+        """
+        return False
+
     def abandon(self) -> None:
         """End an incomplete answer: write waiting text as far as it was received, and start no calls."""
         block, self._active = self._active, None

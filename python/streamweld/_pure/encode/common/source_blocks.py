@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from streamweld._pure.encode.common.encode_context import arguments_of
+from streamweld._pure.encode.common.encode_context import arguments_of, is_empty_cut
 from streamweld._pure.encode.common.sequential_blocks import Block, Blocks
 from streamweld.events import ReasoningStarted, RefusalStarted, TextStarted
 
@@ -56,6 +56,10 @@ class SourceBlocks(Blocks):
                 if block.call is not None:
                     self._written(block, block.call)
             self._go_on()
+
+    def has_empty_cut_call(self) -> bool:
+        waiting = [item for item in self._row if isinstance(item, Block) and not item.gone]
+        return any(block.call is not None and is_empty_cut(block.call) for block in (*self._late, *waiting))
 
     def abandon(self) -> None:
         for block in sorted(self._open_blocks, key=lambda block: block.part):

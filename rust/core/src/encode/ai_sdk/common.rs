@@ -205,6 +205,11 @@ impl<P: Protocol> Form for AiSdk<P> {
         call: &Call<'_>,
         text: &str,
     ) -> bool {
+        if context.passed.ended.contains(&block.part)
+            && matches!(call.state, "complete" | "empty")
+        {
+            return true; // clients already have the call: a second one would run again
+        }
         if !context.passed.closed.contains(&block.part) {
             P::call_end(&mut context.writer, &call.call_id);
         }

@@ -294,6 +294,14 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
+    /// Returns true if a client would run the call with no arguments although they may be missing.
+    ///
+    /// That happens in targets that have no word for an incomplete call: once the call is announced, only an
+    /// unsuccessful ending of the answer says so.
+    pub(crate) fn is_empty_cut(&self) -> bool {
+        self.is_cut() && !self.provider_executed && is_blank(self.arguments)
+    }
+
     pub(crate) fn is_nameless(&self) -> bool {
         self.name.is_empty() || self.call_id.is_empty()
     }

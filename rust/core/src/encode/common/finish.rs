@@ -45,6 +45,11 @@ pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) ->
     holds.then_some(raw)
 }
 
+/// Returns true for a reason after which clients run calls without arguments.
+pub(crate) fn is_success(reason: &str) -> bool {
+    matches!(reason, "stop" | "tool_calls")
+}
+
 /// Returns true if the word is less specific than the reason.
 pub(crate) fn is_lost(target: &str, reason: &str) -> bool {
     let lost = spec::conversion("finish_lost").and_then(|table| table.get(target));

@@ -54,6 +54,14 @@ impl Order {
         }
     }
 
+    /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
+    pub(crate) fn has_empty_cut_call(&self) -> bool {
+        match self {
+            Order::Row(_) => false, // a call opens with its first argument
+            Order::Own(direct) => direct.has_empty_cut_call(),
+        }
+    }
+
     /// Returns the number of written calls that the client must run.
     pub(crate) fn client_calls(&self) -> usize {
         match self {

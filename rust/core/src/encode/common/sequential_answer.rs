@@ -114,13 +114,23 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         if self.over {
             return;
         }
-        let finish = match (ending_error, self.finished.take()) {
+        let mut finish = match (ending_error, self.finished.take()) {
             (None, Some(finish)) => finish,
             (ending_error, _) => {
                 let cut = || EndingError::named("TruncatedStream");
                 return self.fail(context, &ending_error.unwrap_or_else(cut));
             }
         };
+        if finish::is_success(finish.reason) && self.blocks.has_empty_cut_call() {
+            if !context.passed.finished.is_empty() {
+                let ending_error = EndingError::named("AssemblyError"); // clients already have the reason
+                return self.fail(context, &ending_error);
+            }
+            finish = Finish {
+                reason: "length",
+                raw: None,
+            };
+        }
         let raw = finish.raw.as_deref();
         let own = context.own_word(A::TARGET, finish.reason, raw);
         if own.is_some() || finish::word_of(A::TARGET, finish.reason, raw).is_some() {

@@ -136,6 +136,15 @@ impl SourceBlocks {
         }
     }
 
+    /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
+    pub(crate) fn has_empty_cut_call(&self) -> bool {
+        let mut unwritten = self.late.iter().chain(&self.row);
+        unwritten.any(|part| {
+            let call = self.blocks.get(part).and_then(|block| block.call.as_ref());
+            call.is_some_and(|call| call.is_empty_cut())
+        })
+    }
+
     /// Ends an answer that was cut inside open blocks.
     pub(crate) fn abandon<F: Form>(&mut self, to: &mut Pen<'_, F>) {
         self.unstopped.clear();

@@ -36,7 +36,17 @@ class _Begun:
 class Calls:
     """The calls of one choice."""
 
-    __slots__ = ("_begun", "_held_parts", "_indexes", "_context", "_next", "_waiting", "contradicted", "has_empty_cut_call", "written")
+    __slots__ = (
+        "_begun",
+        "_held_parts",
+        "_indexes",
+        "_context",
+        "_next",
+        "_waiting",
+        "contradicted",
+        "has_empty_cut_call",
+        "written",
+    )
 
     def __init__(self, context: EncodeContext) -> None:
         self._context = context

@@ -9,7 +9,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
-from streamweld._pure.encode.common.finish import CUT, SUCCESS, fault_of, finish_is_lost, finish_word, own_word, sent_word
+from streamweld._pure.encode.common.finish import (
+    CUT,
+    SUCCESS,
+    fault_of,
+    finish_is_lost,
+    finish_word,
+    own_word,
+    sent_word,
+)
 from streamweld._pure.encode.common.sequential_blocks import Blocks
 from streamweld._pure.encode.common.source_blocks import SourceBlocks
 from streamweld._pure.encode.common.usage import neutral

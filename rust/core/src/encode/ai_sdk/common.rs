@@ -205,8 +205,7 @@ impl<P: Protocol> Form for AiSdk<P> {
         call: &Call<'_>,
         text: &str,
     ) -> bool {
-        if context.passed.ended.contains(&block.part)
-            && matches!(call.state, "complete" | "empty")
+        if context.passed.ended.contains(&block.part) && matches!(call.state, "complete" | "empty")
         {
             return true; // clients already have the call: a second one would run again
         }

@@ -211,7 +211,10 @@ impl<'a> Call<'a> {
 
     /// Returns true if a client would run the call with no arguments although they may be missing.
     pub(crate) fn is_empty_cut(&self) -> bool {
-        let is_blank = self.arguments.bytes().all(|byte| b" \t\n\r".contains(&byte));
+        let is_blank = self
+            .arguments
+            .bytes()
+            .all(|byte| b" \t\n\r".contains(&byte));
         self.is_cut() && !self.provider_executed && is_blank
     }
 

@@ -259,14 +259,15 @@ def ray(folder: Path, scratch: Path) -> pa.Table:
         engine.data.DataContext.get_current().enable_progress_bars = False
 
         def responses(batch: pa.Table) -> pa.Table:
+            # A batch that waits keeps its node busy, so that the next one has to start on the second node: with a
+            # short sleep instead, the first node could finish all batches before the second had started a process.
             node = engine.get_runtime_context().get_node_id()
             (marks / f"working-{node}").touch()
-            if not (marks / "killed").exists():
-                time.sleep(0.3)
+            wait("the end of the second node", (marks / "killed").exists, 180)
             return streamweld.arrow.parse(batch, keep=["id"])
 
         def kill() -> None:
-            wait("a batch on the second node", (marks / f"working-{second.node_id}").exists)
+            wait("a batch on the second node", (marks / f"working-{second.node_id}").exists, 150)
             cluster.remove_node(second, allow_graceful=False)
             (marks / "killed").touch()
 

@@ -15,7 +15,7 @@ from streamweld._messages import choice_message, input_hint
 from streamweld.cli.sample import sample
 from streamweld.options import DIALECTS
 
-from tests.support.backends import using
+from tests.support.backends import make_parser, using
 from tests.support.corpus import absent, recordings
 from tests.support.servers.wire import end, text
 
@@ -219,3 +219,23 @@ def test_the_name_of_a_vendor_or_model_suggests_its_dialect(given: Any, meant: s
     for call in calls:
         with pytest.raises(sw.UsageError, match=f"; did you mean {meant}\\?$"):
             call()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_the_head_of_a_body_with_keep_alives_is_whole(size: int, backend: str) -> None:
+    """Payloads that are held before the dialect is detected, and then are keep-alives, do not end the head."""
+    body = (
+        b'event: ping\ndata: {"type":"ping"}\neat"}}\n\n'
+        b'event: response.ping\ndata: {"type":[]}\n\n'
+        b'event: response.heartbeat\ndata: {"type":"response.heartbeat"}\n\n'
+        b"event: ping\nevent: keepalive\ndata: {}\n\n"
+    )
+    with pytest.raises(sw.NotAnEventStream) as caught:
+        read_in_pieces(make_parser(backend, dialect="auto"), body, size)
+    assert caught.value.raw == body
+
+
+def read_in_pieces(parser: sw.StreamParser, body: bytes, size: int) -> None:
+    for start in range(0, len(body), size):
+        list(parser.feed(body[start : start + size]))
+    list(parser.close())

@@ -261,7 +261,7 @@ class Parser:
             data = data[:room]
         self._total += len(data)
         stage = self._stage
-        if not stage.seen and len(stage.head) < BODY_HEAD:
+        if stage.keeps_head and len(stage.head) < BODY_HEAD:
             stage.head += data[: BODY_HEAD - len(stage.head)]
         if self._array.is_one is None:
             known = self._array.decide(data)

@@ -209,6 +209,13 @@ class PayloadPipeline:
             self._read(one.data, "error", one.offset, stray=one.stray)
         return alone
 
+    @property
+    def keeps_head(self) -> bool:
+        """Whether the first bytes of the body may still be needed for an error: held payloads can turn out to be
+        keep-alives.
+        """
+        return not self.seen or (self._waiting is not None and bool(self._waiting.held))
+
     def _release(self, waiting: UndetectedPayloads) -> None:
         """Dispatch the held payloads, each with its own place, after the dialect was detected."""
         self._waiting = None

@@ -81,6 +81,12 @@ impl PayloadPipeline {
         Ok(alone)
     }
 
+    /// Returns true if the first bytes of the body may still be needed for an error: held payloads can turn out to be
+    /// keep-alives.
+    pub(crate) fn keeps_head(&self) -> bool {
+        !self.seen || !self.waiting.is_empty()
+    }
+
     /// Returns true if this first payload identifies no dialect and contains only an error.
     fn is_alone(&self, out: &Output<'_>, text: &str) -> bool {
         let read = self.reader(out).read(text);

@@ -149,7 +149,7 @@ impl Parser {
         });
         let taken = input.get(..room).unwrap_or(input);
         *total += taken.len() as u64;
-        if !stage.seen && stage.head.len() < HEAD {
+        if stage.keeps_head() && stage.head.len() < HEAD {
             let more = taken.get(..HEAD - stage.head.len()).unwrap_or(taken);
             stage.head.extend_from_slice(more);
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,26 @@ def candidates_without_index(_: Random, stream: Stream) -> Stream:
 def response_envelope(_: Random, stream: Stream) -> Stream:
     """Chunks are wrapped in `response`, as Cloud Code does."""
     return stream.but(changed(stream, lambda data, _f: {"response": data}))
+
+
+@operator("gemini", aspect="envelope")
+def members_in_snake_case(_: Random, stream: Stream) -> Stream:
+    """Members have the names of the proto files (`finish_reason`), as in a dump of Google's Python SDK."""
+
+    def rename(data: Any, _frame: Frame) -> None:
+        for candidate in data.get("candidates", ()):
+            for part in candidate.get("content", {}).get("parts", ()):
+                _in_snake_case(part)
+            _in_snake_case(candidate)
+        _in_snake_case(data.get("usageMetadata", {}))
+        _in_snake_case(data)
+
+    return stream.but(changed(stream, rename))
+
+
+def _in_snake_case(members: dict[str, Any]) -> None:
+    for key in list(members):
+        members[re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", key)] = members.pop(key)
 
 
 @operator("gemini", aspect="framing")

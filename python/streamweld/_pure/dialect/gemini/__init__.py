@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.gemini.candidate import Candidate
+from streamweld._pure.dialect.gemini.proto_names import in_json_names
 from streamweld._pure.dialect.gemini.spec_tables import (
     ENVELOPE_FIELDS,
     a_reason,
@@ -23,6 +24,7 @@ from streamweld._pure.dialect.gemini.spec_tables import (
 from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers, may_remember
+from streamweld._pure.json.scanner import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 _USED = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
+_PROTO_USED = frozenset({"candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id"})
 _CANDIDATE_CAP = 2**31 - 1  # maximum index of a candidate
 
 
@@ -75,14 +78,14 @@ class GeminiDecoder:
     @staticmethod
     def is_of_use(value: object) -> bool:
         """Return whether a document after a broken one contains usable data."""
-        return is_object(value) and (not _USED.isdisjoint(value) or value.get("error") is not None)
+        return is_object(value) and (_is_chunk(value) or value.get("error") is not None)
 
     @staticmethod
     def is_note(value: object) -> bool:
         """Return whether the value is a chunk without candidates, feedback and error."""
-        if not is_object(value) or _USED.isdisjoint(value):
+        if not is_object(value) or not _is_chunk(value):
             return False
-        return not value.get("candidates") and not value.get("promptFeedback") and value.get("error") is None
+        return not (value.get("candidates") or _feedback(value)) and value.get("error") is None
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """Decode a JSON payload: a chunk, or a list of chunks."""
@@ -96,7 +99,7 @@ class GeminiDecoder:
             notes = Anomalies(self._out, self._assembler, payload, (), is_read)
             self._error(read_error(payload, (), value), payload.text, notes)
         else:
-            self._unknown(payload, (), event)
+            self._unknown(payload.text, event)
 
     def marker(self) -> None:
         """Handle `[DONE]`, which some gateways send. It ends the stream only if every candidate has a finish reason."""
@@ -121,18 +124,26 @@ class GeminiDecoder:
             self._assembler.whole_here()
 
     def _document(self, payload: Payload, value: dict[str, Any], path: Path, event: str, *, recovered: bool) -> None:
+        sent = _raw(payload, path)
+        renamed = in_json_names(sent)
+        if renamed is not None:
+            has_overflow = payload.overflow
+            payload, path = parse(renamed), ()
+            payload.overflow, value = has_overflow, payload.value
         chunk, chunk_path = _unwrapped(value, path)
-        notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         used = not _USED.isdisjoint(chunk)
+        if used and renamed is not None:
+            self._out.mark_misread("other_member")  # clients look only for the JSON names
+        notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         error = _find_error(payload, chunk, chunk_path, event, used=used)
         if error is None and chunk is not value:
             error = _find_error(payload, value, path, event, used=used)
         if used:
             self._chunk(payload, chunk, chunk_path, notes, recovered=recovered)
         elif error is None:
-            self._unknown(payload, path, event)
+            self._unknown(sent, event)
         if error is not None:
-            self._error(error, _raw(payload, path), notes)
+            self._error(error, sent, notes)
 
     def _chunk(
         self, payload: Payload, chunk: Mapping[str, Any], path: Path, notes: Anomalies, *, recovered: bool
@@ -227,8 +238,8 @@ class GeminiDecoder:
             notes.report()
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
 
-    def _unknown(self, payload: Payload, path: Path, event: str) -> None:
-        self._assembler.unknown(None if event == "message" else event, _raw(payload, path).encode())
+    def _unknown(self, text: str, event: str) -> None:
+        self._assembler.unknown(None if event == "message" else event, text.encode())
 
 
 def _raw(payload: Payload, path: Path) -> str:
@@ -243,9 +254,23 @@ def _ends(value: Mapping[str, Any]) -> bool:
     """
     candidates = value.get("candidates")
     if is_array(candidates) and candidates:
-        return all(is_object(item) and is_reason(item.get("finishReason")) for item in candidates)
-    feedback = value.get("promptFeedback")
-    return is_object(feedback) and is_reason(feedback.get("blockReason"))
+        return all(is_object(item) and is_reason(_either(item, "finishReason", "finish_reason")) for item in candidates)
+    feedback = _feedback(value)
+    return is_object(feedback) and is_reason(_either(feedback, "blockReason", "block_reason"))
+
+
+def _is_chunk(value: Mapping[str, Any]) -> bool:
+    """Return whether the value is a chunk, with members in either form of their names."""
+    return not _USED.isdisjoint(value) or not _PROTO_USED.isdisjoint(value)
+
+
+def _feedback(value: Mapping[str, Any]) -> object:
+    return _either(value, "promptFeedback", "prompt_feedback")
+
+
+def _either(value: Mapping[str, Any], json_name: str, proto_name: str) -> object:
+    found: object = value.get(json_name)
+    return value.get(proto_name) if found is None else found
 
 
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
@@ -275,7 +300,7 @@ def _find_error(
 
 def _complains(value: Mapping[str, Any]) -> bool:
     """Return whether the value is an error without an `error` member: a message with a code or a status."""
-    if not _USED.isdisjoint(value):
+    if _is_chunk(value):
         return False
     if reports_failure(value):
         return True

@@ -7,6 +7,7 @@ pub(crate) mod calls;
 pub(crate) mod candidate;
 pub(crate) mod partial;
 pub(crate) mod payload_kind;
+pub(crate) mod proto_names;
 pub(crate) mod sources;
 pub(crate) mod spec_tables;
 pub(crate) mod tools;
@@ -27,6 +28,7 @@ pub(crate) use crate::dialect::gemini::payload_kind::SHAPES;
 use crate::dialect::gemini::payload_kind::error;
 use crate::dialect::gemini::payload_kind::is_used;
 use crate::dialect::gemini::payload_kind::wrapped;
+use crate::dialect::gemini::proto_names::in_json_names;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_reason;
 use crate::dialect::gemini::spec_tables::a_word;
@@ -51,6 +53,7 @@ use crate::json::extra_fields::LastSeen;
 use crate::json::members::Document;
 use crate::json::members::Member;
 use crate::json::members::Object;
+use crate::json::members::document;
 use crate::json::members::integer;
 use crate::json::members::items;
 use crate::json::members::string;
@@ -99,8 +102,31 @@ impl Gemini {
         }
     }
 
-    /// Decodes a chunk, with or without an envelope.
-    fn document<'a>(
+    /// Decodes a chunk, with or without an envelope, and with either form of the members' names.
+    fn document(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        object: &Object<'_>,
+        payload: Payload<'_>,
+    ) -> ParseResult {
+        let renamed = in_json_names(object.raw.text);
+        match renamed.as_ref().map(|text| document(text, None)) {
+            Some(Ok(Document::Object(renamed))) => {
+                let wide_integer = object.wide_integer;
+                let renamed = Object {
+                    wide_integer,
+                    ..renamed
+                };
+                if is_used(&renamed) || wrapped(&renamed).is_some() {
+                    wire.out.mark_misread("other_member"); // clients look only for the JSON names
+                }
+                self.chunk_in_json_names(wire, &renamed, payload)
+            }
+            _ => self.chunk_in_json_names(wire, object, payload),
+        }
+    }
+
+    fn chunk_in_json_names<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         object: &Object<'a>,

@@ -8,18 +8,23 @@ use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
 use crate::json::Kind;
+use crate::json::Raw;
 use crate::json::members::Document;
 use crate::json::members::Object;
 use crate::json::members::items;
 use crate::json::members::text;
 
-/// Members that identify a chunk.
-const USED: [&str; 5] = [
+/// Members that identify a chunk, under their JSON names and their names in the proto files.
+const USED: [&str; 9] = [
     "candidates",
     "promptFeedback",
     "usageMetadata",
     "modelVersion",
     "responseId",
+    "prompt_feedback",
+    "usage_metadata",
+    "model_version",
+    "response_id",
 ];
 
 pub(crate) static SHAPES: Shapes = Shapes {
@@ -45,7 +50,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         object(document).is_some_and(|object| {
             is_used(object)
                 && silent(object, "candidates")
-                && silent(object, "promptFeedback")
+                && feedback(object).is_none_or(is_empty_value)
                 && object.present("error").is_none()
         })
     },
@@ -67,9 +72,8 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
 /// Returns true if it contains the reason why the answer ends. Any other chunk outside an event stream is one of
 /// several, with one JSON document per line.
 fn ends(object: &Object<'_>) -> bool {
-    let has_value = |holder: &Object<'_>, key| {
-        holder
-            .get(key)
+    let has_value = |holder: &Object<'_>, json_name, proto_name| {
+        either(holder, json_name, proto_name)
             .and_then(text)
             .is_some_and(|text| is_reason(&text))
     };
@@ -78,12 +82,23 @@ fn ends(object: &Object<'_>) -> bool {
         .filter(|raw| raw.kind == Kind::Array);
     let candidates = candidates.map(items).unwrap_or_default();
     if candidates.is_empty() {
-        let feedback = object.object("promptFeedback");
-        return feedback.is_some_and(|feedback| has_value(&feedback, "blockReason"));
+        let feedback = feedback(object).and_then(Object::of);
+        return feedback
+            .is_some_and(|feedback| has_value(&feedback, "blockReason", "block_reason"));
     }
-    let ended =
-        |raw| Object::of(raw).is_some_and(|candidate| has_value(&candidate, "finishReason"));
+    let ended = |raw| {
+        Object::of(raw)
+            .is_some_and(|candidate| has_value(&candidate, "finishReason", "finish_reason"))
+    };
     candidates.into_iter().all(ended)
+}
+
+fn feedback<'a>(object: &Object<'a>) -> Option<Raw<'a>> {
+    either(object, "promptFeedback", "prompt_feedback")
+}
+
+fn either<'a>(object: &Object<'a>, json_name: &str, proto_name: &str) -> Option<Raw<'a>> {
+    object.present(json_name).or_else(|| object.get(proto_name))
 }
 
 /// Returns the chunk in the envelope that a relay added (`{"response": {...}, "traceId": ...}`).

@@ -21,6 +21,7 @@ use crate::model::spec::fact;
 use crate::model::spec::words;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::mem;
 use std::sync::LazyLock;
 
 const DIALECT: &str = "gemini";
@@ -37,6 +38,8 @@ pub(crate) struct Facts {
     pub(crate) part_fields: Fields,
     pub(crate) call_fields: Fields,
     partial_fields: Fields,
+    /// Names of members in the proto files, and in the JSON form.
+    pub(crate) proto_names: Vec<(&'static str, String)>,
     pub(crate) code_tool: &'static str,
     absent_reasons: Fields,
     absent_ids: Fields,
@@ -56,6 +59,10 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         part_fields: list("part_fields"),
         call_fields: list("call_fields"),
         partial_fields: list("partial_fields"),
+        proto_names: list("proto_names")
+            .into_iter()
+            .map(|name| (name, camel_case(name)))
+            .collect(),
         code_tool: tool.unwrap_or_default(),
         absent_reasons: list("absent_reasons"),
         absent_ids: list("absent_ids"),
@@ -64,6 +71,19 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         output: sum("output_tokens"),
     }
 });
+
+fn camel_case(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut upper = false;
+    for letter in name.chars() {
+        match letter {
+            '_' => upper = true,
+            _ if mem::take(&mut upper) => out.push(letter.to_ascii_uppercase()),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
 
 impl Facts {
     /// Returns the meaning of a finish reason.

@@ -1,0 +1,56 @@
+"""Renames members from the names of the API's proto files (`finish_reason`) to those of its JSON form (`finishReason`).
+
+Readers must accept both: https://protobuf.dev/programming-guides/json/. Gateways that dump the objects of Google's
+Python SDK send the former. What a client or a function puts into arguments and results is not renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from streamweld._pure.dialect.gemini.spec_tables import SPEC
+
+__all__ = ["in_json_names"]
+
+_JSON_NAMES: Final[dict[str, str]] = {
+    name: name.split("_")[0] + "".join(word.capitalize() for word in name.split("_")[1:])
+    for name in SPEC["proto_names"]
+}
+_HOLDERS: Final = frozenset({"functionCall", "functionResponse", "toolCall", "toolResponse"})
+_HELD: Final = frozenset({"args", "response"})  # members of a holder with data that the API does not define
+
+_PROTO_KEY = re.compile(r'"([a-z]+_[a-z_]+)"[ \t\r\n]*:')
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
+
+
+def in_json_names(text: str) -> str | None:
+    """Return a chunk, which must be valid JSON, with its members under their JSON names; None if they already are."""
+    if "_" not in text or not any(found[1] in _JSON_NAMES for found in _PROTO_KEY.finditer(text)):
+        return None
+    renamed: list[str] = []
+    copied = 0  # number of characters of the text that are in `renamed`
+    open_: list[str] = []  # open brackets; "h" for the object of a holder
+    hidden = 0  # number of open brackets since a member whose value is not read
+    key, is_value = "", False
+    for found in _TOKEN.finditer(text):
+        piece = found[0]
+        if hidden:
+            hidden += (piece in "{[") - (piece in "}]")
+        elif piece == "{" or piece == "[":
+            if is_value and key in _HELD and open_[-1] == "h":
+                hidden = 1
+            else:
+                open_.append("h" if is_value and piece == "{" and key in _HOLDERS else piece)
+            is_value = False
+        elif piece == "}" or piece == "]":
+            open_.pop()
+            is_value = False
+        elif piece == ":" or piece == ",":
+            is_value = piece == ":"
+        elif not is_value and open_ and open_[-1] != "[":
+            key = _JSON_NAMES.get(piece[1:-1], piece[1:-1])
+            if len(key) != len(piece) - 2:
+                renamed += (text[copied : found.start() + 1], key)
+                copied = found.end() - 1
+    return "".join(renamed) + text[copied:] if renamed else None

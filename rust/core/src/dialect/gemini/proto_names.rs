@@ -1,0 +1,111 @@
+//! Renames members from the names of the API's proto files (`finish_reason`) to those of its JSON form
+//! (`finishReason`).
+//!
+//! Readers must accept both: <https://protobuf.dev/programming-guides/json/>. Gateways that dump the objects of
+//! Google's Python SDK send the former. What a client or a function puts into arguments and results is not renamed.
+
+use crate::dialect::gemini::spec_tables::FACTS;
+use crate::json::Key;
+use crate::json::Kind;
+use crate::json::Scan;
+use crate::json::Scanner;
+use memchr::memchr_iter;
+use std::ops::Range;
+
+/// Objects with members that the API does not define, `HELD`.
+const HOLDERS: [&str; 4] = [
+    "functionCall",
+    "functionResponse",
+    "toolCall",
+    "toolResponse",
+];
+const HELD: [&str; 2] = ["args", "response"];
+
+/// Returns a chunk, which must be valid JSON, with its members under their JSON names; `None` if they already are.
+pub(crate) fn in_json_names(text: &str) -> Option<String> {
+    if !has_proto_key(text) {
+        return None;
+    }
+    let mut keys = Vec::new();
+    let mut scanner = Scanner::again(text);
+    find_keys(&mut scanner, text, false, &mut keys).ok()?;
+    if keys.is_empty() {
+        return None;
+    }
+    let mut renamed = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (place, name) in keys {
+        renamed.push_str(text.get(copied..place.start)?);
+        renamed.push_str(name);
+        copied = place.end;
+    }
+    renamed.push_str(text.get(copied..)?);
+    Some(renamed)
+}
+
+/// Returns true if a key anywhere in the text is one of the names; most chunks have none.
+fn has_proto_key(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_word = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    memchr_iter(b'_', bytes).any(|place| {
+        let (before, after) = bytes.split_at(place);
+        let lead = before
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_lowercase());
+        let start = place - lead.count();
+        if start == 0 || bytes.get(start - 1) != Some(&b'"') {
+            return false;
+        }
+        let end = place + after.iter().take_while(|byte| is_word(byte)).count();
+        let mut rest = bytes.iter().skip(end);
+        let is_key = rest.next() == Some(&b'"')
+            && rest.find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+        is_key
+            && text
+                .get(start..end)
+                .is_some_and(|name| json_name(name).is_some())
+    })
+}
+
+fn json_name(name: &str) -> Option<&'static str> {
+    let mut names = FACTS.proto_names.iter();
+    names
+        .find(|(proto, _)| *proto == name)
+        .map(|(_, json)| json.as_str())
+}
+
+/// Collects the place and the JSON name of every key that has one. `is_holder`: the value is one of `HOLDERS`.
+fn find_keys<'a>(
+    scanner: &mut Scanner<'a>,
+    text: &'a str,
+    is_holder: bool,
+    keys: &mut Vec<(Range<usize>, &'static str)>,
+) -> Scan<()> {
+    match scanner.kind()? {
+        Kind::Object => {
+            scanner.enter_object()?;
+            while let Some(Key { raw, .. }) = scanner.next_key()? {
+                let name = json_name(raw);
+                if let Some(name) = name {
+                    let start = raw.as_ptr().addr() - text.as_ptr().addr();
+                    keys.push((start..start + raw.len(), name));
+                }
+                let name = name.unwrap_or(raw);
+                if is_holder && HELD.contains(&name) {
+                    scanner.skip()?;
+                } else {
+                    find_keys(scanner, text, HOLDERS.contains(&name), keys)?;
+                }
+            }
+        }
+        Kind::Array => {
+            scanner.enter_array()?;
+            while scanner.next_item()? {
+                find_keys(scanner, text, false, keys)?;
+            }
+        }
+        _ => _ = scanner.skip()?,
+    }
+    Ok(())
+}

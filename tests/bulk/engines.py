@@ -246,6 +246,7 @@ def _kill_when_working(marks: Path, workers: list[subprocess.Popen[bytes]]) -> N
 def ray(folder: Path, scratch: Path) -> pa.Table:
     import ray as engine
     from ray.cluster_utils import Cluster
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     os.environ["PYTHONPATH"] = PATHS
     marks = scratch / "marks"
@@ -259,11 +260,9 @@ def ray(folder: Path, scratch: Path) -> pa.Table:
         engine.data.DataContext.get_current().enable_progress_bars = False
 
         def responses(batch: pa.Table) -> pa.Table:
-            # A batch that waits keeps its node busy, so that the next one has to start on the second node: with a
-            # short sleep instead, the first node could finish all batches before the second had started a process.
             node = engine.get_runtime_context().get_node_id()
             (marks / f"working-{node}").touch()
-            wait("the end of the second node", (marks / "killed").exists, 180)
+            wait("the loss of the second node", (marks / "killed").exists, 180)
             return streamweld.arrow.parse(batch, keep=["id"])
 
         def kill() -> None:
@@ -274,7 +273,14 @@ def ray(folder: Path, scratch: Path) -> pa.Table:
         killer = threading.Thread(target=kill)
         killer.start()
         captures = engine.data.read_parquet(str(folder), override_num_blocks=24)
-        calls = captures.map_batches(responses, batch_format="pyarrow", zero_copy_batch=True, batch_size=100)
+        calls = captures.map_batches(
+            responses,
+            batch_format="pyarrow",
+            zero_copy_batch=True,
+            batch_size=100,
+            # On the second node until it is lost: Ray may otherwise give every batch to the first one.
+            scheduling_strategy=NodeAffinitySchedulingStrategy(second.node_id, soft=True),
+        )
         out = scratch / "calls"
         calls.write_parquet(str(out))
         assert (marks / "killed").exists(), "the job ended before its second node was killed"

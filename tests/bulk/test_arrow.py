@@ -379,8 +379,9 @@ def test_other_threads_run_while_a_batch_is_read() -> None:
     over.set()
     thread.join()
     inside = [at for at in ticks if start < at < end]
-    # If the GIL were held, the other thread could not run between start and end.
-    assert len(inside) > 5, (end - start, len(inside))
+    # If the GIL were held, the other thread could not run between start and end. How often it runs
+    # depends on the machine.
+    assert inside, end - start
 
 
 def test_nothing_is_kept_after_a_batch() -> None:

@@ -39,27 +39,35 @@ def converted(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("call", [read, converted])
 def test_another_thread_runs_during_a_long_call(call: Callable[[bytes], Any]) -> None:
-    """With a switch interval of a minute, another thread runs only if the GIL is released."""
+    """With a switch interval of a minute, another thread runs only if the GIL is released.
+
+    `calling` is true only between two statements of the working thread, so the count does
+    not depend on how long the call takes or on how soon this thread wakes.
+    """
     data, _ = body(120_000)
-    started, ticks = threading.Event(), 0
+    started, calling, seen = threading.Event(), False, 0
 
     def work() -> None:
-        started.set()
-        call(data)
+        nonlocal calling
+        started.wait()
+        for _ in range(5):
+            calling = True
+            call(data)
+            calling = False
 
     before = sys.getswitchinterval()
     thread = threading.Thread(target=work)
+    thread.start()
     sys.setswitchinterval(60.0)
     try:
-        thread.start()
-        started.wait()
+        started.set()
         while thread.is_alive():
-            ticks += 1
+            seen += calling
             time.sleep(0.001)
     finally:
         sys.setswitchinterval(before)
         thread.join()
-    assert ticks > 3
+    assert seen
 
 
 def test_threads_read_different_bodies_at_once() -> None:
@@ -72,18 +80,21 @@ def test_threads_read_different_bodies_at_once() -> None:
 
 def test_overlapping_calls_into_one_parser_are_refused() -> None:
     """A parser in use by one thread raises `ParserBusy` in another, also while the GIL is released."""
-    parser: Any = load("native")("chat", to_config())
     data, text = body(120_000)
     faults: list[BaseException] = []
-    thread = threading.Thread(target=parser.feed_silent, args=(data,))
-    thread.start()
-    while thread.is_alive():
-        try:
-            parser.snapshot()
-        except sw.ParserBusy as fault:
-            faults.append(fault)
-        time.sleep(0.0005)
-    thread.join()
-    parser.close_silent()
-    assert faults
-    assert [event.text for event in parser.snapshot()[0] if event.type == "text_done"] == [text]
+    for _ in range(5):  # a busy machine may run the other thread only after the call
+        parser: Any = load("native")("chat", to_config())
+        thread = threading.Thread(target=parser.feed_silent, args=(data,))
+        thread.start()
+        while thread.is_alive():
+            try:
+                parser.snapshot()
+            except sw.ParserBusy as fault:
+                faults.append(fault)
+            time.sleep(0.0005)
+        thread.join()
+        parser.close_silent()
+        assert [event.text for event in parser.snapshot()[0] if event.type == "text_done"] == [text]
+        if faults:
+            return
+    pytest.fail("no call was refused")

@@ -52,6 +52,8 @@ def python_imports(path: Path) -> Iterator[tuple[str, int]]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: use an absolute import"
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+            # The name is looked up in the module after `from` first, also if it names a module below a package.
+            yield f"{node.module}", node.lineno
 
 
 def re_exports(path: Path) -> bool:

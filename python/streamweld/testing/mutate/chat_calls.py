@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.options import Policy
-from streamweld.testing import pieces, shapes
 from streamweld.testing.builders import chunk, value_of
 from streamweld.testing.mutate.registry import changed, clone, inserted, operator
+from streamweld.testing.pieces import Call as SentCall
 from streamweld.testing.pieces import entry, fragments_of, in_order, single
+from streamweld.testing.shapes import SHAPES
 from streamweld.testing.stream import Call, Frame, Stream
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ def unique(stream: Stream) -> bool:
     return len(set(ids)) == len(ids)
 
 
-def wire(stream: Stream) -> list[pieces.Call]:
+def wire(stream: Stream) -> list[SentCall]:
     """Return the calls in the form that the functions of `shapes` take."""
-    return [pieces.Call(call.id, call.name, call.arguments) for call in stream.calls]
+    return [SentCall(call.id, call.name, call.arguments) for call in stream.calls]
 
 
 def _per_entry(about: str, change: Callable[[Entry, int, int, Call], None]) -> Callable[[str], None]:
@@ -111,7 +112,7 @@ def _shaped(
             return None
         if filled and any(value_of(call) == {} for call in stream.calls):
             return None
-        arrays = shapes.SHAPES[shape](rng, calls)
+        arrays = SHAPES[shape](rng, calls)
         return with_entries(stream, arrays, calls=tuple(Call(call.name, call.arguments, call.id) for call in calls))
 
     operator("chat", aspect="calls", name=name, about=about, certain=certain)(run)

@@ -1,19 +1,22 @@
 """Line and branch coverage of the Python package by area, each with a minimum (row R20).
 
-usage: coverage.py python [PYTEST ARGUMENT]...
+usage: coverage.py python [--minutes M] [FOLDER]...
 
-Runs the usual form of the suites in one process under coverage.py, without the long suites that repeat others, and
-compares each area with `.ci/coverage.toml`. coverage.py comes from `.ci/locks/coverage.txt`, in its own folder.
+Runs the usual form of the suites under coverage.py, one folder of tests at a time, without the long suites that repeat
+others, and compares each area with `.ci/coverage.toml`. What a folder covers is stored in `.nightly/coverage` for the
+version of the sources, so an interrupted run continues; the step fails until all folders are done. coverage.py comes
+from `.ci/locks/coverage.txt`, in its own folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
+import time
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -47,34 +50,64 @@ def area_of(name: str) -> str:
     return parts[0] if len(parts) > 1 and parts[0] in floors else "package"
 
 
-def main(arguments: list[str]) -> int:
+def folders() -> list[str]:
+    """Return the folders that have tests."""
+    return sorted({path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/test_*.py")})
+
+
+def sources() -> str:
+    """Return a digest of the package and its tests in HEAD, including uncommitted changes."""
+    git = ["git", "-C", str(ROOT)]
+    outputs = [
+        subprocess.run([*git, *command, "--", "python", "rust", "tests"], check=True, capture_output=True).stdout
+        for command in (("ls-tree", "HEAD"), ("diff", "HEAD"))
+    ]
+    return hashlib.sha256(b"\0".join(outputs)).hexdigest()[:16]
+
+
+def measure(folder: str, data: Path, environment: dict[str, str]) -> int:
+    """Run the tests of a folder and store what they cover in `data`; return pytest's exit status."""
     ignored = [f"--ignore={path.relative_to(ROOT)}" for name in LONG for path in (ROOT / "tests").rglob(f"{name}.py")]
-    with tempfile.TemporaryDirectory() as work:
-        report = Path(work, "coverage.json")
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{provided()}",
-            "COVERAGE_FILE": str(Path(work, "data")),
-        }
-        coverage = [sys.executable, "-m", "coverage"]
-        run = [
-            *coverage,
-            "run",
-            "--branch",
-            f"--source={ROOT / PACKAGE}",
-            "-m",
-            "pytest",
-            "-n",
-            "0",
-            "-q",
-            "--timeout",
-            "3000",
-        ]
-        done = subprocess.run([*run, *ignored, *(arguments or ["tests"])], cwd=ROOT, env=environment, check=False)
-        if done.returncode:
-            return done.returncode
-        subprocess.run([*coverage, "json", "-q", "-o", str(report)], cwd=ROOT, env=environment, check=True)
-        files = json.loads(report.read_text(encoding="utf-8"))["files"]
+    part = data.with_suffix(".part")
+    run = [sys.executable, "-m", "coverage", "run", "--branch", f"--source={ROOT / PACKAGE}", "-m", "pytest"]
+    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--timeout", "3000", *ignored, f"tests/{folder}"]
+    done = subprocess.run([*run, *options], cwd=ROOT, env={**environment, "COVERAGE_FILE": str(part)}, check=False)
+    if done.returncode == 0:
+        part.rename(data)
+    return done.returncode
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="coverage.py", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("language", choices=["python"])
+    parser.add_argument(
+        "--minutes", type=float, default=110, help="when to start no other folder; the next run continues"
+    )
+    parser.add_argument("folders", nargs="*", metavar="FOLDER", help="folders of tests/; all by default")
+    options = parser.parse_args(arguments)
+    end = time.monotonic() + options.minutes * 60
+    store = ROOT / ".nightly" / "coverage" / sources()
+    store.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "python", ROOT, provided())))}
+    every = options.folders or folders()
+    failed = []
+    for folder in every:
+        data = store / f"{folder}.data"
+        if not data.is_file() and time.monotonic() < end:
+            print(f"{folder} ...", flush=True)
+            if measure(folder, data, environment):
+                failed.append(folder)
+    left = [folder for folder in every if not (store / f"{folder}.data").is_file()]
+    report = store / "coverage.json"
+    environment["COVERAGE_FILE"] = str(store / "combined")
+    coverage = [sys.executable, "-m", "coverage"]
+    stored = [str(store / f"{folder}.data") for folder in every if folder not in left]
+    if not stored:
+        print(f"no folder of tests has passed: {', '.join(failed)} failed")
+        return 1
+    subprocess.run([*coverage, "combine", "-q", "--keep", *stored], cwd=ROOT, env=environment, check=True)
+    subprocess.run([*coverage, "json", "-q", "-o", str(report)], cwd=ROOT, env=environment, check=True)
+    files = json.loads(report.read_text(encoding="utf-8"))["files"]
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for name, found in files.items():
         summary = found["summary"]
@@ -85,11 +118,10 @@ def main(arguments: list[str]) -> int:
     shares = {area: 100 * covered / count for area, (covered, count) in sorted(sums.items())}
     low = {area: share for area, share in shares.items() if share < floors[area]}
     print("".join(f"below its floor of {floors[area]}: {area} {share:.1f}\n" for area, share in low.items()), end="")
+    print("".join(f"{folder}: {'failed' if folder in failed else 'not measured yet'}\n" for folder in left), end="")
     print("python: " + ", ".join(f"{area} {share:.1f} %" for area, share in shares.items()))
-    return int(bool(low))
+    return int(bool(low or left))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] != ["python"]:
-        raise SystemExit(__doc__)
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(main(sys.argv[1:]))

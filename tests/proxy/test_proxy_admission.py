@@ -291,6 +291,15 @@ def test_a_request_that_comes_back_is_refused(caplog: pytest.LogCaptureFixture) 
     assert sorted("fault=loop_detected" in line for line in lines) == [False, True]
 
 
+def test_the_name_in_a_via_is_compared_without_case() -> None:
+    """A host name has no case, so a relay may change it."""
+    upstream = Upstream(empty)
+    with between(upstream) as url:
+        httpx2.get(f"{url}/v1/models")
+        own = upstream.seen[0].header("via") or ""
+        assert httpx2.get(f"{url}/v1/models", headers={"via": own.upper()}).status_code == 508
+
+
 def test_every_request_carries_a_via_and_keeps_the_one_it_came_with() -> None:
     upstream = Upstream(empty)
     with between(upstream) as first, between(upstream) as second:

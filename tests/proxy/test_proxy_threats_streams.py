@@ -157,6 +157,39 @@ def test_a17_a_request_that_never_comes_is_given_up() -> None:
             assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
+def test_a_request_whose_bytes_trickle_in_is_given_up() -> None:
+    """Each byte arrives in time, but all of them would take too long."""
+    with between(Upstream(sse(*GOOD)), idle_timeout=0.5) as url:
+        parts = urlsplit(url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=0.05) as connection:
+            connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n{")
+            assert answer_while_sending(connection, b" ", 200).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_slow_request_with_enough_bytes_is_read() -> None:
+    with between(Upstream(sse(*GOOD)), idle_timeout=0.5) as url:
+        parts = urlsplit(url)
+        body = json.dumps(ASK).encode() + b" " * 9_900
+        pieces = [body[at : at + 500] for at in range(0, len(body), 500)]
+        with socket.create_connection((parts.hostname, parts.port), timeout=20) as connection:
+            connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(body))
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.05)
+            assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+def answer_while_sending(connection: socket.socket, piece: bytes, times: int) -> bytes:
+    """Send the piece again and again; return what the peer sends, or nothing if it sends nothing."""
+    for _ in range(times):
+        try:
+            connection.sendall(piece)
+            return connection.recv(100)
+        except TimeoutError:
+            continue
+    return b""
+
+
 @pytest.mark.parametrize(
     "kind",
     ["text/event-stream;charset=windows-1252", "TEXT/Event-Stream ; x=y", "text/plain", "application/json", None, "x"],

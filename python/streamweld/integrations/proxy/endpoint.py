@@ -46,6 +46,9 @@ __all__ = ["LAST", "METHODS", "Conversation"]
 
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
+_SLOWEST: Final = 1024
+"""Bytes of a request's body that must arrive in a second on average, once `idle_timeout` has passed. Without a minimum, a
+client could keep any number of connections open with one byte from time to time."""
 LAST: Final = 2.0
 """Seconds to send the error ending of an answer that the server cancels."""
 
@@ -124,13 +127,15 @@ class Conversation:
         if not given_value.isdecimal() or int(given_value) > most:
             raise too_long
         made = bytearray()
+        idle, clock = self._config.idle_timeout, asyncio.get_running_loop().time
+        began = clock()
         try:
-            async with asyncio.timeout(self._config.idle_timeout) as patience:
+            async with asyncio.timeout(idle) as patience:
                 async for piece in self._request.stream():
                     made += piece
                     if len(made) > most:
                         raise too_long
-                    patience.reschedule(asyncio.get_running_loop().time() + self._config.idle_timeout)
+                    patience.reschedule(idle + min(clock(), began + len(made) / _SLOWEST))
         except TimeoutError:
             raise Refusal(408, "request_timeout", "the request's body did not arrive in time") from None
         return bytes(made)

@@ -102,8 +102,9 @@ def via(given: Iterable[str], pseudonym: str) -> str:
         Refusal: 508 if the request has already passed through this proxy: the upstream leads back to it.
     """
     lines = tuple(given)
-    # The dropped values are searched too: a relay may have added a character that is not printable to the line.
-    if any(pseudonym in value for value in lines):
+    # The dropped values are searched too: a relay may have added a character that is not printable to the line. A relay
+    # may also have changed the case, because the name takes the place of a host (RFC 9110 7.6.3).
+    if any(pseudonym in value.lower() for value in lines):
         raise Refusal(508, "loop_detected", "the request has passed this proxy before: its upstream leads back to it")
     passed = [value for value in lines if plain(value)]
     return ", ".join([*passed, f"1.1 {pseudonym}"])

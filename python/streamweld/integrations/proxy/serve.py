@@ -128,10 +128,10 @@ class _Server(uvicorn.Server):
 
 
 class HeadTimeout(H11Protocol):
-    """Closes connections whose request head does not arrive in time.
+    """Closes connections whose request head does not arrive in time, and those that were answered before the body.
 
     uvicorn limits only the idle time after an answer: a client could keep any number of connections open without ever
-    sending a request. The body has the timeouts of `ProxyConfig`.
+    sending a request, or with a body that nothing reads. A body that is read has the timeouts of `ProxyConfig`.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -145,6 +145,12 @@ class HeadTimeout(H11Protocol):
         """Read the data. The limit starts with the first byte of a head, and later bytes do not extend it."""
         super().data_received(data)
         self._watch()
+
+    def on_response_complete(self) -> None:
+        """Close the connection if the client is still sending the body of an answered request."""
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the time limit."""

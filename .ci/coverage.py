@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
         "--minutes", type=float, default=110, help="when to start no other folder; the next run continues"
     )
     parser.add_argument("folders", nargs="*", metavar="FOLDER", help="folders of tests/; all by default")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     end = time.monotonic() + options.minutes * 60
     store = ROOT / ".nightly" / "coverage" / sources()
     store.mkdir(parents=True, exist_ok=True)

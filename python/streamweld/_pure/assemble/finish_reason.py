@@ -50,6 +50,8 @@ def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natura
         out.diagnose("finish_repeated", detail=raw)
     if reason is not None and finish.reason is not None and _WEIGHT[reason] > _WEIGHT[finish.reason]:
         finish.raw, finish.reason = raw, reason
+    elif finish.reason is not None and _WEIGHT[finish.reason] > (0 if reason is None else _WEIGHT[reason]):
+        out.mark_misread("finish_again")  # clients use the last one
 
 
 def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:

@@ -26,7 +26,7 @@ _STATUS_LIMIT = 10**9  # exclusive upper bound of a status
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
     ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),
-    ("fault", "faultstring"),
+    ("fault", "faultstring"), ("reason",),
 )  # fmt: skip
 _CODES: tuple[Path, ...] = (
     ("code",), ("error_code",), ("errorCode",), ("statusCode",), ("status_code",), ("base_resp", "status_code"),
@@ -36,8 +36,10 @@ _KINDS: tuple[Path, ...] = (("type",), ("error_type",), ("errorType",), ("__type
 _OWN = (
     "error_type", "error_message", "error_msg", "error_code", "errorType", "errorMessage", "errorCode", "errors",
     "error_description", "fault", "exception", "Error", "__type", "Message",
+    "upstream_error", "internalServerException", "modelStreamErrorException", "modelTimeoutException",
+    "serviceUnavailableException", "throttlingException", "validationException",
 )  # fmt: skip
-_WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg")
+_WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg", "reason")
 _STATUSES = ("code", "statusCode", "status_code", "status")
 _RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero means success
 _FAILED = ("error", "failed", "fail", "failure")

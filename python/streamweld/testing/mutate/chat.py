@@ -217,6 +217,18 @@ def calls_in_the_terminal_message(_: Random, stream: Stream) -> Stream | None:
     return stream.but(_with_message(stream, rest))
 
 
+@operator("chat", aspect="envelope", opaque=True)
+def messages_in_place_of_deltas(_: Random, stream: Stream) -> Stream | None:
+    """Each choice has a `message` in place of a `delta`."""
+
+    def rename(data: Any, _: Frame) -> None:
+        choice = choice_of(data)
+        if choice is not None:
+            choice["message"] = choice.pop("delta")
+
+    return None if stream.operators else stream.but(changed(stream, rename))
+
+
 # Texts
 
 
@@ -259,6 +271,32 @@ def _details(delta: dict[str, Any], frame: Frame, _: Stream, **more: Any) -> Non
 
 
 _deltas("content_is_a_list", "Content is a list of parts: text, and thinking.", _as_parts, kinds=(Text, Reasoning))
+
+
+def _as_summaries(delta: dict[str, Any], frame: Frame, stream: Stream) -> None:
+    delta.clear()
+    text = {"type": "text", "text": frame.piece}
+    summary = {"type": "reasoning", "summary": [{"type": "summary_text", "text": frame.piece}]}
+    delta["content"] = [summary if of_kind(stream, frame, Reasoning) else text]
+
+
+_deltas(
+    "content_lists_summaries",
+    "Content is a list of parts: text, and reasoning with a summary (Databricks).",
+    _as_summaries,
+    kinds=(Text, Reasoning),
+)
+_deltas(
+    "content_is_one_part",
+    "Content is a part without a list.",
+    lambda delta, frame, _: delta.update(content={"type": "text", "text": frame.piece}),
+)
+_deltas(
+    "reasoning_is_an_object",
+    "Reasoning is an object with the text (Envoy AI Gateway).",
+    lambda delta, frame, _: delta.update(reasoning_content={"text": frame.piece}),
+    kinds=(Reasoning,),
+)
 _deltas(
     "reasoning_under_another_name",
     "Reasoning is under `reasoning`.",
@@ -522,6 +560,12 @@ def _empty_elsewhere(frames: list[Frame], at: int, _: Stream) -> None:
             _reason(frames, location, "")
 
 
+def _null_elsewhere(frames: list[Frame], at: int, _: Stream) -> None:
+    for place in range(at):
+        if choice_of(frames[place].data) is not None:
+            _reason(frames, place, "null")
+
+
 def _camel(frames: list[Frame], at: int, _: Stream) -> None:
     data = clone(frames[at].data)
     data["choices"][0]["finishReason"] = data["choices"][0].pop("finish_reason").upper()
@@ -543,6 +587,7 @@ _finish(
     calls=True,
 )
 _finish("finish_empty_elsewhere", "The finish reason is an empty string on all other chunks.", _empty_elsewhere)
+_finish("finish_null_elsewhere", "The finish reason is the word `null` on all other chunks.", _null_elsewhere)
 _finish(
     "no_finish_reason",
     "No finish reason, only `[DONE]`.",

@@ -78,6 +78,8 @@ pub fn take_reason(
     if let Some(reason) = reason.filter(|reason| weight(reason) > holds) {
         finish.raw = Some(raw.to_owned());
         finish.reason = Some(reason);
+    } else if holds > reason.map_or(0, weight) {
+        out.mark_misread("finish_again"); // clients use the last one
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ const HTTP_ERROR: i64 = 400;
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
 /// Members of gateway-specific errors, in the order in which they are tried. A path leads through nested objects.
-const MESSAGES: [&[&str]; 14] = [
+const MESSAGES: [&[&str]; 15] = [
     &["message"],
     &["error_message"],
     &["errorMessage"],
@@ -35,6 +35,7 @@ const MESSAGES: [&[&str]; 14] = [
     &["Message"],
     &["Error", "Message"],
     &["fault", "faultstring"],
+    &["reason"],
 ];
 const CODES: [&[&str]; 12] = [
     &["code"],
@@ -51,7 +52,7 @@ const CODES: [&[&str]; 12] = [
     &["Error", "Code"],
 ];
 const KINDS: [&[&str]; 4] = [&["type"], &["error_type"], &["errorType"], &["__type"]];
-const OWN: [&str; 14] = [
+const OWN: [&str; 21] = [
     "error_type",
     "error_message",
     "error_msg",
@@ -66,8 +67,17 @@ const OWN: [&str; 14] = [
     "Error",
     "__type",
     "Message",
+    "upstream_error",
+    "internalServerException",
+    "modelStreamErrorException",
+    "modelTimeoutException",
+    "serviceUnavailableException",
+    "throttlingException",
+    "validationException",
 ];
-const WORDS: [&str; 6] = ["message", "msg", "detail", "title", "errmsg", "err_msg"];
+const WORDS: [&str; 7] = [
+    "message", "msg", "detail", "title", "errmsg", "err_msg", "reason",
+];
 const STATUSES: [&str; 4] = ["code", "statusCode", "status_code", "status"];
 /// Result codes. Zero means success.
 const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];

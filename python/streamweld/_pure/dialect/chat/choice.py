@@ -6,23 +6,24 @@ their own, so for a chunk without other events the metadata goes to the last eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from streamweld._pure.assemble.part.object_merge import Growth
 from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.dialect.chat.calls import TOOL_USE_LISTS, continues_tool_use, is_repeated, is_tool_use
-from streamweld._pure.dialect.chat.content import File, Text, Unread, image_files, read_content
+from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, Carry
 from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
-from streamweld._pure.dialect.chat.reasoning import ReasoningReader, whole_reasoning
+from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.model.finish_words import meaning
+from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 
+ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # next to a delta or a message, `text` is an unknown member
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
@@ -72,6 +74,17 @@ class Tools:
     drop_restated: bool
 
 
+class MessageDeltas:
+    """The texts of a choice that streams `message` in place of `delta`."""
+
+    __slots__ = ("reasoning", "reported", "text")
+
+    def __init__(self) -> None:
+        self.text = SoFar(1)
+        self.reasoning = SoFar(1)
+        self.reported = False  # whether a repetition was reported
+
+
 class ChoiceReader:
     """State of one choice in the decoder."""
 
@@ -81,6 +94,7 @@ class ChoiceReader:
         "_audio",
         "_audio_size",
         "_legacy_form",
+        "_messages",
         "_reasoning",
         "_repetition_reported",
         "_has_text",
@@ -112,6 +126,7 @@ class ChoiceReader:
         self._has_text = False
         self._legacy_form: LegacyForm = "unknown"
         self._uses_tool = False  # a delta of type `tool_use` came
+        self._messages: MessageDeltas | None = None  # the choice streams `message` in place of `delta`
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
         """Decode one entry of a chunk's `choices`. Return the error in it, if there is one."""
@@ -133,7 +148,14 @@ class ChoiceReader:
                 self._assembler.restart(self.index)
                 self._begin()
             self._delta(chunk, delta, (*path, "delta"), carry, final=reason is not None)
-        if message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
+        if (
+            message
+            and delta is None
+            and not chunk.recovered
+            and self._continues(chunk, message, final=reason is not None)
+        ):
+            self._delta(chunk, message, (*path, "message"), carry, final=False)
+        elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
             if delta is None:
                 carry.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_new(message):
@@ -151,6 +173,20 @@ class ChoiceReader:
             self.readers.end(self._tools.out, runs=meaning("chat", reason) in RUNS_CALLS)
             self._assembler.finish(self.index, reason)
         return read_choice_error(payload, item, path)
+
+    def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
+        """Return whether `message` stands for a delta, because the choice has neither ended nor streamed deltas.
+
+        The last one may be the whole message.
+        """
+        if chunk.value.get("object") == "chat.completion":
+            return False
+        if self._messages is None:
+            if final or self._has_text:
+                return False
+            self._messages = MessageDeltas()
+        content = message.get("content")
+        return not (final and isinstance(content, str) and self._messages.text.repeated_by(content))
 
     def _is_new(self, message: dict[str, Any]) -> bool:
         """Return whether a whole message has calls that were not streamed, or the first text of the choice."""
@@ -177,6 +213,8 @@ class ChoiceReader:
         if not chunk.recovered:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
             thought = self._reasoning.read(payload, delta, path, carry.members, notes) if thinks else None
+            if thought is not None and self._messages is not None:
+                thought = replace(thought, text=self._unseen(self._messages.reasoning, thought.text))
             notes.report()
             if thought is not None:
                 self._think_of(thought, carry)
@@ -205,11 +243,27 @@ class ChoiceReader:
     def _content(self, chunk: Chunk, content: object, path: Path, carry: Carry, *, restates: bool) -> None:
         """Emit the content of a delta. `restates`: the content may be the whole text again (AM9)."""
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
+        if self._messages is not None:
+            pieces = [self._unseen_piece(piece, self._messages) for piece in pieces]
         if chunk.recovered:
             pieces = [piece for piece in pieces if isinstance(piece, Text) and piece.kind == "text"]
         if pieces and not (restates and self._restated(pieces)):
             for piece in pieces:
-                self._piece(piece, carry)
+                if not isinstance(piece, Text) or piece.text:
+                    self._piece(piece, carry)
+
+    def _unseen_piece(self, piece: Piece, messages: MessageDeltas) -> Piece:
+        if not isinstance(piece, Text) or piece.kind != "text":
+            return piece
+        return Text("text", self._unseen(messages.text, piece.text))
+
+    def _unseen(self, so_far: SoFar, text: str) -> str:
+        """Return what is new in the text of a `message`, which some gateways send whole each time."""
+        new, again = so_far.new_in(text) if text else ("", False)
+        if again and self._messages is not None and not self._messages.reported:
+            self._messages.reported = True
+            self._tools.out.diagnose("ambiguous_cumulative", detail="repeated")
+        return new
 
     def _think_of(self, thought: Thought, carry: Carrier) -> None:
         details = thought.details
@@ -222,6 +276,8 @@ class ChoiceReader:
             self._assembler.reasoning(self.index, "raw", thought.text, carry.take())
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
+        if thought.signature:
+            self._assembler.reasoning_attributes(self.index, thought.signature, None, None)
         if thought.repeated and not self._repetition_reported:
             # A gateway that repeats reasoning does so in every chunk.
             self._repetition_reported = True
@@ -249,12 +305,16 @@ class ChoiceReader:
         details = thought.details
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
+        signatures = [piece.text for piece in pieces if isinstance(piece, Signature)]
+        for signature in (thought.signature, *signatures):
+            if signature:
+                self._assembler.reasoning_attributes(self.index, signature, None, None)
         attached = self._attached
         if not attached:
             self._annotations(payload, message, path, notes)
         self._assembler.message(self.index, text or None, reasoning or None, refusal or None, fragments)
         for piece in pieces:
-            if not isinstance(piece, Text) and not (attached and isinstance(piece, File)):
+            if not isinstance(piece, (Text, Signature)) and not (attached and isinstance(piece, File)):
                 self._piece(piece, NOTHING)
         if not attached:
             self._images(payload, message, path, notes)
@@ -291,6 +351,9 @@ class ChoiceReader:
     def _piece(self, piece: Piece, carry: Carrier) -> None:
         if isinstance(piece, Unread):
             self._assembler.unknown(None, piece.raw.encode())
+            return
+        if isinstance(piece, Signature):
+            self._assembler.reasoning_attributes(self.index, piece.text, None, None)
             return
         self._has_text = True
         if isinstance(piece, File):
@@ -369,10 +432,10 @@ def is_completion(value: Mapping[str, Any]) -> bool:
 
 
 def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """Return the finish reason in either spelling. A blank one is ignored."""
+    """Return the finish reason in either spelling. A blank one, or the word for none, is ignored."""
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
-        if reason.strip():
+        if reason.strip() and reason not in ABSENT_REASONS:
             if key != "finish_reason":
                 notes.mark_misread("other_member")
             return reason

@@ -41,25 +41,50 @@ class Unread:
     raw: str
 
 
-Piece = Text | File | Unread
+@dataclass(slots=True, frozen=True)
+class Signature:
+    """The signature of the reasoning before it, which a later turn must send back."""
+
+    text: str
+
+
+Piece = Text | File | Signature | Unread
+
+_REASONING_TYPES = frozenset({"reasoning", "reasoning_text", "summary_text", "thinking"})
+_REASONING_MEMBERS = ("thinking", "reasoning", "summary", "content", "text")  # in order of precedence
 
 
 def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
-    """Return the pieces of content: a string, or a list of parts in order."""
+    """Return the pieces of content: a string, one part, or a list of parts in order."""
     if isinstance(content, str):
         return [Text("text", content)] if content else []
-    if not is_array(content):
-        if content is not None:
-            notes.shape(path)
-        return []
     pieces: list[Piece] = []
-    for position, part in enumerate(content):
-        here = (*path, position)
-        if is_object(part):
-            pieces += _read_part(payload, part, here, notes)
-        elif part is not None:
-            notes.shape(here)
+    if is_object(content):
+        pieces = _read_part(payload, content, path, notes)
+    elif is_array(content):
+        for position, part in enumerate(content):
+            here = (*path, position)
+            if is_object(part):
+                pieces += _read_part(payload, part, here, notes)
+            elif part is not None:
+                notes.shape(here)
+    elif content is not None:
+        notes.shape(path)
     return [piece for piece in pieces if not isinstance(piece, Text) or piece.text]
+
+
+def read_reasoning(value: object) -> tuple[str, str] | None:
+    """Return the text and the signature of reasoning in another shape than text: an object, or a list of objects.
+
+    Return None if there is neither.
+    """
+    texts: list[str] = []
+    signature = ""
+    for entry in value if is_array(value) else [value]:
+        if is_object(entry):
+            texts += _reasoning_texts(entry) or []
+            signature = _signature(entry) or signature
+    return ("".join(texts), signature) if texts or signature else None
 
 
 def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) -> list[File]:
@@ -82,8 +107,8 @@ def image_files(payload: Payload, images: object, path: Path, notes: Anomalies) 
 
 def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomalies) -> list[Piece]:
     """Decode a part by the member with its content, because gateways disagree about `type`."""
-    if part.get("thinking") is not None:
-        return [Text("reasoning", text) for text in _texts(part["thinking"])]
+    if part.get("thinking") is not None or part.get("type") in _REASONING_TYPES:
+        return _reasoning_part(payload, part, path, notes)
     if isinstance(part.get("refusal"), str):
         return [Text("refusal", part["refusal"])]
     if isinstance(part.get("text"), str):
@@ -93,13 +118,43 @@ def _read_part(payload: Payload, part: dict[str, Any], path: Path, notes: Anomal
     return [_image(payload, part, path, notes) or Unread(payload.raw(*path) or "null")]
 
 
-def _texts(thinking: object) -> list[str]:
-    """Return the texts of Mistral's `thinking`: a text, or a list of text parts."""
-    if isinstance(thinking, str):
-        return [thinking]
-    if not is_array(thinking):
+def _reasoning_part(payload: Payload, part: Mapping[str, Any], path: Path, notes: Anomalies) -> list[Piece]:
+    texts = _reasoning_texts(part)
+    signature = _signature(part)
+    if texts is None and not signature:
+        return [Unread(payload.raw(*path) or "null")]
+    pieces: list[Piece] = [Text("reasoning", text) for text in texts or ()]
+    return [*pieces, Signature(notes.clean(signature))] if signature else pieces
+
+
+def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
+    """Return the texts of the first member that has any. Return None if there is no such member."""
+    texts: list[str] | None = None
+    for member in _REASONING_MEMBERS:
+        if part.get(member) is not None:
+            texts = [text for text in _texts(part[member]) if text]
+            if texts:
+                break
+    return texts
+
+
+def _signature(part: Mapping[str, Any]) -> str:
+    """Return the last signature of a part and its entries, or an empty text."""
+    found = ""
+    lists = (part.get(member) for member in _REASONING_MEMBERS)
+    for holder in (part, *(entry for entries in lists if is_array(entries) for entry in entries)):
+        signature = holder.get("signature") if is_object(holder) else None
+        found = signature if isinstance(signature, str) and signature else found
+    return found
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of reasoning: a text, or a list of text parts (Mistral, Databricks)."""
+    if isinstance(value, str):
+        return [value]
+    if not is_array(value):
         return []
-    texts = [item.get("text") for item in thinking if is_object(item)]
+    texts = [item.get("text") for item in value if is_object(item)]
     return [text for text in texts if isinstance(text, str)]
 
 

@@ -33,9 +33,12 @@ def is_complaint(value: Mapping[str, Any]) -> bool:
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
-    """Return the error of one choice (`choices[i].error`), or None."""
-    error = value.get("error")
-    return None if _is_empty_value(error) else read_error(payload, (*path, "error"), error)
+    """Return the error of one choice (`choices[i].error`, or the same in its delta), or None."""
+    for holder, here in ((value, path), (value.get("delta"), (*path, "delta"))):
+        error = holder.get("error") if is_object(holder) else None
+        if not _is_empty_value(error):
+            return read_error(payload, (*here, "error"), error)
+    return None
 
 
 def value_error(payload: Payload) -> ErrorFields:

@@ -92,7 +92,7 @@ class Readers:
 
     def delta(self, delta: Mapping[str, Any], notes: Anomalies, *, is_typed: bool) -> None:
         """Check the members of a delta. `is_typed`: as for `begin`, and for the type of a call."""
-        if is_array(delta.get("content")):
+        if not isinstance(delta.get("content", ""), str | None):
             notes.mark_misread("content_list")
         calls = delta.get("tool_calls")
         if is_array(calls):

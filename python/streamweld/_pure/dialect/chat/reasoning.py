@@ -1,4 +1,4 @@
-"""Reads the reasoning of a delta or a message from the four fields that gateways use.
+"""Reads the reasoning of a delta or a message from the fields that gateways use.
 
 Gateways often fill two fields, or send cumulative text. Returns the text that is new, and what must be kept as
 metadata.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from streamweld._pure.dialect.chat.content import read_reasoning
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.scanner import between_halves, replace_lone_surrogates
 from streamweld._spec import DIALECTS
@@ -31,12 +32,16 @@ _BLANK = " \t\n\r\x0c"
 _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 
 
-class _SoFar:
-    """The text so far of one channel. Joined only when it may be repeated, so that growing it takes linear time."""
+class SoFar:
+    """The text so far of one channel. Joined only when it may be repeated, so that growing it takes linear time.
 
-    __slots__ = ("length", "_pieces")
+    `least`: the length from which a text that begins with it is a repetition.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_least", "length", "_pieces")
+
+    def __init__(self, least: int = _CUMULATIVE_FROM) -> None:
+        self._least = least
         self.length = 0
         self._pieces: list[str] = []
 
@@ -46,17 +51,30 @@ class _SoFar:
 
     def may_be_repeated_by(self, text: str) -> bool:
         """Return whether a text begins with all text so far, which is too short to be certain."""
-        if not 0 < self.length < min(_CUMULATIVE_FROM, len(text)):
+        if not 0 < self.length < min(self._least, len(text)):
             return False
         whole = "".join(self._pieces)
         return bool(whole.strip(_BLANK)) and text.startswith(whole)
 
     def repeated_by(self, text: str) -> bool:
-        if not _CUMULATIVE_FROM <= self.length <= len(text):
+        if not self._least <= self.length <= len(text):
             return False
         whole = "".join(self._pieces)
         self._pieces = [whole]
         return text.startswith(whole)
+
+    def new_in(self, text: str) -> tuple[str, bool]:
+        """Return the new text, and whether it repeated the earlier text.
+
+        Half of a surrogate pair at an end is not compared.
+        """
+        whole = _whole(text)
+        again = self.repeated_by(whole)
+        new = whole[self.length :] if again else whole
+        self.add(new)
+        if not again:
+            return text, False
+        return (new + text[-1] if text.endswith(_HIGH) else new), True
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,6 +94,7 @@ class Thought:
     text: str  # the text to emit
     details: Details | None
     repeated: bool  # a text came twice and was used once
+    signature: str | None  # in a field that is not text
     doubt: Literal["", "appended", "repeated"] = ""  # AM13: how the text was read; reported once in a stream
 
 
@@ -85,38 +104,26 @@ class ReasoningReader:
     __slots__ = ("_doubted", "_so_far")
 
     def __init__(self) -> None:
-        self._so_far = _SoFar()
+        self._so_far = SoFar()
         self._doubted = False
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
         """Return what is new in a delta. A second field with a different text goes to `extra`."""
-        text, repeated = _plain_field(payload, delta, path, extra, notes)
+        text, repeated, signature = _plain_field(payload, delta, path, extra, notes)
         details = _details(payload, delta, path, notes)
         if details is not None and details.text:
             if text:
                 repeated = True
             else:
                 doubts = not self._doubted and self._so_far.may_be_repeated_by(_whole(details.text))
-                text, again = self._new_in(details.text)
+                text, again = self._so_far.new_in(details.text)
                 repeated |= again
                 doubts |= again and not self._doubted
                 if doubts:
                     self._doubted = True
-                    return Thought(text, details, repeated, "repeated" if again else "appended")
-        return Thought(text, details, repeated)
-
-    def _new_in(self, text: str) -> tuple[str, bool]:
-        """Return the new text, and whether it repeated the earlier text.
-
-        Half of a surrogate pair at an end is not compared.
-        """
-        whole = _whole(text)
-        again = self._so_far.repeated_by(whole)
-        new = whole[self._so_far.length :] if again else whole
-        self._so_far.add(new)
-        if not again:
-            return text, False
-        return (new + text[-1] if text.endswith(_HIGH) else new), True
+                    doubt: Literal["repeated", "appended"] = "repeated" if again else "appended"
+                    return Thought(text, details, repeated, signature, doubt)
+        return Thought(text, details, repeated, signature)
 
 
 def _whole(text: str) -> str:
@@ -126,19 +133,27 @@ def _whole(text: str) -> str:
 
 def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
     """Return the reasoning of a whole message."""
-    text, repeated = _plain_field(payload, message, path, extra, notes)
+    text, repeated, signature = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
-    return Thought(text or (details.text if details is not None else ""), details, repeated)
+    return Thought(text or (details.text if details is not None else ""), details, repeated, signature)
 
 
 def _plain_field(
     payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies
-) -> tuple[str, bool]:
-    """Return the first plain field that is not empty, and whether another one contains the same text."""
+) -> tuple[str, bool, str | None]:
+    """Return the text of the first field that is not empty, whether another one contains the same text, and the
+    signature in a field that is not text."""
     chosen = ""
+    signature: str | None = None
     repeated = False
     for field in FIELDS:
-        text = notes.a_text(delta, path, field)
+        value = delta.get(field)
+        structured = None if value is None or isinstance(value, str) else read_reasoning(value)
+        if structured is None:
+            text = notes.a_text(delta, path, field)
+        else:
+            text = structured[0]
+            signature = notes.clean(structured[1]) or signature
         if not text:
             continue
         if not chosen:
@@ -147,7 +162,7 @@ def _plain_field(
             repeated = True
         else:
             extra[field] = payload.raw(*path, field) or "null"
-    return chosen, repeated
+    return chosen, repeated, signature
 
 
 def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anomalies) -> Details | None:

@@ -35,15 +35,22 @@ use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
+use crate::json::members::find;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Fragment;
 use crate::model::fault::Fault;
 use crate::model::finish_words::meaning;
 use crate::model::small_map::Numbered;
+use crate::model::spec;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 use std::mem;
+use std::sync::LazyLock;
+
+/// Words that gateways send in place of an absent finish reason.
+static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| spec::words(spec::fact("chat", "absent_reasons")));
 
 /// How to read the choices of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +74,34 @@ pub(crate) struct ChoiceResult<'a> {
     pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
+/// The texts of a choice that streams `message` in place of `delta`.
+#[derive(Debug)]
+pub(crate) struct MessageDeltas {
+    text: Progress,
+    reasoning: Progress,
+    /// True once a repetition was reported.
+    reported: bool,
+}
+
+impl MessageDeltas {
+    fn new() -> Box<MessageDeltas> {
+        Box::new(MessageDeltas {
+            text: Progress::from(1),
+            reasoning: Progress::from(1),
+            reported: false,
+        })
+    }
+
+    fn report(&mut self, wire: &mut DecodeContext<'_, '_>, again: bool) -> ParseResult {
+        if again && !self.reported {
+            self.reported = true;
+            wire.out
+                .diagnose(Code::AMBIGUOUS_CUMULATIVE, None, "repeated")?;
+        }
+        Ok(())
+    }
+}
+
 /// State of one choice in the decoder.
 #[derive(Debug)]
 pub(crate) struct ChoiceState {
@@ -85,6 +120,8 @@ pub(crate) struct ChoiceState {
     /// True once a delta of type `tool_use` came.
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
+    /// Present if the choice streams `message` in place of `delta`.
+    pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
 }
 
@@ -109,6 +146,7 @@ impl ChoiceState {
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
+            messages: None,
             readers: Readers::default(),
         }
     }
@@ -156,6 +194,7 @@ impl ChoiceState {
                 self.has_text = false;
                 self.uses_tool = false;
                 self.legacy_form = LegacyForm::Unknown;
+                self.messages = None;
             }
             learnable = self.delta(
                 wire,
@@ -179,7 +218,10 @@ impl ChoiceState {
                 .delta
                 .as_ref()
                 .is_some_and(|delta| delta.raw().text == raw.text);
-            if absent || reading.body || (finish.is_some() && !mirrors) {
+            if absent && self.continues(message, finish.is_some(), reading) {
+                let at = at.member("message");
+                self.delta(wire, message, &mut carry, notes, at, false, reading)?;
+            } else if absent || reading.body || (finish.is_some() && !mirrors) {
                 if delta.is_none() {
                     carry.own.extend(&message.rest);
                 } else if self.readers.is_new(message, self.has_text) {
@@ -212,9 +254,23 @@ impl ChoiceState {
                 .finish(wire.out, self.index, &raw_reason, reason)?;
         }
         Ok(ChoiceResult {
-            complaint: UpstreamErrorFields::of_choice(choice.error),
+            complaint: UpstreamErrorFields::of_choice(choice.error).or_else(|| {
+                let delta = delta.map(|(delta, _)| delta)?;
+                UpstreamErrorFields::of_choice(find(&delta.rest, "error"))
+            }),
             learnable,
         })
+    }
+
+    /// Returns true if `message` stands for a delta, because the choice has neither ended nor streamed deltas. The last
+    /// one may be the whole message.
+    fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
+        if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
+            return false;
+        }
+        let seen = &self.messages.get_or_insert_with(MessageDeltas::new).text;
+        let content = message.content.and_then(text);
+        !(is_final && content.is_some_and(|content| seen.repeated_by(&content)))
     }
 
     /// Emits held-back text and audio before the stream closes.
@@ -261,8 +317,13 @@ impl ChoiceState {
         };
         let mut tally = DeltaTally::default();
         if !reading.tail {
-            let thought = reasoning::read(delta, notes, at);
+            let mut thought = reasoning::read(delta, notes, at);
             notes.report(wire)?;
+            if let (Some(messages), Some(text)) = (&mut self.messages, &mut thought.text) {
+                let (new, again) = messages.reasoning.next(text);
+                *text = new;
+                messages.report(wire, again)?;
+            }
             carry.own.extend(&thought.extra);
             if reading.learns && thought.has_content() {
                 tally.add(learn::of_thought(&thought, self.said_repeated));
@@ -339,6 +400,16 @@ impl ChoiceState {
         closes: bool,
         reading: Reading,
     ) -> ParseResult {
+        if let Some(messages) = &mut self.messages {
+            for piece in &mut pieces {
+                if let ContentPiece::Shown(text) = piece {
+                    let (new, again) = messages.text.next(text);
+                    *text = new;
+                    messages.report(wire, again)?;
+                }
+            }
+            pieces.retain(|piece| !matches!(piece, ContentPiece::Shown(text) if text.is_empty()));
+        }
         if reading.tail {
             pieces.retain(|piece| matches!(piece, ContentPiece::Shown(_)));
         }
@@ -450,7 +521,8 @@ fn object<'c, 'a>(
     }
 }
 
-/// Returns the finish reason in either spelling, unless it is blank, and whether it contained a lone surrogate.
+/// Returns the finish reason in either spelling, unless it is blank or a word for none, and whether it contained a lone
+/// surrogate.
 fn finish<'a>(
     choice: &Choice<'a>,
     notes: &mut Anomalies<'a>,
@@ -462,7 +534,9 @@ fn finish<'a>(
     ] {
         let Some(raw) = present(slot) else { continue };
         match text(raw).map(Text::into_whole) {
-            Some((reason, _)) if reason.trim_matches(is_white).is_empty() => {}
+            Some((reason, _))
+                if reason.trim_matches(is_white).is_empty()
+                    || ABSENT_REASONS.contains(&reason.as_ref()) => {}
             found @ Some(_) => {
                 if name != "finish_reason" {
                     notes.mark_misread("other_member");
@@ -514,6 +588,7 @@ impl ChoiceState {
             mut text,
             mut repeated,
             details,
+            signature,
             ..
         } = thought;
         if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
@@ -543,6 +618,9 @@ impl ChoiceState {
         if let Some(details) = &details {
             self.attributes(wire, details)?;
         }
+        if signature.is_some() {
+            self.signature(wire, signature.as_deref())?;
+        }
         if repeated && !self.said_repeated {
             self.said_repeated = true;
             wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
@@ -562,6 +640,15 @@ impl ChoiceState {
             .reasoning_attributes(wire.out, self.index, signature, encrypted, raw)
     }
 
+    pub(crate) fn signature(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        signature: Option<&str>,
+    ) -> ParseResult {
+        wire.assembler
+            .reasoning_attributes(wire.out, self.index, signature, None, None)
+    }
+
     pub(crate) fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -571,6 +658,9 @@ impl ChoiceState {
         let index = self.index;
         if let ContentPiece::Unread(raw) = piece {
             return wire.assembler.unknown(wire.out, None, raw.text.as_bytes());
+        }
+        if let ContentPiece::Signature(signature) = piece {
+            return self.signature(wire, Some(&signature));
         }
         self.has_text = true;
         if let ContentPiece::File(file) = piece {
@@ -597,7 +687,9 @@ impl ChoiceState {
                     ContentPiece::Refused(text) => {
                         wire.assembler.refusal(wire.out, index, text, metadata)?
                     }
-                    ContentPiece::File(_) | ContentPiece::Unread(_) => {}
+                    ContentPiece::File(_)
+                    | ContentPiece::Signature(_)
+                    | ContentPiece::Unread(_) => {}
                 }
                 if let Some(carry) = carry {
                     carry.given();

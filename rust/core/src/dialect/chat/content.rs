@@ -16,6 +16,7 @@ use crate::json::members::find;
 use crate::json::members::items;
 use crate::json::members::members;
 use crate::json::members::present;
+use crate::json::members::string;
 use crate::json::members::text;
 use std::borrow::Cow;
 
@@ -25,6 +26,8 @@ pub(crate) enum ContentPiece<'a> {
     Thought(Text<'a>),
     Refused(Text<'a>),
     File(File<'a>),
+    /// The signature of the reasoning before it, which a later turn must send back.
+    Signature(Cow<'a, str>),
     /// A part of unknown type, as sent.
     Unread(Raw<'a>),
 }
@@ -53,7 +56,12 @@ impl File<'_> {
     }
 }
 
-/// Returns the pieces of content: a string, or a list of parts in order.
+/// Types of a part that contains reasoning.
+const REASONING_TYPES: [&str; 4] = ["reasoning", "reasoning_text", "summary_text", "thinking"];
+/// Members with the text of reasoning, in order of precedence.
+const REASONING_MEMBERS: [&str; 5] = ["thinking", "reasoning", "summary", "content", "text"];
+
+/// Returns the pieces of content: a string, one part, or a list of parts in order.
 pub(crate) fn read<'a>(
     slot: Slot<'a>,
     notes: &mut Anomalies<'a>,
@@ -69,33 +77,71 @@ pub(crate) fn read<'a>(
             vec![ContentPiece::Shown(text)]
         };
     }
-    if raw.kind != Kind::Array {
-        notes.shape(raw, at);
-        return Vec::new();
-    }
     let mut pieces = Vec::new();
-    for (position, item) in items(raw).into_iter().enumerate() {
-        if item.kind == Kind::Object {
-            part(item, &mut pieces, notes);
-        } else {
-            notes.unless_null(item, at.item(position));
+    match raw.kind {
+        Kind::Object => part(raw, &mut pieces, notes),
+        Kind::Array => {
+            for (position, item) in items(raw).into_iter().enumerate() {
+                if item.kind == Kind::Object {
+                    part(item, &mut pieces, notes);
+                } else {
+                    notes.unless_null(item, at.item(position));
+                }
+            }
         }
+        _ => notes.shape(raw, at),
     }
     pieces.retain(|piece| match piece {
         ContentPiece::Shown(text) | ContentPiece::Thought(text) | ContentPiece::Refused(text) => {
             !text.is_empty()
         }
-        ContentPiece::File(_) | ContentPiece::Unread(_) => true,
+        ContentPiece::File(_) | ContentPiece::Signature(_) | ContentPiece::Unread(_) => true,
     });
     pieces
+}
+
+/// Reasoning in another shape than text.
+#[derive(Debug)]
+pub(crate) struct Structured<'a> {
+    pub(crate) text: Text<'a>,
+    pub(crate) signature: Option<Cow<'a, str>>,
+}
+
+/// Returns the text and the signature of reasoning that is an object or a list of objects, if it has one of them.
+pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Structured<'a>> {
+    let entries = match raw.kind {
+        Kind::Array => items(raw),
+        _ => vec![raw],
+    };
+    let mut texts = Vec::new();
+    let mut last = None;
+    for entry in entries
+        .into_iter()
+        .filter(|entry| entry.kind == Kind::Object)
+    {
+        let part = members(entry);
+        texts.extend(reasoning_texts(&part).unwrap_or_default());
+        last = signature(&part).or(last);
+    }
+    if texts.is_empty() && last.is_none() {
+        return None;
+    }
+    Some(Structured {
+        text: concat(texts),
+        signature: last.map(|signature| cleaned(signature, notes)),
+    })
 }
 
 /// Decodes a part by the member with its content, because gateways disagree about `type`.
 fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomalies<'a>) {
     let part = members(raw);
     let member = |name: &str| present(find(&part, name));
-    if let Some(thinking) = member("thinking") {
-        pieces.extend(texts(thinking).into_iter().map(ContentPiece::Thought));
+    let is_reasoning = member("thinking").is_some()
+        || member("type")
+            .and_then(string)
+            .is_some_and(|kind| REASONING_TYPES.contains(&kind.as_ref()));
+    if is_reasoning {
+        reasoning_part(raw, &part, pieces, notes);
     } else if let Some(text) = member("refusal").and_then(text) {
         pieces.push(ContentPiece::Refused(text));
     } else if let Some(text) = member("text").and_then(text) {
@@ -106,7 +152,62 @@ fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomal
     }
 }
 
-/// Returns the texts of a `thinking` part: a string, or a list of text parts.
+fn reasoning_part<'a>(
+    raw: Raw<'a>,
+    part: &[Member<'a>],
+    pieces: &mut Vec<ContentPiece<'a>>,
+    notes: &mut Anomalies<'a>,
+) {
+    let (texts, signature) = (reasoning_texts(part), signature(part));
+    if texts.is_none() && signature.is_none() {
+        return pieces.push(ContentPiece::Unread(raw));
+    }
+    pieces.extend(texts.into_iter().flatten().map(ContentPiece::Thought));
+    if let Some(signature) = signature {
+        pieces.push(ContentPiece::Signature(cleaned(signature, notes)));
+    }
+}
+
+/// Returns the texts of the first member that has any, or `None` if there is no such member.
+fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
+    let mut found = None;
+    for raw in REASONING_MEMBERS
+        .into_iter()
+        .filter_map(|name| present(find(part, name)))
+    {
+        let mut texts = texts(raw);
+        texts.retain(|text| !text.is_empty());
+        let has_text = !texts.is_empty();
+        found = Some(texts);
+        if has_text {
+            break;
+        }
+    }
+    found
+}
+
+/// Returns the last signature of a part and its entries.
+fn signature<'a>(part: &[Member<'a>]) -> Option<Text<'a>> {
+    let of = |holder: &[Member<'a>]| {
+        find(holder, "signature")
+            .and_then(text)
+            .filter(|text| !text.is_empty())
+    };
+    let lists = REASONING_MEMBERS
+        .into_iter()
+        .filter_map(|name| find(part, name))
+        .filter(|raw| raw.kind == Kind::Array);
+    let entries = lists.flat_map(items);
+    entries.fold(of(part), |last, entry| of(&members(entry)).or(last))
+}
+
+fn cleaned<'a>(text: Text<'a>, notes: &mut Anomalies<'a>) -> Cow<'a, str> {
+    let (text, lone) = text.into_whole();
+    notes.lone |= lone;
+    text
+}
+
+/// Returns the texts of reasoning: a string, or a list of text parts (Mistral, Databricks).
 fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     match raw.kind {
         Kind::Array => items(raw)

@@ -37,16 +37,19 @@ impl ChoiceState {
             text: thought,
             extra,
             details,
+            signature,
             ..
         } = reasoning::read(message, notes, at);
         carry.own.extend(&extra);
         let (mut shown, mut thoughts, mut refused, mut others) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut signatures: Vec<_> = signature.into_iter().collect();
         for piece in content::read(message.content, notes, at.member("content")) {
             match piece {
                 ContentPiece::Shown(text) => shown.push(text),
                 ContentPiece::Thought(text) => thoughts.push(text),
                 ContentPiece::Refused(text) => refused.push(text),
+                ContentPiece::Signature(signature) => signatures.push(signature),
                 ContentPiece::File(_) | ContentPiece::Unread(_) => others.push(piece),
             }
         }
@@ -75,6 +78,9 @@ impl ChoiceState {
         // Emit the attributes of a part first: the message opens and closes its parts.
         if let Some(details) = &details {
             self.attributes(wire, details)?;
+        }
+        for signature in &signatures {
+            self.signature(wire, Some(signature))?;
         }
         let attached = self.attached;
         if !attached {

@@ -154,7 +154,8 @@ impl Readers {
 
     /// Checks the members of a delta. `typed`: as for `begin`, and for the type of a call.
     pub(crate) fn delta(&mut self, delta: &Delta<'_>, typed: bool, notes: &mut Anomalies<'_>) {
-        if delta.content.is_some_and(|raw| raw.kind == Kind::Array) {
+        let is_text = |raw: Raw<'_>| matches!(raw.kind, Kind::String | Kind::Null);
+        if delta.content.is_some_and(|raw| !is_text(raw)) {
             notes.mark_misread("content_list");
         }
         if let Some(Walk::Read(entries, raw)) = &delta.tool_calls

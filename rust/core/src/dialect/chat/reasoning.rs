@@ -5,6 +5,7 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::content::concat;
+use crate::dialect::chat::content::structured;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::REASONING_FIELDS;
 use crate::json::Key;
@@ -36,6 +37,8 @@ pub(crate) struct Thought<'a> {
     /// A second field with a different text.
     pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
+    /// The signature in a field that is not text.
+    pub(crate) signature: Option<Cow<'a, str>>,
 }
 
 /// `reasoning_details`: entries with text, signatures, encrypted content.
@@ -51,7 +54,7 @@ pub(crate) struct Details<'a> {
 
 impl Thought<'_> {
     pub(crate) fn has_content(&self) -> bool {
-        self.text.is_some() || self.details.is_some()
+        self.text.is_some() || self.details.is_some() || self.signature.is_some()
     }
 }
 
@@ -63,7 +66,16 @@ pub(crate) fn read<'a>(
     let mut out = Thought::default();
     for (slot, name) in delta.reasoning.iter().zip(REASONING_FIELDS) {
         let Some(raw) = present(*slot) else { continue };
-        match text(raw) {
+        let is_text = raw.kind == Kind::String;
+        let found = if is_text {
+            text(raw)
+        } else {
+            structured(raw, notes).map(|found| {
+                out.signature = found.signature.or(out.signature.take());
+                found.text
+            })
+        };
+        match found {
             None => notes.shape(raw, at.member(name)),
             Some(text) if text.is_empty() => {}
             Some(text) if out.text.is_some() => {
@@ -82,7 +94,7 @@ pub(crate) fn read<'a>(
             }
             Some(text) => {
                 out.text = Some(text);
-                out.field = Some(raw);
+                out.field = Some(raw).filter(|_| is_text);
             }
         }
     }
@@ -132,13 +144,40 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
 }
 
 /// Text of `reasoning_details` so far, where it is the only source. Returns what is new in the next one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Progress {
     seen: String,
     doubted: bool,
+    /// Length from which a text that begins with the text so far is a repetition.
+    least: usize,
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress::from(PREFIX_CHARS)
+    }
 }
 
 impl Progress {
+    /// Returns a progress in which texts repeat the text so far once that has `least` characters, at least one.
+    pub(crate) fn from(least: usize) -> Progress {
+        Progress {
+            seen: String::new(),
+            doubted: false,
+            least,
+        }
+    }
+
+    /// Returns true if the text so far is long enough to be repeated.
+    fn is_long(&self) -> bool {
+        self.seen.chars().nth(self.least - 1).is_some()
+    }
+
+    /// Returns true if a text repeats the text so far.
+    pub(crate) fn repeated_by(&self, text: &Text<'_>) -> bool {
+        self.is_long() && text.body.starts_with(self.seen.as_str())
+    }
+
     /// AM13: returns true, once, if the text begins with all earlier text, so that two readings are possible.
     pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
@@ -147,7 +186,7 @@ impl Progress {
         if self.doubted || self.seen.is_empty() {
             return false;
         }
-        let is_long = self.seen.chars().nth(PREFIX_CHARS - 1).is_some();
+        let is_long = self.is_long();
         let is_blank = || self.seen.bytes().all(|byte| byte.is_ascii_whitespace());
         self.doubted = is_long || !(new.is_empty() || is_blank());
         self.doubted
@@ -156,7 +195,7 @@ impl Progress {
     /// Returns the new text, and true if it repeated the earlier text. Halves of surrogate pairs at its ends are not
     /// compared.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
-        let long = self.seen.chars().nth(PREFIX_CHARS - 1).is_some();
+        let long = self.is_long();
         let Some(new) = text.body.strip_prefix(self.seen.as_str()).filter(|_| long) else {
             self.seen.push_str(&text.body);
             return (text.clone(), false);

@@ -8,7 +8,7 @@ inputs from a fixed seed and the committed corpora only, so that no build fails 
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but they are built here with the
 coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
-`rust/fuzz/corpus/TARGET.zip`, which are kept, and from the project's own vectors, which are read in place. New inputs
+`rust/fuzz/corpus/TARGET.json`, which are kept, and from the project's own vectors, which are read in place. New inputs
 go to `rust/fuzz/target/found/TARGET`; an input that fails goes to `rust/fuzz/artifacts/TARGET`.
 
 `--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets. Standard
@@ -18,14 +18,12 @@ library only.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,7 @@ VECTORS = ROOT / "tests" / "vectors"
 TARGETS = tuple(sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs")))
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 LONGEST = 8192
-MOST_KEPT = 400  # number of inputs in each corpus of the repository; the smallest are kept
+MOST_KEPT = 30_000  # total bytes of the inputs in each corpus of the repository; the smallest are kept
 # The flags that `cargo fuzz` passes to rustc.
 COVERAGE = (
     "-Cpasses=sancov-module",
@@ -120,14 +118,21 @@ def seeds(target: str) -> list[bytes]:
     return inputs
 
 
+def corpus(target: str) -> Path:
+    return FUZZ / "corpus" / f"{target}.json"
+
+
+def kept(target: str) -> list[bytes]:
+    """Return the inputs that the repository keeps. In the file, each byte of an input is one character."""
+    path = corpus(target)
+    return [text.encode("latin-1") for text in json.loads(path.read_text("utf-8"))] if path.is_file() else []
+
+
 def lay_out(target: str, folder: Path) -> int:
     """Write the seeds and the kept inputs of a target into a folder; return their number."""
     folder.mkdir(parents=True, exist_ok=True)
     inputs = seeds(target)
-    kept = FUZZ / "corpus" / f"{target}.zip"
-    if kept.is_file():
-        with zipfile.ZipFile(kept) as archive:
-            inputs += [archive.read(name) for name in archive.namelist()]
+    inputs += kept(target)
     for number, data in enumerate(inputs):
         (folder / f"{number:05}").write_bytes(data)
     return len(inputs)
@@ -150,13 +155,16 @@ def keep(programs: Path, target: str) -> str:
     if done.returncode:
         raise SystemExit(f"fuzz: merging {target} ended with {done.returncode}\n{done.stderr[-2000:]}")
     every = {path.read_bytes() for path in merged.iterdir()} - vectors
-    kept = sorted(every, key=lambda data: (len(data), data))[:MOST_KEPT]
-    place = FUZZ / "corpus" / f"{target}.zip"
+    chosen, total = [], 0
+    for data in sorted(every, key=lambda data: (len(data), data)):
+        total += len(data)
+        if total > MOST_KEPT:
+            break
+        chosen.append(json.dumps(data.decode("latin-1")))
+    place = corpus(target)
     place.parent.mkdir(exist_ok=True)
-    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
-        for data in kept:  # ZipInfo has a fixed date, so equal inputs give equal bytes
-            archive.writestr(zipfile.ZipInfo(hashlib.sha256(data).hexdigest()[:16]), data, zipfile.ZIP_DEFLATED)
-    return f"{target}: {len(kept)} inputs kept, {place.stat().st_size} bytes"
+    place.write_text("[\n" + ",\n".join(chosen) + "\n]\n", "utf-8")
+    return f"{target}: {len(chosen)} inputs kept of {len(every)}, {place.stat().st_size} bytes"
 
 
 def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[str, int, int, str]:

@@ -112,6 +112,7 @@ def repair(body: bytes, **options: object) -> sw.StreamConverter:
         ("name_in_pieces", call(0, "c", "get_"), call(0, name="time", arguments="{}") + end()),
         ("content_list", text("a"), chunk({"content": [{"type": "text", "text": "b"}]}) + end("stop")),
         ("other_index", text("a"), call(1, "call_1", "f", "{}") + end()),
+        ("no_index", text("a"), chunk({"tool_calls": [{"index": 2**63}]}) + end("stop")),  # no integer of 64 bits
         ("empty_entry", text("a"), chunk({"content": "b", "tool_calls": [None]}) + end("stop")),
         ("no_delta", text("a"), event({"choices": [{"index": 0, "finish_reason": "stop"}]}) + DONE),
         ("end_missing", text("a"), chunk({}, "stop")),
@@ -127,6 +128,19 @@ def test_a_repair_without_a_code_of_its_own_is_told_once(backend: str, why: str,
     found = [(d.detail, (d.byte_offset, d.event_ordinal), d.part, d.severity) for d in reported_values]
     assert found == [(why, place, None, "info")]
     assert [d for d in converter.diagnostics if d.code != "rewritten"] == list(parsed.diagnostics)
+
+
+@pytest.mark.parametrize("name", [b"", b"event: ping\n"])
+def test_an_empty_event_that_is_a_fault_has_nothing_of_the_event_before(backend: str, name: bytes) -> None:
+    before = b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1"}}\n\n'
+    policy = sw.Policy(actions={"rewritten": "raise"})
+    with using(backend):
+        converter = sw.StreamConverter(target="same", source="anthropic", policy=policy)
+        converter.feed(before + name + b"id: 1\n\n")
+    error = converter.error
+    assert error is not None
+    assert (error.rule, error.detail, error.raw, error.event_type) == ("rewritten", "empty_event", b"", None)
+    assert (error.byte_offset, error.event_ordinal) == (len(before), 1)
 
 
 MESSAGES = {vector["name"]: chunks_of(vector) for vector in load("repair") if vector["file"] == "anthropic"}

@@ -345,7 +345,7 @@ class Repairer:
         if self._parser.reads_array:
             out.mend()  # covers the bytes between two array elements as well
         elif self._parser.payloads == self._ordinal and has_fields(block):
-            out.offset, out.ordinal = self._begin, self._parser.payloads
+            out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
             self._report_once("empty_event")
             return
         if out.misread or (out.emptied and not self._is_empty and not self._ended):

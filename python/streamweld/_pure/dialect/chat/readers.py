@@ -120,7 +120,7 @@ class Readers:
         if entry.get("type", "function") not in ("function", "custom"):
             notes.mark_misread("other_type")
         index = entry.get("index")
-        if type(index) is not int or index < 0:
+        if type(index) is not int or not 0 <= index < 2**63:
             notes.mark_misread("no_index")
             return
         if index > self._calls:

@@ -48,6 +48,7 @@ _FIELDS: Final = {
     "cache_write_tokens": "cache_write",
     "reasoning_tokens": "reasoning",
 }
+_LARGEST: Final = 2**63 - 1  # no client reads a larger count as an integer
 _Counts = dict[str, int]
 
 
@@ -138,7 +139,7 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
         rest = total - ((tokens_in if tokens_out is None else tokens_out) or 0)
         if rest > 0:  # otherwise the missing count may be zero or not sent yet
             tokens_in, tokens_out = (rest, tokens_out) if tokens_in is None else (tokens_in, rest)
-    known = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    known = None if tokens_in is None or tokens_out is None else min(tokens_in + tokens_out, _LARGEST)
     if known is not None:
         total = known if total is None else max(total, known)
     return NormalizedUsage(
@@ -209,10 +210,10 @@ def _shape_of(raw: Mapping[str, Any], dialect: str | None) -> _Shape:
 
 
 def _integer(value: object) -> int | None:
-    """Return a count as an int, or None if the value is not a non-negative whole number."""
+    """Return a count as an int, or None if the value is not a non-negative whole number within 64 bits."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST else None
 
 
 def _count(raw: Mapping[str, Any], path: str | Sequence[str]) -> int | None:
@@ -232,6 +233,6 @@ def _of_modality(listed: object, modality: str) -> int | None:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    """Return the sum of the counts that are not None, or None if there are none."""
+    """Return the sum of the counts that are not None, at most `_LARGEST`, or None if there are none."""
     known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    return min(sum(known), _LARGEST) if known else None

@@ -68,6 +68,13 @@ def test_without_the_gateways_object_the_fields_count() -> None:
     assert Usage().normalized() == NormalizedUsage()
 
 
+def test_counts_fit_in_64_bits() -> None:
+    largest = 2**63 - 1
+    assert normalized({"prompt_tokens": largest + 1, "completion_tokens": 1}) == NormalizedUsage(output=1)
+    whole = normalized({"prompt_tokens": largest, "completion_tokens": 1})
+    assert whole == NormalizedUsage(input=largest, output=1, total=largest)
+
+
 def test_an_unknown_dialect_is_refused() -> None:
     with pytest.raises(UsageError, match="klingon"):
         Usage().normalized("klingon")

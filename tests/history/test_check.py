@@ -301,7 +301,10 @@ def test_junk_is_judged_and_never_raises(target: str, junk: Any) -> None:
 
 LOOPS: dict[str, Any] = {
     "openai-chat": lambda k: [
-        {"role": "assistant", "tool_calls": [{"id": f"c{k}", "function": {"name": "f", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": f"c{k}", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        },
         {"role": "tool", "tool_call_id": f"c{k}", "content": "1"},
     ],
     "ai-sdk-model": lambda k: [

@@ -187,8 +187,14 @@ class _Checker:
         given = config.get("tools") if bedrock else self.request.get("tools")
         base = ("toolConfig", "tools") if bedrock else ("tools",)
         found: list[tuple[tuple[str | int, ...], str, Any, Any]] = []
+        if self.target == "ai-sdk-model" and isinstance(given, Mapping):  # `generateText` takes tools by name
+            for name, raw in cast("Json", given).items():
+                kind = "function" if object_of(raw).get("type", "function") in ("function", "dynamic") else "hosted"
+                schema = object_of(raw).get("inputSchema")
+                found.append(((*base, name), kind, name, object_of(schema).get("jsonSchema", schema)))
+            return found
         if not is_list(given):
-            if given is not None and self.target != "ai-sdk-model":
+            if given is not None:
                 self.add("option_shape", base, "tools is not a list")
             return found
         for n, raw in enumerate(listed(given)):

@@ -11,7 +11,17 @@ from streamweld._sdk_objects import plain, plain_messages
 from streamweld.errors import UsageError
 from streamweld.history import HistoryPolicy
 from streamweld.history.profiles import resolve, target_name
-from streamweld.requests import answer_format, constraints, options, same, spelling, thinking, tool_choice, tools
+from streamweld.requests import (
+    answer_format,
+    constraints,
+    legacy,
+    options,
+    same,
+    spelling,
+    thinking,
+    tool_choice,
+    tools,
+)
 from streamweld.requests.names import Names
 from streamweld.requests.policy import RequestPolicy
 from streamweld.requests.tables import object_of, spec
@@ -83,12 +93,13 @@ def convert(
     known = spelling.detect(given, profile.target) if source == "auto" else target_name(source)
     given = spelling.normal(given, known, profile.target)
     work = Work(given, known, profile, policy or RequestPolicy())
+    legacy.modernize(work)
     done = _history(work, provider)
     names = Names(work)
     if work.same:
         own = {
             name: done.payload.get(name, value)
-            for name, value in given.items()
+            for name, value in work.request.items()
             if name in done.payload or name == "thinking"
         }
         made = same.translate(work, own | dict(done.payload), names)

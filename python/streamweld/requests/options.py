@@ -20,7 +20,7 @@ __all__ = ["translate", "unfit"]
 def translate(work: Work, made: dict[str, Any], *, tools: bool) -> None:
     """Write every plain option of the request into `made`. `tools`: whether the request for the target has tools."""
     for option in options():
-        found = _found(option, work)
+        found = _found(option, work, made)
         if found is None or option.word in work.done:
             continue
         path, value = found
@@ -91,7 +91,7 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer()
 
 
-def _found(option: Option, work: Work) -> tuple[str, Any] | None:
+def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] | None:
     """Return the path and value of the option in the request; None if it is absent.
 
     If the option is given under several names, the first is used.
@@ -105,7 +105,10 @@ def _found(option: Option, work: Work) -> tuple[str, Any] | None:
     first = at(work.request, target_paths[0])
     for path in target_paths[1:]:
         other = at(work.request, path)
-        if not work.same and other != first:
+        if work.same and not option.alone and option.word not in (*work.facts.get("lacks", ()), *_renamed(work)):
+            continue  # the API has both members
+        _remove(work, made, path)
+        if work.same or other != first:
             work.lose(
                 path.rpartition(".")[2],
                 steps(path),
@@ -113,6 +116,12 @@ def _found(option: Option, work: Work) -> tuple[str, Any] | None:
                 other,
             )
     return target_paths[0], first
+
+
+def _renamed(work: Work) -> Mapping[str, str]:
+    """Return the options for which the gateway has its own member."""
+    found: Mapping[str, str] = work.facts.get("renamed", {})
+    return found
 
 
 def _left_out(option: Option, work: Work, path: str, value: Any, value_sent: Any) -> None:

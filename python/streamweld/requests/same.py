@@ -5,9 +5,9 @@ Members that streamweld does not know are kept, and objects that need no change 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld.requests import answer_format, options, thinking, tool_choice
+from streamweld.requests import answer_format, options, schemas, thinking, tool_choice
 from streamweld.requests import tools as tooling
 from streamweld.requests.tables import is_list, object_of, put
 
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from streamweld.requests.work import Work
 
 __all__ = ["translate"]
+
+# The path of the schema in a tool definition of each API. Gemini's `parameters` has types in upper case.
+_SCHEMAS: Final = {
+    "openai-chat": ("function", "parameters"),
+    "mistral": ("function", "parameters"),
+    "responses": ("parameters",),
+    "anthropic": ("input_schema",),
+    "gemini": ("parametersJsonSchema",),
+    "bedrock-converse": ("toolSpec", "inputSchema", "json"),
+    "ai-sdk-model": ("inputSchema",),
+}
 
 
 def translate(work: Work, made: dict[str, Any], names: Names) -> dict[str, Any]:
@@ -66,7 +77,8 @@ def _choice_alone(work: Work, made: dict[str, Any]) -> None:
 def _choice(work: Work, made: dict[str, Any], names: Names) -> None:
     choice = tool_choice.read(work)
     if choice is not None and choice.mode not in work.facts["choices"]:
-        del made["tool_choice"]
+        for member in ("tool_choice", "function_call"):
+            made.pop(member, None)
         tool_choice.translate(choice, tooling.read(work), work, names, made)
 
 
@@ -86,8 +98,15 @@ def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
                 replaced[tool.path] = alone["tools"][0]
         elif tool.kind in ("function", "custom") and not names.fits(tool.name):
             replaced[tool.path] = _renamed(tool.raw, tool.name, names.fit(tool.name, tool.path))
+        if tool.kind == "function" and not tool.hosted and tool.path not in dropped:
+            raw = replaced.get(tool.path, tool.raw)
+            sound = _with_schema(raw, tool, work)
+            if sound is not raw:
+                replaced[tool.path] = sound
     if not dropped and not replaced:
         return
+    if ("web_search_options",) in dropped:
+        made.pop("web_search_options", None)
     for member, listed in (
         ("tools", made.get("tools")),
         ("toolConfig.tools", object_of(made.get("toolConfig")).get("tools")),
@@ -103,6 +122,32 @@ def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
                 put(made, member, kept)
             else:
                 made.pop(path[0])
+
+
+def _with_schema(raw: Any, tool: tooling.Tool, work: Work) -> Any:
+    """Return the tool definition with `type: object` added to its schema if that is missing.
+
+    A schema that is null is left out, because it means that there are no parameters.
+    """
+    *above, member = _SCHEMAS[work.target]
+    holder = object_of(raw)
+    for name in above:
+        holder = object_of(holder.get(name))
+    if member in holder and holder[member] is None and work.target == "openai-chat":
+        work.edit("tool_schema", tool.path, "dropped a schema that is null")
+        return _replaced(raw, above, {name: value for name, value in holder.items() if name != member})
+    schema = schemas.of_object(holder.get(member))
+    if holder.get(member) is None or schema is None or schema is holder[member]:
+        return raw
+    work.edit("tool_schema", tool.path, "added `type: object` to the schema")
+    return _replaced(raw, above, {**holder, member: schema})
+
+
+def _replaced(raw: Any, above: Sequence[str], holder: dict[str, Any]) -> dict[str, Any]:
+    """Return the tool definition with the object at this path replaced."""
+    if not above:
+        return holder
+    return {**raw, above[0]: _replaced(object_of(raw.get(above[0])), above[1:], holder)}
 
 
 def _renamed(raw: Any, old: str, new: str) -> Any:

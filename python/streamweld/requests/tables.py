@@ -53,6 +53,7 @@ class Option:
     negated: Sequence[str]
     needs_tools: Sequence[str]
     vital: bool
+    alone: bool
     why: str
 
     def path_in(self, target: str, facts: Json) -> str | None:
@@ -94,6 +95,7 @@ def options() -> tuple[Option, ...]:
             negated=row.get("negated", ()),
             needs_tools=row.get("needs_tools", ()),
             vital=row.get("vital", False),
+            alone=row.get("alone", False),
             why=row.get("why", ""),
         )
         for word, row in spec("options").items()

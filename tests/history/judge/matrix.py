@@ -126,7 +126,7 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
 def _prefix(history: AgentHistory, given: Any, target: str, gateway: str) -> Iterator[str]:
     """Check earlier requests of the conversation: all their messages except the last ones must be in the later
     request."""
-    container = CONTAINERS[history.source]
+    container = CONTAINERS[_family(history.source)]
     items = given[container.messages]
     if history.source == "ai-sdk-ui" or not isinstance(items, list):
         return

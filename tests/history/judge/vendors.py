@@ -192,6 +192,8 @@ _PREFIXES: Final = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_
 
 def _responses(payload: Json, gateway: str) -> Iterator[str]:
     items = payload["input"]
+    if isinstance(items, str):  # one user message
+        items = [{"type": "message", "role": "user", "content": items}]
     name = gateway.partition("@")[0]
     if name in _OPEN:
         for n, item in enumerate(items):

@@ -1,8 +1,9 @@
 """Check the content of messages.
 
 Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
-`not_null`, `members`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and the constraints on empty
-text, messages, results and documents.
+`not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`, `image_details`,
+`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and the constraints on empty text, messages, results
+and documents.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = ["check_content"]
 
 # Block kinds that the content rules skip: they have rules of their own, or none.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
+_MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with rules of their own
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
@@ -70,11 +72,44 @@ def _kinds(message: Message, report: Report) -> None:
             report.add(
                 "content_kind", block.path, f"{block.type or block.kind} in a message with role {role}", "content"
             )
+        elif block.kind in _MEDIA:
+            _medium(block, report)
+        elif block.type in (report.fact("rejected_blocks") or ()):
+            report.add("content_kind", block.path, block.type, "rejected_blocks")
         elif block.kind == "text" and block.type and types:
             wanted = types.get("user" if role == "tool" else role)
             also = report.facts("text_types_also").get(role, ())
             if wanted is not None and block.type != wanted and block.type not in also:
                 report.add("text_type", block.path, block.type, "text_types")
+
+
+def _medium(block: Block, report: Report) -> None:
+    """Check the form of a media block: its format, where its data is, and the level of detail of an image."""
+    raw = block.json
+    accepted = report.facts("media_types").get(block.kind)
+    form = _format(raw)
+    if accepted is not None and form is not None and form not in accepted:
+        report.add("content_kind", block.path, f"{block.kind} of format {form}", "media_types")
+    if report.fact("plain_media") is False and any(isinstance(raw.get(n), str) for n in ("image_url", "input_audio")):
+        report.add("content_kind", block.path, f"{block.type} as a string", "plain_media")
+    if report.fact("file_ids") is False and raw.get("file_id") is not None:
+        report.add("content_kind", block.path, "a file id", "file_ids")
+    details = report.fact("image_details")
+    if details is not None and raw.get("detail") is not None and raw["detail"] not in details:
+        report.add("content_kind", block.path, f"the level of detail {raw['detail']}", "image_details")
+
+
+def _format(raw: Json) -> str | None:
+    """Return the format that a media block names, in the spelling of `media_types`; None if it names none."""
+    source = as_json(raw.get("source")) or {}
+    if isinstance(source.get("media_type"), str) and source.get("type") == "base64":
+        name = str(source["media_type"]).rpartition("/")[2]
+        return {"jpg": "jpeg"}.get(name, name)
+    for name in ("input_audio", "image", "document", "video"):
+        form = (as_json(raw.get(name)) or {}).get("format")
+        if isinstance(form, str):
+            return form
+    return None
 
 
 def _members(message: Message, report: Report) -> None:
@@ -97,6 +132,13 @@ def _members(message: Message, report: Report) -> None:
             foreign = inner.kind == "file" and inner.type not in (report.fact("file_types") or (inner.type,))
             if inner.kind in ("text", "image", "audio", "video", "file") and not foreign:
                 _beyond(inner.json, inner.path, known.get(inner.kind), report)
+        annotations: Any = block.json.get("annotations")
+        kinds = report.fact("annotations")
+        if block.kind == "text" and kinds is not None and is_list(annotations):
+            for n, one in enumerate(annotations):
+                kind = (as_json(one) or {}).get("type")
+                if kind not in kinds:
+                    report.add("replayed_member", (*block.path, "annotations", n), str(kind), "annotations")
         for name in strip.get("text", ()) if block.kind == "text" else ():
             if block.json.get(name) is not None:
                 report.add("replayed_member", (*block.path, name), name, "strip_fields")
@@ -123,6 +165,9 @@ def _missing(message: Message, report: Report) -> None:
     required = report.facts("required_members")
     replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
     for block in message.blocks:
+        for name in required.get("call", ()) if block.kind == "call" else ():
+            if block.json.get(name) is None:
+                report.add("member_missing", block.path, name, "required_members")
         for image in (block, *block.inner):
             for name in required.get("image", ()) if image.kind == "image" else ():
                 if image.json.get(name) is None:
@@ -216,7 +261,7 @@ def _result(block: Block, report: Report) -> None:
 # Checks that run on each message. A check with constraints runs only if the target has at least one of them.
 _MESSAGE_CHECKS: Final[Sequence[tuple[Callable[[Message, Report], None], Sequence[str]]]] = (
     (_kinds, ()),
-    (_members, ("strip_fields", "not_null", "members")),
+    (_members, ("strip_fields", "not_null", "members", "annotations")),
     (_encoding, ()),
     (_item_kind, ("items",)),
     (_missing, ("required_members",)),

@@ -1,7 +1,8 @@
 """Fix content that the target rejects: kinds of content per role, empty and blank text, documents without text.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
-`result_empty`, `document_needs_text`, `document_name`.
+`result_empty`, `document_needs_text`, `document_name`, `media_types`, `text_files`, `file_ids`, `image_details`,
+`plain_media`, `rejected_blocks`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.ids import form_of
+from streamweld.history.media_types import takes, text_of
 from streamweld.history.model import (
     MISSING,
     Media,
@@ -99,7 +101,7 @@ def _content(
     part: Text | Media | Opaque, kinds: Collection[str] | None, drop_empty: bool, drop_blank: bool, context: Context
 ) -> Part | None:
     if isinstance(part, Opaque):
-        if part.dialect == context.family:
+        if part.dialect == context.family and part.kind not in (context.fact("rejected_blocks") or ()):
             return part
         gone = part.raw
         context.lose(part.kind, part.path, "only the source's own format can represent this part", gone)
@@ -126,14 +128,27 @@ def _content(
         can_be_text = decoded(part.data or "") is not None
     types = context.fact("file_types") if part.kind == "file" and not foreign else None
     other = types is not None and _type(part) not in types
-    if (kinds is None or part.kind in kinds) and (can_be_text or not (foreign or other)):
+    other = other or (not foreign and context.fact("plain_media") is False and _is_plain(part))
+    formats: Collection[str] | None = context.facts("media_types").get(part.kind)
+    known = formats is None or takes(formats, part, written=foreign)
+    if foreign and not context.fact("text_files") and (text := text_of(part)) is not None:
+        gone = part.raw if part.raw is not None else part.data
+        context.edit("content_kind", part.path, "wrote the text of a file as text", gone)
+        return Text(text=text, path=part.path)
+    stored = part.file_id is not None and context.fact("file_ids") is False
+    known = known and not stored
+    if (kinds is None or part.kind in kinds) and known and (can_be_text or not (foreign or other)):
         if foreign:
             _lose_names(part, context)
+        part = _with_known_detail(part, context)
         if not other:  # for changed parts, the writer generates a valid name
             return part if foreign or _is_named(part, context) else changed(part)
-        context.edit("file_type", part.path, "moved the file to a block type that the target accepts")
+        context.edit("file_type", part.path, "moved the media to a block form that the target accepts")
         return changed(part)
     gone = part.raw if part.raw is not None else part.data or part.url or part.file_id
+    if (text := text_of(part)) is not None:
+        context.edit("content_kind", part.path, "wrote the text of a file as text", gone)
+        return Text(text=text, path=part.path, origin=part.origin, at=part.at, touched=True)
     context.edit("content_kind", part.path, f"replaced a part of kind {part.kind} with a note", gone)
     note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
     return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
@@ -149,10 +164,25 @@ def _lose_names(part: Media, context: Context) -> None:
         context.lose("detail", part.path, "the target has no detail level for images", part.detail)
 
 
+def _with_known_detail(part: Media, context: Context) -> Media:
+    """Return the part, without its level of detail if the target does not have that level."""
+    known: Collection[str] | None = context.fact("image_details")
+    if known is None or part.detail is None or part.detail in known:
+        return part
+    context.lose("detail", part.path, "the target does not have this level of detail", part.detail)
+    return changed(part, detail=None)
+
+
 def _is_named(part: Media, context: Context) -> bool:
     """Return whether the target accepts the name of a document."""
     fact = context.fact("document_name")
     return fact is None or part.kind != "file" or form_of(fact).fits(part.filename or "")
+
+
+def _is_plain(part: Media) -> bool:
+    """Return whether the block holds its media as a string and not in an object, as Mistral's blocks may."""
+    raw = members_of(part.raw)
+    return any(isinstance(raw.get(name), str) for name in ("image_url", "input_audio"))
 
 
 def _type(part: Media) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld._spec import DIALECTS
 from streamweld.history.model import (
     EMPTY,
+    MISSING,
     Call,
     Media,
     Opaque,
@@ -30,6 +31,7 @@ from streamweld.history.model import (
     copied,
     json_text,
     members_of,
+    result_text,
     with_parts,
 )
 from streamweld.history.read.common import media_from_url
@@ -119,9 +121,11 @@ def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
     """Set the `id` of each local shell output to the call id of its call, and return the turns.
 
     OpenAI's types require the call id there (`openai-python`, LocalShellCallOutput), and vLLM validates with these
-    types. Some clients send it as `call_id` instead, or send the item id of the call.
+    types. Some clients send it as `call_id` instead, or send the item id of the call. Codex sends a
+    `function_call_output` (codex-rs, ResponseItem::LocalShellCall).
     """
     calls: dict[str, str] = {}  # call id or item id -> call id
+    called: set[str] = set()
     out: list[Turn] = []
     for turn in turns:
         parts: list[Part] = []
@@ -129,13 +133,23 @@ def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
             raw = members_of(part.raw) if isinstance(part, Opaque) and part.dialect == _RESPONSES else EMPTY
             if raw.get("type") == "local_shell_call" and isinstance(raw.get("call_id"), str):
                 calls[raw["call_id"]] = raw["call_id"]
+                called.add(raw["call_id"])
                 if isinstance(raw.get("id"), str):
                     calls.setdefault(raw["id"], raw["call_id"])
             elif isinstance(part, Opaque) and raw.get("type") == "local_shell_call_output":
                 part = _named(part, raw, calls, context)
+            elif isinstance(part, Result) and part.call_id in called and _is_text(part):
+                context.edit("output_id", part.path, "converted the output of a function to that of a local shell")
+                made = {"type": "local_shell_call_output", "id": part.call_id, "output": result_text(part)}
+                whole = None if part.origin is None else _origin_of(part.origin, made)
+                part = Opaque(whole, 0, part.path, made, kind="local_shell_call_output", dialect=_RESPONSES)
             parts.append(part)
         out.append(turn if all(map(is_, parts, turn.parts)) else with_parts(turn, parts))
     return turns if all(map(is_, out, turns)) else out
+
+
+def _is_text(part: Result) -> bool:
+    return part.value is MISSING and all(isinstance(inner, Text) for inner in part.parts)
 
 
 def _named(part: Opaque, raw: Mapping[str, Any], calls: Mapping[str, str], context: Context) -> Opaque:

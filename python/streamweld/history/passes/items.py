@@ -1,12 +1,17 @@
 """Remove members of Responses items that a target rejects on replay: malformed or repeated ids, states, annotations.
 
-Constraints: `item_id`, `strip_fields`, `not_null`, `members`, `text_types`, `assistant_content`.
+Constraints: `item_id`, `strip_fields`, `not_null`, `members`, `annotations`, `required_members`, `text_types`,
+`assistant_content`.
 """
+
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# (the input is JSON from the caller, so the types inside its containers are unknown)
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import is_
+from itertools import repeat
+from operator import contains, is_
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
@@ -27,7 +32,7 @@ from streamweld.history.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
@@ -74,6 +79,8 @@ class _Cleaner:
         self.not_null: Mapping[str, Any] = context.facts("not_null")
         self.members = {kind: frozenset(known) for kind, known in context.facts("members").items()}
         self.text_types: Mapping[str, str] = context.facts("text_types")
+        self.annotations: Collection[str] | None = context.fact("annotations")
+        self.typed_calls = "type" in context.facts("required_members").get("call", ())
         self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
@@ -110,6 +117,8 @@ class _Cleaner:
         raws = [call.raw for call in calls]
         if not self._list_all(raws, "call") or not self._list_all(texts, "text"):
             return False
+        if self.typed_calls and not all(map(contains, raws, repeat("type"))):
+            return False
         if not self._list_all([raw.get("function") for raw in raws], "function"):
             return False
         return all(self._list_all(members_sent, role) for role, members_sent in messages.items())
@@ -136,6 +145,9 @@ class _Cleaner:
                 self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
                 part = changed(part, item_id=None)
             part = self._stripped(part, kind)
+            if isinstance(part, Call) and self.typed_calls and self._lacks_type(part):
+                self.context.edit("member_required", part.path, "added the type of the call")
+                part = changed(part)
             if isinstance(part, Result) and self.members:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
@@ -154,6 +166,10 @@ class _Cleaner:
         if isinstance(part, Text | Media):
             part = self._content(part)
         return self._typed(part, turn) if isinstance(part, Text) else part
+
+    def _lacks_type(self, part: Call) -> bool:
+        own = part.origin is not None and part.origin.dialect == self.context.family
+        return own and not part.touched and isinstance(part.raw, Mapping) and part.raw.get("type") is None
 
     def _opaque(self, part: Opaque) -> Opaque:
         """Return an opaque item, without its id if the target rejects that."""
@@ -213,7 +229,22 @@ class _Cleaner:
         return copied(part, origin=bare) if isinstance(part, Reasoning) else changed(part, origin=bare)
 
     def _content(self, part: Text | Media) -> Text | Media:
+        if isinstance(part, Text) and self.annotations is not None and part.extra.get("annotations"):
+            part = self._annotated(part)
         return self._stripped(part, part.kind if isinstance(part, Media) else "text")
+
+    def _annotated(self, part: Text) -> Text:
+        """Return a text with only those annotations whose type the target accepts."""
+        given: Any = part.extra["annotations"]
+        if part.origin is None or part.origin.dialect != self.context.family or not isinstance(given, list):
+            return part
+        listed: list[Any] = given
+        kept = [one for one in listed if members_of(one).get("type") in (self.annotations or ())]
+        if len(kept) == len(listed):
+            return part
+        gone = [one for one in listed if one not in kept]
+        self.context.edit("member_refused", part.path, "dropped annotations that the target rejects", gone)
+        return changed(part, extra={**part.extra, "annotations": kept})
 
     def _stripped(self, part: _P, kind: str) -> _P:
         if part.origin is None or part.origin.dialect != self.context.family:
@@ -273,8 +304,11 @@ class _Cleaner:
         names: set[str] = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
             names = {DETAILS, EXTRA_CONTENT}
-        if DETAILS in members_of(raw) and DETAILS in known:
-            names |= {"reasoning", "reasoning_content"}  # copies of the details for display
+        if DETAILS in members_of(raw):
+            if DETAILS in known:
+                names |= {"reasoning", "reasoning_content"}  # copies of the details for display
+            elif _signs_calls(members_of(raw)):
+                names.add(DETAILS)
         return {name for name in names if name in members_of(raw) and name not in known}
 
     def _typed(self, part: Text, turn: Turn) -> Text:
@@ -297,3 +331,13 @@ class _Cleaner:
             self.context.edit("text_type", part.path, f"changed the type of the text from {members_sent} to {wanted}")
             return changed(part)
         return part
+
+
+def _signs_calls(message: Mapping[str, Any]) -> bool:
+    """Return whether the `reasoning_details` of a message hold signatures of its calls."""
+    calls, details = message.get("tool_calls"), message[DETAILS]
+    if not isinstance(calls, list) or not isinstance(details, list):
+        return False
+    ids = {members_of(call).get("id") for call in calls}
+    entries = [members_of(entry) for entry in details]
+    return any(entry.get("data") and entry.get("id") in ids for entry in entries)

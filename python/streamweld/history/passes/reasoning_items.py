@@ -98,7 +98,8 @@ def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
                     else "dropped the content and kept the summary"
                 )
                 context.edit("reasoning_content", part.path, what, None if part.kind == "raw" else content)
-                new[id(part)] = changed(part, kind="summary")
+                extra = {name: value for name, value in part.extra.items() if name != "content"}
+                new[id(part)] = changed(part, kind="summary", extra=extra)
                 touched.add(n)
     return _replaced(turns, touched, new) if touched else turns
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
 from streamweld.history.approvals import DENIED, REQUEST_DETAILS, request_details
+from streamweld.history.media_types import detected, is_concrete
 from streamweld.history.model import (
     MISSING,
     ApprovalRequest,
@@ -134,13 +136,18 @@ def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
     if isinstance(data, dict):  # since AI SDK 7, an object whose `type` names its form
         entry = as_mapping(data, path)
-        data = entry.get(entry["type"]) if entry.get("type") in ("url", "data") else None
+        data = entry.get(entry["type"]) if entry.get("type") in ("url", "data", "text") else None
+        if entry.get("type") == "text" and isinstance(data, str):
+            data = b64encode(data.encode("utf-8", "surrogatepass")).decode()
+            media_type = media_type or "text/plain"
     if not isinstance(data, str):
         return None
     kind = "image" if raw.get("type") == "image" else media_kind(media_type)
     common, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
     if data.startswith(("data:", "http://", "https://")):
         return media_from_url(common, data, media_type, kind=kind, filename=name)
+    if not is_concrete(media_type):
+        media_type = detected(data) or media_type
     return Media(*common, kind=kind, media_type=media_type, data=data, filename=name)
 
 

@@ -11,6 +11,7 @@ from streamweld.history.model import (
     ApprovalRequest,
     ApprovalResponse,
     Call,
+    Inner,
     Opaque,
     Reasoning,
     Result,
@@ -136,6 +137,8 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
     given = read_metadata(raw.get("callProviderMetadata"))
     common = with_inner_members(locate(origin, path, raw, _TOOL), ("approval", raw.get("approval"), _APPROVAL))
+    if raw.get("preliminary") and raw.get("output") is not None:  # the tool was interrupted; this is not its result
+        common = (*common[:4], {**common[4], Inner("output"): raw["output"]})
     call_id = as_text(raw.get("toolCallId"), path)
     value = raw.get("input", MISSING)
     if value is None or value is MISSING:

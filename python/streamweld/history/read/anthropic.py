@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.errors import HistoryError
@@ -112,6 +113,11 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 
 def _medium(raw: Json, source: Json, origin: Origin, path: Path) -> Media | None:
     way, media_type = source.get("type"), as_optional_text(source.get("media_type"), path)
+    if way == "text" and isinstance(source.get("data"), str):
+        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("source", source, _SOURCE))
+        data = b64encode(source["data"].encode("utf-8", "surrogatepass")).decode()
+        name = as_optional_text(raw.get("title"), path)
+        return Media(*common, kind="file", media_type=media_type or "text/plain", data=data, filename=name)
     if not isinstance(way, str) or way not in _SOURCES:
         return None
     kind = "image" if raw.get("type") == "image" else media_kind(media_type)

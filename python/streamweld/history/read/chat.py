@@ -12,6 +12,7 @@ from streamweld.history.chat_reasoning import (
     call_signature,
     is_only_signature,
 )
+from streamweld.history.media_types import detected
 from streamweld.history.model import (
     EMPTY,
     MISSING,
@@ -63,7 +64,7 @@ _CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
 _SIGNED_CALL: Final = _CALL | {EXTRA_CONTENT}
 _TEXT: Final = frozenset({"type", "text"})
 _REFUSAL: Final = frozenset({"type", "refusal"})
-_MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url"})
+_MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url", "audio_url"})
 _FUNCTION: Final = frozenset({"name", "arguments"})
 _CUSTOM: Final = frozenset({"name", "input"})
 _IMAGE: Final = frozenset({"url", "detail"})
@@ -195,7 +196,16 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
         video = raw.get("video_url")
         url = video if isinstance(video, str) else as_text(as_mapping(video, path).get("url"), path)
         return media_from_url(locate(origin, path, raw, _MEDIA), url, None, kind="video")
+    if kind == "audio_url":  # vLLM and Mistral
+        audio = raw.get("audio_url")
+        url = audio if isinstance(audio, str) else as_text(as_mapping(audio, path).get("url"), path)
+        return media_from_url(locate(origin, path, raw, _MEDIA), url, None, kind="audio")
     if kind == "input_audio":
+        if isinstance(raw.get("input_audio"), str):  # Mistral's AudioChunk: base64 or a URL
+            common, audio = locate(origin, path, raw, _MEDIA), raw["input_audio"]
+            if "://" in audio[:9] or audio.startswith("data:"):
+                return media_from_url(common, audio, None, kind="audio")
+            return Media(*common, kind="audio", media_type=detected(audio), data=audio)
         audio = as_mapping(raw.get("input_audio"), path)
         common = with_inner_members(locate(origin, path, raw, _MEDIA), ("input_audio", audio, _AUDIO))
         return Media(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from streamweld.errors import HistoryError
+from streamweld.history.media_types import detected, is_concrete
 from streamweld.history.model import EMPTY, Call, Inner, Media, Origin, Reasoning, Result, Text, Turn, pointer
 
 if TYPE_CHECKING:
@@ -170,7 +171,10 @@ def media_from_url(
     """Return the media part for a data URL or any other URL."""
     told, data, address = split_data_url(url)
     told = media_type or told
-    return Media(*common, kind=kind or media_kind(told), media_type=told, data=data, url=address, **fields)
+    kind = kind or media_kind(told)
+    if data is not None and not is_concrete(told):
+        told = detected(data) or told
+    return Media(*common, kind=kind, media_type=told, data=data, url=address, **fields)
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:

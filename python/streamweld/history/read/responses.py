@@ -39,7 +39,8 @@ _AUDIO: Final = frozenset({"data", "format"})
 _CALL: Final = frozenset({"type", "id", "call_id", "name", "arguments"})
 _CUSTOM: Final = frozenset({"type", "id", "call_id", "name", "input"})
 _OUTPUT: Final = frozenset({"type", "id", "call_id", "output"})
-_REASONING: Final = frozenset({"type", "id", "summary", "content", "encrypted_content"})
+_SUMMARY: Final = frozenset({"type", "id", "summary", "encrypted_content"})
+_REASONING: Final = _SUMMARY | {"content"}
 
 
 def read_instructions(raw: Any) -> list[Turn]:
@@ -179,9 +180,10 @@ def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
     summary = [as_mapping(piece, path) for piece in as_list(item.get("summary"), path)]
     content = [as_mapping(piece, path) for piece in as_list(item.get("content"), path)]
     pieces = [(f"summary/{n}", piece, _TEXT) for n, piece in enumerate(summary)]
-    pieces += [(f"content/{n}", piece, _TEXT) for n, piece in enumerate(content)]
+    both = bool(summary) and bool(content)  # the part then holds the summary only
+    pieces += [] if both else [(f"content/{n}", piece, _TEXT) for n, piece in enumerate(content)]
     return Reasoning(
-        *with_inner_members(locate(origin, path, item, _REASONING), *pieces),
+        *with_inner_members(locate(origin, path, item, _SUMMARY if both else _REASONING), *pieces),
         segments=tuple([as_text(piece.get("text"), path) for piece in summary or content]),
         kind="summary" if summary or not content else "raw",
         item_id=as_optional_text(item.get("id"), path),

@@ -33,6 +33,7 @@ _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
 # `inline`: kinds of media that must be sent as data, because the dialect has no URLs for them.
 # `text_input_of`: dialects in which the input of a call may be text. It is kept, because the tool is then free-form.
 # `bytes`: the vendor's package takes data as bytes, and encodes it itself.
+# `text_files`: files may be text. For other targets, a textual file is written as text.
 # `named`: kinds of media that can have a file name. `detailed`: kinds of media that can have a level of detail.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-chat": {
@@ -49,16 +50,17 @@ SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
         "free_form_tools": True,
         "arguments_text": True,
     },
-    "anthropic": {"arguments": "object", "named": ("file",)},
+    "anthropic": {"arguments": "object", "named": ("file",), "text_files": True},
     "gemini": {"arguments": "object"},
     "bedrock-converse": {"arguments": "object", "inline": _EVERY, "named": ("file",), "bytes": True},
     "ai-sdk-ui": {
         "results": {"required": True, "matched": True, "single": True, "adjacent": True},
         "arguments": "object",
         "named": _EVERY,
+        "text_files": True,
         "text_input_of": _AI_SDK,
     },
-    "ai-sdk-model": {"arguments": "object", "named": _EVERY, "text_input_of": _AI_SDK},
+    "ai-sdk-model": {"arguments": "object", "named": _EVERY, "text_files": True, "text_input_of": _AI_SDK},
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld.history.media_types import text_of
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, arguments_object
 from streamweld.history.write.common import Writer, result_content
 
@@ -102,6 +103,8 @@ def _media(part: Media) -> dict[str, Any]:
         source = {"type": "file", "file_id": part.file_id}
     elif part.url:
         source = {"type": "url", "url": part.url}
+    elif kind == "document" and (text := text_of(part)) is not None:
+        source = {"type": "text", "media_type": "text/plain", "data": text}
     else:
         default = "image/png" if kind == "image" else "application/pdf"
         source = {"type": "base64", "media_type": part.media_type or default, "data": part.data or ""}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from streamweld.history.media_types import short_form
 from streamweld.history.model import (
     Call,
     Media,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
 
 __all__ = ["write"]
-
-_FORMATS = {"jpg": "jpeg", "plain": "txt", "markdown": "md", "msword": "doc", "quicktime": "mov", "x-matroska": "mkv"}
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
@@ -111,13 +110,8 @@ def _holds_bytes(raw: Any) -> bool:
 
 
 def _media(part: Media, writer: Writer) -> dict[str, Any]:
-    form = (part.media_type or "").partition("/")[2].rpartition(".")[2] or {"image": "png", "video": "mp4"}.get(
-        part.kind, "pdf"
-    )
-    given: dict[str, Any] = {
-        "format": _FORMATS.get(form, form),
-        "source": {"bytes": _data(part.data or "", part, writer)},
-    }
+    form = short_form(part.media_type or "", part.kind) or {"image": "png", "video": "mp4"}.get(part.kind, "pdf")
+    given: dict[str, Any] = {"format": form, "source": {"bytes": _data(part.data or "", part, writer)}}
     if part.kind in ("image", "video"):
         return {part.kind: given}
     fact = writer.context.facts("document_name")

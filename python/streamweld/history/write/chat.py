@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT, call_signature, write_details
+from streamweld.history.media_types import short_form
 from streamweld.history.model import (
     EMPTY,
     Call,
@@ -133,11 +134,8 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
     if part.kind == "video":
         return {"type": "video_url", "video_url": {"url": url}}
     if part.kind == "audio":
-        form = (part.media_type or "audio/wav").partition("/")[2]
-        return {
-            "type": "input_audio",
-            "input_audio": {"data": part.data or "", "format": {"mpeg": "mp3"}.get(form, form)},
-        }
+        form = short_form(part.media_type or "audio/wav", "audio")
+        return {"type": "input_audio", "input_audio": {"data": part.data or "", "format": form}}
     if "document_url" in (writer.context.fact("file_types") or ()):
         return {
             "type": "document_url",

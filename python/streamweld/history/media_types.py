@@ -1,0 +1,107 @@
+"""Media types: their short form, their detection from data, and the text of textual files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamweld.history.model import decoded, members_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamweld.history.model import Media
+
+__all__ = ["detected", "is_concrete", "short_form", "takes", "text_of"]
+
+_SHORT: Final = {
+    "jpg": "jpeg",
+    "pjpeg": "jpeg",
+    "x-png": "png",
+    "mpeg": "mp3",
+    "mpeg3": "mp3",
+    "x-mpeg": "mp3",
+    "x-mp3": "mp3",
+    "plain": "txt",
+    "markdown": "md",
+    "msword": "doc",
+    "vnd.ms-excel": "xls",
+    "vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "wave": "wav",
+    "x-wav": "wav",
+    "vnd.wave": "wav",
+    "x-pn-wav": "wav",
+    "x-flac": "flac",
+    "x-m4a": "m4a",
+}
+# The first bytes of a file -> its media type. WebP and WAV are containers with their type at byte 8.
+_SHORT_VIDEO: Final = {  # `video/mpeg` is not MP3
+    "quicktime": "mov",
+    "x-matroska": "mkv",
+    "x-flv": "flv",
+    "x-ms-wmv": "wmv",
+    "3gpp": "three_gp",
+}
+_BEGINNINGS: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+    (b"ID3", "audio/mpeg"),
+)
+_CONTAINERS: Final = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+_TEXTUAL: Final = frozenset({"json", "xml", "javascript", "x-javascript", "yaml", "x-yaml", "toml", "x-sh", "sql"})
+_HEAD: Final = 24  # characters of base64 that hold the bytes needed for detection
+
+
+def short_form(media_type: str, kind: str) -> str:
+    """Return the part of a media type after the slash, with one spelling per format.
+
+    >>> short_form("audio/X-WAV; rate=8000", "audio")
+    'wav'
+    """
+    name = media_type.partition(";")[0].rpartition("/")[2].strip().lower()
+    return (_SHORT_VIDEO if kind == "video" else _SHORT).get(name, name)
+
+
+def is_concrete(media_type: str | None) -> bool:
+    """Return whether a media type names a format: not `image`, as in the AI SDK, and not `image/*`."""
+    return media_type is not None and not media_type.endswith("/*") and "/" in media_type
+
+
+def detected(data: str) -> str | None:
+    """Return the media type of base64 data, from its first bytes; None if it is not a known one."""
+    head = decoded(data[:_HEAD]) or b""
+    if head[:4] == b"RIFF":
+        return _CONTAINERS.get(head[8:12])
+    return next((media_type for beginning, media_type in _BEGINNINGS if head.startswith(beginning)), None)
+
+
+def takes(accepted: Collection[str], part: Media, *, written: bool) -> bool:
+    """Return whether a target that accepts these formats (`text` for any text) accepts the data of a part.
+
+    `written`: the part is written as a new block, in which a text can have the form that the target requires.
+    """
+    if part.data is None or part.media_type is None or short_form(part.media_type, part.kind) in accepted:
+        return True
+    return "text" in accepted and text_of(part) is not None and (written or _is_text_source(part))
+
+
+def _is_text_source(part: Media) -> bool:
+    return members_of(members_of(part.raw).get("source")).get("type") == "text"
+
+
+def text_of(part: Media) -> str | None:
+    """Return the text of a textual file; None for other files."""
+    if part.kind != "file" or part.data is None or part.media_type is None:
+        return None
+    head, _, name = part.media_type.partition(";")[0].strip().lower().partition("/")
+    if head != "text" and name not in _TEXTUAL and not name.endswith(("+json", "+xml")):
+        return None
+    data = decoded(part.data)
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None

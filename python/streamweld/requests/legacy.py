@@ -1,0 +1,48 @@
+"""Replace `functions` and `function_call` of Chat Completions requests with `tools` and `tool_choice`.
+
+`history.convert` writes calls as `tool_calls`, which the API accepts only together with `tools`. A request without
+calls keeps the deprecated members if the gateway accepts them, because its client may read only answers in that form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.requests.tables import is_list, listed, object_of
+
+if TYPE_CHECKING:
+    from streamweld.requests.work import Work
+
+__all__ = ["modernize"]
+
+_CALLS: Final = ("function_call", "tool_calls")
+
+
+def modernize(work: Work) -> None:
+    """Replace the deprecated members of `work.request`, for a target with the same API."""
+    request = work.request
+    functions = request.get("functions")
+    if not work.same or work.target != "openai-chat" or not is_list(functions) or not _must(work):
+        return
+    made: dict[str, Any] = {}
+    for name, value in request.items():
+        if name == "functions":
+            tools = [{"type": "function", "function": function} for function in listed(functions)]
+            made["tools"] = [*listed(request.get("tools")), *tools]
+            work.edit("legacy_functions", ("functions",), "replaced functions with tools")
+        elif name == "function_call" and value is not None:
+            if request.get("tool_choice") is None:
+                choice: Any = object_of(value)
+                made["tool_choice"] = {"type": "function", "function": dict(choice)} if choice else value
+            work.edit("legacy_functions", ("function_call",), "replaced function_call with tool_choice", value)
+        elif name not in made:
+            made[name] = value
+    work.request = made
+
+
+def _must(work: Work) -> bool:
+    facts = work.facts
+    if "tools" in facts or "functions" in facts.get("lacks", ()):
+        return True
+    messages = [object_of(message) for message in listed(work.request.get("messages"))]
+    return any(message.get(name) for message in messages for name in _CALLS)

@@ -47,8 +47,8 @@ __all__ = ["LAST", "METHODS", "Conversation"]
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _TICK: Final = 5.0
 _SLOWEST: Final = 1024
-"""Bytes of a request's body that must arrive in a second on average, once `idle_timeout` has passed. Without a minimum, a
-client could keep any number of connections open with one byte from time to time."""
+"""Bytes of a request's body that must arrive in a second on average, once `idle_timeout` has passed. Without a minimum,
+a client could keep any number of connections open with one byte from time to time."""
 LAST: Final = 2.0
 """Seconds to send the error ending of an answer that the server cancels."""
 

@@ -42,6 +42,7 @@ from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import Address
+from streamweld._pure.model.finish_words import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 64  # maximum number of members of the response whose first text is kept
 _USUAL = "max_output_tokens"  # the usual reason why a response is incomplete
+_NO_SUCCESS = frozenset({"length", "content_filter", "error", "other"})
 
 
 class ResponsesDecoder:
@@ -287,7 +289,7 @@ class ResponsesDecoder:
         self._output(value, path, reader)
         if not isinstance(status, str):
             status = "completed"  # some gateways omit it
-        if status in STATUSES:
+        if _is_final(status):
             self._conclude(value, path, reader, status, {})
         else:
             self._usage(value, path, reader)
@@ -297,7 +299,7 @@ class ResponsesDecoder:
         """Handle a terminal event. The status of its response takes precedence over its name (`response.done`)."""
         response = reader.notes.an_object(event, (), "response") or {}
         status = response.get("status")
-        if not isinstance(status, str) or status not in STATUSES:
+        if not isinstance(status, str) or not _is_final(status):
             status = TERMINALS[reader.kind]
         if with_output:
             if response:
@@ -403,10 +405,21 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
     return read_error(payload, (), value) if ResponsesDecoder.is_complaint(value) else None
 
 
+def _is_final(status: str) -> bool:
+    """Return whether a response with this status has ended. Gateways also put a reason there."""
+    return status in STATUSES or meaning("responses", status) in _NO_SUCCESS
+
+
 def _worse(status: str, why: object) -> str:
-    """Return the reason of an incomplete response in place of its status, unless it is the usual reason."""
-    has_more = status == "incomplete" and isinstance(why, str) and why.strip() and why != _USUAL
-    return str(why) if has_more else status
+    """Return the reason of an incomplete response in place of its status, unless it is the usual reason.
+
+    A response with a reason that is not success is incomplete, even if its status is `completed`.
+    """
+    if not isinstance(why, str) or not why.strip():
+        return status
+    if status == "completed" and meaning("responses", why) in _NO_SUCCESS:
+        status = "incomplete"
+    return why if status == "incomplete" and why != _USUAL else status
 
 
 def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:

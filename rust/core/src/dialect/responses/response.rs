@@ -88,7 +88,7 @@ impl Responses {
         self.output(response, at, &mut reader)?;
         // Some bridges omit the status.
         let status = response.string("status").unwrap_or("completed".into());
-        if FACTS.statuses.contains(status.as_ref()) {
+        if FACTS.is_final(&status) {
             let beside = ExtraFields::default();
             return self.conclude(Some(response), at, reader, status, beside, payload);
         }
@@ -107,7 +107,7 @@ impl Responses {
         let response = reader.object(event, Pointer::ROOT, "response");
         let at = Pointer::ROOT.member("response");
         let status = response.as_ref().and_then(|it| it.string("status"));
-        let status = status.filter(|status| FACTS.statuses.contains(status.as_ref()));
+        let status = status.filter(|status| FACTS.is_final(status));
         let status = status.unwrap_or(Cow::Borrowed(named));
         if let Some(response) = response.as_ref().filter(|_| !payload.tail) {
             self.start(response, at, &mut reader)?;
@@ -250,8 +250,16 @@ fn usage<'a>(
 }
 
 /// Returns the reason in place of the status `incomplete`, unless the reason is missing or the usual one.
+///
+/// A response with a reason that is not success is incomplete, even if its status is `completed`.
 fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
-    let why = why.and_then(string).filter(|_| status == "incomplete");
-    why.filter(|why| !why.trim().is_empty() && why != USUAL)
-        .unwrap_or(status)
+    let Some(why) = why.and_then(string).filter(|why| !why.trim().is_empty()) else {
+        return status;
+    };
+    let incomplete = status == "incomplete" || (status == "completed" && FACTS.is_no_success(&why));
+    match incomplete {
+        true if why == USUAL => Cow::Borrowed("incomplete"),
+        true => why,
+        false => status,
+    }
 }

@@ -182,6 +182,20 @@ impl Facts {
         meaning("responses", word)
     }
 
+    /// Returns true if the word is a reason that is not success.
+    pub(crate) fn is_no_success(&self, word: &str) -> bool {
+        let meaning = self.finish(word);
+        matches!(
+            meaning,
+            Some("length" | "content_filter" | "error" | "other")
+        )
+    }
+
+    /// Returns true if a response with this status has ended. Gateways also put a reason there.
+    pub(crate) fn is_final(&self, status: &str) -> bool {
+        self.statuses.contains(status) || self.is_no_success(status)
+    }
+
     /// Returns true if an event with this name is an error.
     pub(crate) fn is_error(&self, name: &str) -> bool {
         matches!(self.kinds.get(name), Some(Kind::Error))

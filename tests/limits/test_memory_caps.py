@@ -21,8 +21,9 @@ from tests.support.places import REPOSITORY
 ROOT = REPOSITORY
 # The errors that a stage may raise for a filler: a limit, or that the input is not a stream of a supported format.
 RAISED = {"-", "unknown_dialect", "not_an_event_stream", "malformed_json", "upstream_error"}
+NAMED = ("limit_", "framing.", "splice_")
 PAGE = 4096  # resident memory is counted in pages
-USUAL = ("parser", "same")  # tested in a usual run; the others run with the full counts
+USUAL = ("parser", "same", "splice")  # tested in a usual run; the others run with the full counts
 
 
 def allowed(backend: str, stage: str) -> int:
@@ -55,7 +56,7 @@ def test_fillers(backend: str, stage: str) -> None:
     wrong = [
         f"{' '.join(row)} > {allowed(backend, stage)}"
         for row in rows
-        if int(row[3]) > allowed(backend, stage) or not (row[2] in RAISED or row[2].startswith(("limit_", "framing.")))
+        if int(row[3]) > allowed(backend, stage) or not (row[2] in RAISED or row[2].startswith(NAMED))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -66,7 +67,7 @@ SHORT = ("members_of_deltas", "message_metadata", "ui_data", "content_parts")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", KEEPING if FULL else USUAL)
+@pytest.mark.parametrize("stage", KEEPING if FULL else ("parser", "same"))
 def test_short_values_that_a_response_keeps(backend: str, stage: str) -> None:
     names = tuple(KEPT) if FULL else SHORT
     rows = measured(backend, stage, *names)

@@ -104,8 +104,8 @@ class BlockReader:
         self._offset += start
         self._line -= start
         self._scanned -= start
-        if self._max is not None and len(self._buffer) > 2 * self._max:
-            raise LimitExceeded(limit_name="max_event_bytes", limit=self._max, observed=self._max + 1)
+        if self._max is not None and len(self._buffer) > self._max:
+            raise LimitExceeded(limit_name="max_event_bytes", limit=self._max, observed=len(self._buffer))
         return blocks
 
     def _block(self, raw: bytes, offset: int) -> Block:

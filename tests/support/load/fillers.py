@@ -17,6 +17,7 @@ import streamweld as sw
 from streamweld.check import Checker
 from streamweld.errors import StreamError
 from streamweld.options import Limits
+from streamweld.splice import StreamSplicer
 
 from tests.support.attacks import KIB, MIB, PIECE, peak_of_process, reset_peak
 from tests.support.backends import make_frame_reader, using
@@ -204,6 +205,11 @@ def checker(_: Limits, __: str) -> Callable[[bytes], object]:
     return Checker().feed
 
 
+def splicer(limits: Limits, _: str) -> Callable[[bytes], object]:
+    """The filler is the second of two streams; the first one was cut inside its second event."""
+    return StreamSplicer(HEAD + text("there")[:20], limits=limits).feed
+
+
 STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
     "frames": frames,
     "parser": parser,
@@ -214,6 +220,7 @@ STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
     "chat_same": converter("same", "chat"),
     "same_held": converter("same", hold=True),
     "check": checker,
+    "splice": splicer,
 }
 if NIGHTLY:
     STAGES |= {

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["convert", "tool_names"]
 
 _POLICY: Final = HistoryPolicy()
+_DICTS: Final = {dict}
 
 
 def convert(
@@ -166,13 +167,30 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
             seen = replace(seen, losses=again.losses)
             payload = payload_of(given, items, source, source_family, written, context)
             return Conversion(payload, again.edits, again.ids, (*again.losses, *context.losses), seen)
-    turns = passes.run(read(source_family, items, system, base, issuer), context)
-    written = write(family, turns, context)
+    given_turns = read(source_family, items, system, base, issuer)
+    turns = passes.run(given_turns, context)
+    if turns is given_turns and _is_written(items, source_family, turns, context):
+        written = {CONTAINERS[family].messages: items}
+    else:
+        written = write(family, turns, context)
     seen = None if seen is None else replace(seen, losses=tuple(context.losses))
     payload = payload_of(given, items, source, source_family, written, context)
     if context.policy.on_unfixable == "raise" and not context.pending:
         _refuse(turns, payload, given, profile, context)
     return Conversion(payload, tuple(context.edits), context.ids, tuple(context.losses), seen)
+
+
+def _is_written(items: Any, source_family: str, turns: list[Turn], context: Context) -> bool:
+    """Return whether the messages are already those that the writer would return, because no pass changed them.
+
+    Only Chat Completions: other writers also merge messages, or complete them.
+    """
+    if source_family != "openai-chat" or context.family != source_family or not isinstance(items, list):
+        return False
+    for turn in turns:
+        if turn.origin is not None and turn.origin.stale:
+            return False
+    return set(map(type, items)) == _DICTS  # a Response among the messages is written as a message
 
 
 def _model(given: Mapping[str, Any] | None) -> str | None:

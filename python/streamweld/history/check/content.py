@@ -72,15 +72,15 @@ def _kinds(message: Message, report: Report) -> None:
             report.add(
                 "content_kind", block.path, f"{block.type or block.kind} in a message with role {role}", "content"
             )
-        elif block.kind in _MEDIA:
-            _medium(block, report)
-        elif block.type in (report.fact("rejected_blocks") or ()):
-            report.add("content_kind", block.path, block.type, "rejected_blocks")
         elif block.kind == "text" and block.type and types:
             wanted = types.get("user" if role == "tool" else role)
             also = report.facts("text_types_also").get(role, ())
             if wanted is not None and block.type != wanted and block.type not in also:
                 report.add("text_type", block.path, block.type, "text_types")
+        elif block.kind in _MEDIA:
+            _medium(block, report)
+        elif block.kind == "other" and block.type in (report.fact("rejected_blocks") or ()):
+            report.add("content_kind", block.path, block.type, "rejected_blocks")
 
 
 def _medium(block: Block, report: Report) -> None:
@@ -161,17 +161,22 @@ def _item_kind(message: Message, report: Report) -> None:
 
 
 def _missing(message: Message, report: Report) -> None:
-    """Check for members that a strict server requires to recognize a replayed item."""
+    """Check for members that a strict server requires: on calls, on images, and to recognize a replayed item."""
     required = report.facts("required_members")
+    of_calls, of_images = required.get("call"), required.get("image")
+    if of_calls is not None:
+        for block in message.blocks:
+            if block.kind == "call":
+                for name in of_calls:
+                    if block.json.get(name) is None:
+                        report.add("member_missing", block.path, name, "required_members")
+    if of_images is not None:
+        for block in message.blocks:
+            for image in (block, *block.inner):
+                for name in of_images if image.kind == "image" else ():
+                    if image.json.get(name) is None:
+                        report.add("member_missing", image.path, name, "required_members")
     replayed = message.item == "reasoning" or (message.item == "message" and message.role == "assistant")
-    for block in message.blocks:
-        for name in required.get("call", ()) if block.kind == "call" else ():
-            if block.json.get(name) is None:
-                report.add("member_missing", block.path, name, "required_members")
-        for image in (block, *block.inner):
-            for name in required.get("image", ()) if image.kind == "image" else ():
-                if image.json.get(name) is None:
-                    report.add("member_missing", image.path, name, "required_members")
     if not replayed or message.plain:
         return
     for name in required.get(message.item, ()):

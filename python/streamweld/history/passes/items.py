@@ -93,25 +93,30 @@ class _Cleaner:
         """
         texts: list[Any] = []
         messages: dict[str, list[Any]] = {}
-        seen: Origin | None = None
         for turn in turns:
-            members_sent = messages.get(turn.role)
-            if members_sent is None:
-                members_sent = messages[turn.role] = []
-            for part in turn.parts:
-                origin = part.origin
-                if origin is not seen:
-                    if origin is None:
+            sent = messages.get(turn.role)
+            if sent is None:
+                sent = messages[turn.role] = []
+            parts = turn.parts
+            if turn.role == "tool":
+                for part in parts:
+                    if type(part) is not Result or part.origin is None:
                         return False
-                    members_sent.append(origin.raw)
-                    seen = origin
-                if type(part) is Text:
-                    if part.raw is not None:
-                        texts.append(part.raw)
-                elif type(part) is Result:
+                    sent.append(part.origin.raw)
                     for inner in part.parts:
                         if inner.raw is not None:
                             return False
+                continue
+            origin = turn.origin
+            if origin is None:
+                return False
+            sent.append(origin.raw)
+            for part in parts:
+                if part.origin is not origin:
+                    return False
+                if type(part) is Text:
+                    if part.raw is not None:
+                        texts.append(part.raw)
                 elif type(part) is not Call:
                     return False
         raws = [call.raw for call in calls]
@@ -121,7 +126,7 @@ class _Cleaner:
             return False
         if not self._list_all([raw.get("function") for raw in raws], "function"):
             return False
-        return all(self._list_all(members_sent, role) for role, members_sent in messages.items())
+        return all(self._list_all(sent, role) for role, sent in messages.items())
 
     def _list_all(self, raws: list[Any], kind: str) -> bool:
         """Return whether all values are objects, and the target's schema lists all their members."""
@@ -130,7 +135,7 @@ class _Cleaner:
         if set(map(type, raws)) != _OBJECTS:
             return False
         listed: frozenset[object] = self.members.get(kind, _NONE)
-        return all(listed.issuperset(raw) for raw in raws)
+        return all(map(listed.issuperset, raws))
 
     def _lists(self, raw: Any, kind: str) -> bool:
         known = self.members.get(kind)

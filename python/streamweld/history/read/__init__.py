@@ -58,10 +58,10 @@ def read(
     role = ""
     paths = product(*[(step,) for step in base], range(first, first + len(items)))
     for item, path in zip(items, paths, strict=True):
-        if isinstance(item, Response):
-            found = response.read_as_it_was(item, path, issuer, _READERS, family)
-        else:
+        if item.__class__ is dict or not isinstance(item, Response):
             found = reader(item, path, issuer)
+        else:
+            found = response.read_as_it_was(item, path, issuer, _READERS, family)
         for turn in found:
             if run:
                 if turn.role == role and turn.parts:

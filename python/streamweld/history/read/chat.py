@@ -93,14 +93,15 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     if type(content) is str and len(message) == 2:  # most messages have only a role and a text
         origin = Origin(DIALECT, path, message, 1)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
-    bare = _BARE.issuperset(message)
+    calls = message.get("tool_calls")
+    # Most messages with calls have just these members; counting them is faster than comparing names.
+    bare = (calls is not None and len(message) == 3 and "content" in message) or _BARE.issuperset(message)
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
     signatures: Mapping[str, str] = EMPTY
     if not bare:
         thought = read_reasoning(message, origin, path, issuer)
         parts, signatures = thought.parts, thought.signatures
-    calls = message.get("tool_calls")
     if content is not None and not (content == "" and calls):
         parts += _content(content, origin, path + _CONTENT)
     if not bare and (refusal := as_text(message.get("refusal"), path)):
@@ -126,9 +127,22 @@ def _arguments(arguments: Any) -> Any:
 
 def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -> Call:
     entry: Json = raw if raw.__class__ is dict else as_mapping(raw, path)
-    call_id = entry.get("id")
+    call_id: Any = entry.get("id")
+    function: Any = entry.get("function")
     if not isinstance(call_id, str):
         call_id = as_text(call_id, path)
+    elif (
+        len(entry) == 3
+        and entry.get("type") == "function"
+        and function.__class__ is dict
+        and len(function) == 2
+        and not signatures
+    ):
+        name, arguments = function.get("name"), function.get("arguments")
+        if isinstance(name, str) and isinstance(arguments, str):  # nearly all calls have just these members
+            at = origin.count
+            origin.count = at + 1
+            return Call(origin, at, path, entry, EMPTY, False, call_id, name, arguments)
     known, signature, extra = _CALL, None, EMPTY
     if signatures or not _CALL.issuperset(entry):
         signature = call_signature(entry) or signatures.get(call_id)
@@ -140,7 +154,6 @@ def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -
         value: Any = {"input": free_form_input(custom, (*path, "custom"))}
         name = as_text(custom.get("name"), path)
         return Call(*common, call_id=call_id, name=name, input=value, custom=True, signature=signature)
-    function: Any = entry.get("function")
     if function.__class__ is not dict:
         function = as_mapping(function, (*path, "function"))
     name, arguments = function.get("name"), function.get("arguments")

@@ -6,6 +6,7 @@ Every lookup takes constant time. The rules that change a choice are in other mo
 from __future__ import annotations
 
 from bisect import insort
+from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,7 @@ class Choice:
         "shared",
         "step",
         "textual",
+        "unnamed",
         "unstarted",
     )
 
@@ -112,6 +114,7 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # separate, because a call cannot mix JSON and free-form text
         self.unstarted: list[Call] = []  # calls that have a name but no start event yet
+        self.unnamed: deque[Call] = deque()  # calls that were opened without a name, in order of creation
         self.pending_calls: set[int] = set()  # slots of the calls with argument text that no event has shown yet
         self.rebound = False  # an index moved from one call to another, so indexes do not determine the order of calls
         self.finish = FinishState()
@@ -120,6 +123,16 @@ class Choice:
         self.closed = False  # the parts and calls of the choice are closed
         self.step = 0  # number of the first part in the current step
         self.pending_parts: set[ItemPart] = set()  # open item parts that hold back accepted text
+
+    @property
+    def first_unnamed(self) -> int | None:
+        """The slot of the first open call that has no name yet."""
+        while self.unnamed:
+            call = self.unnamed[0]
+            if not (call.name or call.dropped or call.verdict is not None):
+                return call.slot
+            self.unnamed.popleft()
+        return None
 
     @property
     def has_pending(self) -> bool:

@@ -46,6 +46,7 @@ class AddedItem:
     summaries: int
     before: int = 0  # number of other items that had its index
     earlier: AddedItem | None = None  # the last one of them
+    is_done: bool = False  # whether it was completed
 
 
 class Output:

@@ -217,7 +217,7 @@ def calls_in_the_terminal_message(_: Random, stream: Stream) -> Stream | None:
     return stream.but(_with_message(stream, rest))
 
 
-@operator("chat", aspect="envelope", opaque=True)
+@operator("chat", aspect="envelope", opaque=True, certain=False)
 def messages_in_place_of_deltas(_: Random, stream: Stream) -> Stream | None:
     """Each choice has a `message` in place of a `delta`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -529,3 +530,58 @@ def response_failed(rng: Random, stream: Stream) -> Stream:
     kept = stream.cut(rng.randint(1, len(stream.frames) - 1), "error")
     error = {"code": "server_error", "message": "no"}
     return kept.but([*kept.frames, event("failed", response={"id": "resp_1", "status": "failed", "error": error})])
+
+
+# Values of other types and names
+
+
+def _calls_in(kind: str, data: dict[str, Any]) -> list[dict[str, Any]]:
+    items = [data["item"]] if kind == "output_item.done" else _output(data)
+    return [item for item in items if item["type"] == "function_call"]
+
+
+def _nameless_at_the_end(kind: str, data: dict[str, Any], _: Frame, _stream: Stream) -> None:
+    for item in _calls_in(kind, data):
+        item["name"] = ""
+
+
+def _object_arguments(kind: str, data: dict[str, Any], _: Frame, _stream: Stream) -> None:
+    for item in _calls_in(kind, data):
+        item["arguments"] = json.loads(item["arguments"] or "{}")
+
+
+def _parts_of_type_text(kind: str, data: dict[str, Any], _: Frame, _stream: Stream) -> None:
+    items = [data["item"]] if "item" in data else _output(data)
+    parts = [part for item in items if item["type"] == "message" for part in item["content"]]
+    for part in [*parts, *([data["part"]] if kind.startswith("content_part") else [])]:
+        part["type"] = "text" if part["type"] == "output_text" else part["type"]
+
+
+def _under_text(kind: str, data: dict[str, Any], _: Frame, _stream: Stream) -> None:
+    if kind == "output_text.delta":
+        data["text"] = data.pop("delta")
+
+
+def _flat(kind: str, data: dict[str, Any], _: Frame, _stream: Stream) -> None:
+    if kind in {"created", "in_progress"}:
+        data.update(data.pop("response"))
+
+
+_each(
+    "no_name_at_the_end",
+    "Completed calls have an empty name, also in the last event.",
+    _nameless_at_the_end,
+    calls=True,
+)
+_each("object_arguments_at_the_end", "The arguments of completed calls are objects.", _object_arguments, calls=True)
+_each("parts_of_type_text", "Content parts have the type `text`.", _parts_of_type_text, aspect="texts")
+_each("delta_under_text", "The text of a delta is under `text`.", _under_text, aspect="texts")
+_each("response_not_wrapped", "The first events contain the response itself.", _flat, aspect="envelope")
+
+
+@operator("responses", aspect="envelope")
+def marker_before_the_end(_: Random, stream: Stream) -> Stream | None:
+    """`[DONE]` comes before the last event."""
+    if kind_of(stream.frames[-1].data) != "completed":
+        return None
+    return stream.but(inserted(stream, len(stream.frames) - 1, Frame("[DONE]")))

@@ -23,6 +23,7 @@ use crate::model::spec::Code;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::collections::VecDeque;
 
 /// Internal index of the single call that `function_call` sends.
 pub const LEGACY_INDEX: i64 = -1;
@@ -155,6 +156,8 @@ pub struct Choice {
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
+    /// Calls that were opened without a name, in order of creation.
+    pub unnamed: VecDeque<usize>,
     /// Calls with argument text that no event has shown yet.
     pending_calls: LazyBox<Set<usize>>,
     /// An index moved from one call to another, so indexes do not determine the order of calls.
@@ -225,6 +228,7 @@ impl Choice {
             open_json: LazyBox::default(),
             open_text: LazyBox::default(),
             unstarted: Vec::new(),
+            unnamed: VecDeque::new(),
             pending_calls: LazyBox::default(),
             rebound: false,
             finish: LazyBox::default(),
@@ -256,6 +260,20 @@ impl Choice {
         self.calls.reserve_exact(usize::from(slot == 0));
         self.calls.push(Call::new(slot, ctx.next_part()?, custom));
         Ok(slot)
+    }
+
+    /// Returns the first open call that has no name yet.
+    #[inline]
+    pub fn first_unnamed(&mut self) -> Option<usize> {
+        while let Some(slot) = self.unnamed.front().copied() {
+            let waits =
+                |call: &Call| call.name.is_empty() && !call.dropped && call.verdict.is_none();
+            if self.get(slot).is_some_and(waits) {
+                return Some(slot);
+            }
+            self.unnamed.pop_front();
+        }
+        None
     }
 
     /// Records that the call was addressed, and through which index.
@@ -472,6 +490,7 @@ impl Choice {
         self.open_json = LazyBox::default();
         self.open_text = LazyBox::default();
         self.unstarted.clear();
+        self.unnamed.clear();
         self.pending_calls = LazyBox::default();
         self.rebound = false;
     }
@@ -490,7 +509,7 @@ impl Choice {
     }
 
     /// Returns the calls that are not dropped, in their final order: by index if each call has an index of its own and
-    /// no index moved between calls, otherwise by arrival.
+    /// no index moved between calls, otherwise by arrival. The call of `function_call` has no index.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {
@@ -498,7 +517,8 @@ impl Choice {
             call.and_then(|call| call.index)
         };
         let distinct: HashSet<i64> = slots.iter().filter_map(|slot| index(*slot)).collect();
-        if !self.rebound && distinct.len() >= slots.len() {
+        let legacy = distinct.contains(&LEGACY_INDEX);
+        if !self.rebound && !legacy && distinct.len() >= slots.len() {
             slots.sort_by_key(|slot| index(*slot).unwrap_or(0));
         }
         slots

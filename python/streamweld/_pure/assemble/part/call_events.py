@@ -44,15 +44,24 @@ def named(choice: Choice, call: Call) -> None:
 
 
 def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
-    """Emit the queued calls, whose names are final now that another part of the choice receives data."""
+    """Emit the queued calls, whose names are final now that another part of the choice receives data.
+
+    Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name.
+    """
     if not choice.unstarted:
         return
-    waiting, choice.unstarted = choice.unstarted, []
+    waiting, choice.unstarted = sorted(choice.unstarted, key=lambda call: call.slot), []
+    unnamed = choice.first_unnamed
     for call in waiting:
-        if call is other_than:
+        if call.started or call.dropped:
+            continue
+        if call is other_than or (unnamed is not None and unnamed < call.slot):
             choice.unstarted.append(call)
-        elif not call.started and not call.dropped:
-            _start(choice, call)
+            continue
+        _start(choice, call)
+        if not (call.tentative or call.text.is_blank()):
+            _show(choice, call, call.settled)
+            choice.update_pending_call(call)
 
 
 def publish(choice: Choice, call: Call) -> None:
@@ -61,9 +70,11 @@ def publish(choice: Choice, call: Call) -> None:
         return
     text = call.text
     if not (call.tentative or not call.name or text.is_blank()):
-        flush_unstarted(choice, call)
-        _start(choice, call)
-        _show(choice, call, call.settled)
+        flush_unstarted(choice)
+        unnamed = choice.first_unnamed
+        if call.started or unnamed is None or unnamed > call.slot:
+            _start(choice, call)
+            _show(choice, call, call.settled)
     if choice.pending_calls or text.shown < len(text.data):
         choice.update_pending_call(call)
 

@@ -10,7 +10,7 @@
     ignore     leave out a placeholder if the response ended without a reason
     identify   make ids unique, mint missing ones
     classify   complete, empty, incomplete or invalid, with a reason
-    order      by index if every call has its own index and never changed it, else by arrival
+    order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
 
 Every step is linear in the number of calls and the length of their text. The caller passes what the finish reason means
 for the calls.
@@ -22,6 +22,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.choice import LEGACY_INDEX
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES, Verdict
@@ -108,7 +109,7 @@ def in_order(choice: Choice) -> list[Call]:
     """Return the calls that are not dropped, in their final order."""
     calls = _live(choice)
     indexes = [call.index for call in calls if call.index is not None and len(call.indexes) == 1]
-    if choice.rebound or len(set(indexes)) < len(calls):
+    if choice.rebound or len(set(indexes)) < len(calls) or LEGACY_INDEX in indexes:
         return calls
     return sorted(calls, key=lambda call: call.index or 0)
 

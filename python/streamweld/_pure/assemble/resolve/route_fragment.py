@@ -307,7 +307,6 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
         first = choice.by_id.get(incoming.id)
         if first is not None:
             choice.remember(first, incoming.id)
-    call_events.flush_unstarted(choice)
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     taken = incoming.id is not None and choice.shared.is_used(incoming.id)
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
@@ -330,6 +329,8 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
         call.name = incoming.name
         if not call.tentative:
             call_events.named(choice, call)
+    else:
+        choice.unnamed.append(call)
     choice.bind(call, incoming.index)
     return call
 
@@ -365,8 +366,6 @@ def _address(choice: Choice, call: Call, incoming: Incoming) -> None:
     ):
         _start_shared_id(choice, call, index)
     choice.bind(call, index)
-    if incoming.payload:
-        call_events.flush_unstarted(choice, call)
 
 
 def _start_shared_id(choice: Choice, call: Call, index: int) -> None:

@@ -170,7 +170,11 @@ class ResponsesDecoder:
             self._unknown(payload, event)
 
     def marker(self) -> None:
-        """Ignore `[DONE]`: the OpenResponses specification sends it after the terminal event."""
+        """Ignore `[DONE]`: the OpenResponses specification sends it after the terminal event.
+
+        Clients stop reading at it, so repair drops one before that event.
+        """
+        self._out.leave_out("done_marker")
 
     def text(self, text: str) -> None:
         """Report a payload that is not JSON as an error."""

@@ -23,6 +23,7 @@ _MAX_AT_INDEX: Final = 16  # maximum number of further items to store at one ind
 _MAX_PARTS: Final = 4096  # maximum number of content parts to store; parts are not checked above it
 _BY_CALL_ID: Final = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
 _WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # types of items that need no id
+_MESSAGE_PARTS: Final = ("output_text", "refusal")  # types of the parts of a message
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
@@ -45,6 +46,7 @@ _ITEM_TYPES: Final = {
     "web_search_call": "web_search_call",
     "image_generation_call": "image_generation_call",
 }
+_OTHER_NAMES: Final = ("text", "function_call.arguments")  # families of events that clients know by another name
 # Families of events about one part of an item, and the type that the part must have.
 _PART_TYPES: Final = {
     "output_text": "output_text",
@@ -77,6 +79,11 @@ def _is_changed(known: AddedItem, item: AddedItem) -> bool:
     return (known.kind, known.call_id) != (item.kind, item.call_id) or ids_differ
 
 
+def _identity(item: AddedItem) -> tuple[str | None, str | None, str | None]:
+    """Return what clients compare to find an item in the final output."""
+    return item.kind, None if item.kind in _BY_CALL_ID else item.id, item.call_id
+
+
 def _names(item: AddedItem) -> Iterable[tuple[str | None, str]]:
     """Return the names by which clients find an item. No other item may have them."""
     if item.id:
@@ -100,6 +107,8 @@ class Readers:
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
         """Check an event of a response."""
+        if not _word(event, "type"):
+            self._out.mark_misread("other_member")  # clients do not read the name of the event
         if self._opening == "none":
             self._begin(kind, event)
         if kind in _EVENTS:
@@ -116,6 +125,8 @@ class Readers:
                 self._content_part(verb, event)
             elif family in _ITEM_TYPES:
                 self._of_item(family, verb, event)
+            elif family in _OTHER_NAMES:
+                self._out.mark_misread("other_name")
 
     def _begin(self, kind: str, event: Mapping[str, Any]) -> None:
         """Check the first event. Clients require `response.created` before any other event."""
@@ -133,6 +144,7 @@ class Readers:
     def _lifecycle(self, kind: str, event: Mapping[str, Any]) -> None:
         response = event.get("response")
         if not is_object(response):
+            self._out.mark_misread("other_member")
             return
         identity = _word(response, "id")
         if kind == "response.created" and self._opening == "sent":
@@ -141,8 +153,46 @@ class Readers:
         elif identity != self._id or (identity is None and self._opening == "ours"):
             self._out.mark_misread("other_id")
         output = response.get("output")
-        if kind == "response.completed" and is_array(output) and not output and self._items:
-            self._out.mark_misread("empty_output")
+        if kind == "response.completed":
+            if is_array(output) and not output and self._items:
+                self._out.mark_misread("empty_output")
+            self._completed(output[:_MAX_ITEMS] if is_array(output) else ())
+
+    def _completed(self, output: Iterable[object]) -> None:
+        """Check the final output. Clients require it to contain the items that were not completed before."""
+        final: dict[tuple[str | None, str | None, str | None], str | None] = {}
+        for item in output:
+            if is_object(item):
+                self._check_whole(item)
+                added = _added(item)
+                final[_identity(added)] = added.id
+        for item in self._items.values():
+            if item.is_done:
+                continue
+            identity = _identity(item)
+            if identity not in final or (
+                final[identity] != item.id and not (item.kind in _WITHOUT_ID and item.id is None)
+            ):
+                self._out.mark_misread("not_closed")
+
+    def _check_whole(self, item: Mapping[str, Any]) -> None:
+        """Check the members of a completed item that clients use as they are."""
+        kind = item.get("type")
+        if kind == "function_call":
+            if not _word(item, "name"):
+                self._out.mark_misread("no_name")
+            self._check_arguments(item)
+        elif kind == "message":
+            content = item.get("content")
+            if not is_array(content):
+                self._out.mark_misread("no_text")
+            elif not all(is_object(part) and part.get("type") in _MESSAGE_PARTS for part in content):
+                self._out.mark_misread("other_kind")
+
+    def _check_arguments(self, call: Mapping[str, Any]) -> None:
+        arguments = call.get("arguments")
+        if not isinstance(arguments, str):
+            self._out.mark_misread("no_arguments" if arguments is None else "args_object")
 
     def _added(self, event: Mapping[str, Any]) -> None:
         item, index = event.get("item"), _index(event, "output_index")
@@ -151,6 +201,8 @@ class Readers:
         if index is None:
             self._out.mark_misread("no_index")
             return
+        if item.get("type") == "function_call":
+            self._check_arguments(item)
         known, added = self._items.get(index), _added(item)
         if known is None:
             self._keep(index, added)
@@ -179,7 +231,9 @@ class Readers:
         if index is None:
             self._out.mark_misread("no_index")
             return
+        self._check_whole(item)
         known, done = self._items.get(index), _added(item)
+        done.is_done = True
         if known is None:
             if len(self._items) < _MAX_ITEMS:
                 self._out.mark_misread("not_opened")
@@ -219,6 +273,8 @@ class Readers:
         item = self._item(event, "reasoning" if part.get("type") == "reasoning_text" else "message")
         if item is None:
             return
+        if item.kind == "message" and part.get("type") not in _MESSAGE_PARTS:
+            self._out.mark_misread("other_kind")
         adds = verb == "added"
         position = self._position(event, "content_index", len(item.parts), adds=adds)
         if position is not None and self._parts <= _MAX_PARTS:

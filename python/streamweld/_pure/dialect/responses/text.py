@@ -284,6 +284,8 @@ def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | 
         reader.notes.shape((member,))
         text = next((inner[key] for key in _DELTA_MEMBERS if isinstance(inner.get(key), str)), None)
         return text if isinstance(text, str) else None
+    if inner is None and isinstance(event.get("text"), str):
+        member = "text"  # some gateways name it as the final events do
     return reader.text(event, (), member)
 
 

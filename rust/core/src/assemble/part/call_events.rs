@@ -25,6 +25,8 @@ pub fn named(choice: &mut Choice, slot: usize) {
 }
 
 /// Emits the queued calls, whose names are final now that another part of the choice receives data.
+///
+/// Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
@@ -33,14 +35,25 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
 }
 
 fn flush(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
-    for slot in std::mem::take(&mut choice.unstarted) {
-        if Some(slot) == other_than {
+    let mut waiting = std::mem::take(&mut choice.unstarted);
+    waiting.sort_unstable();
+    let unnamed = choice.first_unnamed();
+    let index = choice.index;
+    for slot in waiting {
+        let waits = Some(slot) == other_than || unnamed.is_some_and(|first| first < slot);
+        let is_open = |call: &&mut Call| !(call.started || call.dropped);
+        let Some(call) = choice.get_mut(slot).filter(is_open) else {
+            continue;
+        };
+        if waits {
             choice.unstarted.push(slot);
             continue;
         }
-        let index = choice.index;
-        if let Some(call) = choice.get_mut(slot).filter(|call| !call.dropped) {
-            start(out, call, index);
+        start(out, call, index);
+        if !(call.tentative || call.text.is_blank()) {
+            let end = call.settled();
+            show(out, call, index, end);
+            choice.update_pending_call(slot);
         }
     }
 }
@@ -52,12 +65,15 @@ pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
         return;
     };
     if !(call.tentative || call.name.is_empty() || call.text.is_blank()) {
-        flush_unstarted(out, choice, Some(slot));
-        choice.unstarted = Vec::new(); // the only call that can remain is this one
+        flush_unstarted(out, choice, None);
+        let unnamed = choice.first_unnamed();
         let index = choice.index;
-        if let Some(call) = choice.get_mut(slot) {
+        if let Some(call) = choice.get_mut(slot)
+            && (call.started || unnamed.is_none_or(|first| first > slot))
+        {
             start(out, call, index);
-            show(out, call, index, call.settled());
+            let end = call.settled();
+            show(out, call, index, end);
         }
     }
     choice.update_pending_call(slot);

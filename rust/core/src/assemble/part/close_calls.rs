@@ -10,7 +10,7 @@
 //! ignore     leave out a placeholder if the response ended without a reason
 //! identify   make ids unique, mint missing ones
 //! classify   complete, empty, incomplete or invalid, with a reason: `classify`
-//! order      by index if every call has its own index and never changed it, else by arrival
+//! order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
 //!
 //! Every step is linear in the number of calls and the length of their text. `CallsEnd` carries what the finish reason
 //! means for the calls.

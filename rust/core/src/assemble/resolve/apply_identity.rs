@@ -37,7 +37,6 @@ pub fn open_call(
     if let (Some(id), Some(first)) = (incoming.id, first) {
         choice.remember(first, DisplacedKey::Id(id.into()));
     }
-    call_events::flush_unstarted(ctx.out, choice, None);
     let before = incoming.index.and_then(|index| choice.by_index.get(index));
     let before = before.and_then(|slot| choice.get(slot));
     let pending_ambiguity =
@@ -78,7 +77,9 @@ pub fn open_call(
     if let Some(id) = id {
         choice.set_id(slot, id);
     }
-    if incoming.name.is_some() && !tentative {
+    if incoming.name.is_none() {
+        choice.unnamed.push_back(slot);
+    } else if !tentative {
         call_events::named(choice, slot);
     }
     choice.bind(slot, incoming.index);
@@ -159,9 +160,6 @@ pub fn address(
         start_shared_id(ctx, call, index)?;
     }
     choice.bind(slot, incoming.index);
-    if !incoming.payload.is_empty() {
-        call_events::flush_unstarted(ctx.out, choice, Some(slot));
-    }
     Ok(())
 }
 

@@ -399,8 +399,9 @@ impl Decoder for Responses {
     }
 
     /// Ignores `[DONE]`: OpenResponses sends it after the terminal event, and without that event it does not end the
-    /// response.
-    fn marker(&mut self, _wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+    /// response. Clients stop reading at it, so repair drops one before the terminal event.
+    fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
+        wire.out.leave_out("done_marker");
         Ok(())
     }
 

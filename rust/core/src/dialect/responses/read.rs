@@ -203,12 +203,16 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     #[inline]
     pub(crate) fn text_of_delta(&mut self, field: Field) -> Option<Text<'a>> {
         let text = self.text_of_event(field);
-        text.or_else(|| self.text_in_object(field))
+        text.or_else(|| self.text_elsewhere(field))
     }
 
+    /// Returns the text inside an object, or the text under the name that the final events use.
     #[cold]
-    fn text_in_object(&self, field: Field) -> Option<Text<'a>> {
-        let holder = Object::of(present(self.slots.get(field))?)?;
+    fn text_elsewhere(&self, field: Field) -> Option<Text<'a>> {
+        let Some(raw) = present(self.slots.get(field)) else {
+            return text(self.slots.get(FACTS.fields.text)?);
+        };
+        let holder = Object::of(raw)?;
         let mut texts = DELTA_MEMBERS
             .iter()
             .filter_map(|member| holder.present(member));

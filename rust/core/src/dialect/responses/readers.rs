@@ -14,6 +14,7 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
+use std::collections::HashMap;
 
 /// Maximum number of items to store.
 const MAX_ITEMS: usize = 4096;
@@ -34,6 +35,9 @@ const BY_CALL_ID: [&str; 4] = [
 
 /// Types of items that need no id.
 const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
+
+/// Families of events that clients know by another name.
+const OTHER_NAMES: [&str; 2] = ["text", "function_call.arguments"];
 
 /// Returns the type that an item must have for this family of events.
 fn item_type(family: &str) -> Option<&'static str> {
@@ -106,7 +110,12 @@ struct Item {
     summaries: usize,
     /// Number of other items that had its index.
     before: usize,
+    /// True once it was completed.
+    is_done: bool,
 }
+
+/// What clients compare to find an item in the final output: type, id and call id.
+type Identity = (Option<String>, Option<String>, Option<String>);
 
 impl Item {
     fn of(item: &Object<'_>) -> Item {
@@ -118,7 +127,14 @@ impl Item {
             parts: Vec::from_iter(parts.into_iter().take(MAX_PARTS + 1).map(Part::of)),
             summaries: array(item, "summary").map_or(0, |raw| items(raw).len()),
             before: 0,
+            is_done: false,
         }
+    }
+
+    fn identity(&self) -> Identity {
+        let by_call = BY_CALL_ID.iter().any(|kind| self.is(kind));
+        let id = self.id.clone().filter(|_| !by_call);
+        (self.kind.clone(), id, self.call_id.clone())
     }
 
     fn is(&self, kind: &str) -> bool {
@@ -190,6 +206,9 @@ enum Does {
 impl Readers {
     /// Checks an event of a response.
     pub(crate) fn event(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
+        if word(event, "type").is_none_or(|kind| kind.is_empty()) {
+            out.mark_misread("other_member"); // clients do not read the name of the event
+        }
         if self.opening == Opening::Nothing {
             self.begin(out, kind, event);
         }
@@ -210,6 +229,8 @@ impl Readers {
                     self.content_part(out, verb, event);
                 } else if let Some(kind) = item_type(family) {
                     self.of_item(out, (family, verb), kind, event);
+                } else if OTHER_NAMES.contains(&family) {
+                    out.mark_misread("other_name");
                 }
             }
         }
@@ -232,7 +253,7 @@ impl Readers {
 
     fn lifecycle(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         let Some(response) = event.object("response") else {
-            return;
+            return out.mark_misread("other_member");
         };
         let id = word(&response, "id");
         let is_own_opening = self.opening == Opening::Own;
@@ -242,10 +263,30 @@ impl Readers {
         } else if id != self.id || (id.is_none() && is_own_opening) {
             out.mark_misread("other_id");
         }
-        let output = response.get("output").filter(|raw| raw.kind == Kind::Array);
-        let is_empty = output.is_some_and(|raw| items(raw).is_empty());
-        if kind == "response.completed" && is_empty && self.items.len() > 0 {
-            out.mark_misread("empty_output");
+        if kind == "response.completed" {
+            let output = array(&response, "output").map(items);
+            let is_empty = output.as_ref().is_some_and(Vec::is_empty);
+            if is_empty && self.items.len() > 0 {
+                out.mark_misread("empty_output");
+            }
+            self.completed(out, output.unwrap_or_default());
+        }
+    }
+
+    /// Checks the final output. Clients require it to contain the items that were not completed before.
+    fn completed(&self, out: &mut Output<'_>, output: Vec<Raw<'_>>) {
+        let mut last = HashMap::new();
+        for sent in output.into_iter().take(MAX_ITEMS).filter_map(Object::of) {
+            check_whole(out, &sent);
+            let item = Item::of(&sent);
+            last.insert(item.identity(), item.id);
+        }
+        for item in self.items.values().filter(|item| !item.is_done) {
+            let optional = item.id.is_none() && WITHOUT_ID.iter().any(|kind| item.is(kind));
+            let found = last.get(&item.identity());
+            if found.is_none_or(|id| !optional && *id != item.id) {
+                out.mark_misread("not_closed");
+            }
         }
     }
 
@@ -256,6 +297,9 @@ impl Readers {
         let Some(at) = index(event, "output_index") else {
             return out.mark_misread("no_index");
         };
+        if is_string(item.get("type"), "function_call") {
+            check_arguments(out, &item);
+        }
         let mut item = Item::of(&item);
         let Some(known) = self.items.get_mut(&at) else {
             return self.keep(out, at, item);
@@ -297,7 +341,11 @@ impl Readers {
         let Some(at) = index(event, "output_index") else {
             return out.mark_misread("no_index");
         };
-        let done = Item::of(&sent);
+        check_whole(out, &sent);
+        let done = Item {
+            is_done: true,
+            ..Item::of(&sent)
+        };
         let is_full = self.items.len() >= MAX_ITEMS;
         match self.items.get_mut(&at) {
             None => {
@@ -360,6 +408,9 @@ impl Readers {
         let Some(item) = self.item(out, event, kind) else {
             return;
         };
+        if item.is("message") && !is_message_part(&part) {
+            out.mark_misread("other_kind");
+        }
         let count = (!is_full).then_some(item.parts.len());
         let Some(position) = position_of(out, event, "content_index", count, does) else {
             return;
@@ -437,6 +488,36 @@ fn position_of(
     };
     out.mark_misread(why);
     None
+}
+
+/// Checks the members of a completed item that clients use as they are.
+fn check_whole(out: &mut Output<'_>, item: &Object<'_>) {
+    if is_string(item.get("type"), "function_call") {
+        if word(item, "name").is_none_or(|name| name.is_empty()) {
+            out.mark_misread("no_name");
+        }
+        check_arguments(out, item);
+    } else if is_string(item.get("type"), "message") {
+        let is_part = |raw| Object::of(raw).is_some_and(|part| is_message_part(&part));
+        match array(item, "content") {
+            None => out.mark_misread("no_text"),
+            Some(raw) if !items(raw).into_iter().all(is_part) => out.mark_misread("other_kind"),
+            Some(_) => {}
+        }
+    }
+}
+
+fn check_arguments(out: &mut Output<'_>, call: &Object<'_>) {
+    match call.get("arguments").map(|raw| raw.kind) {
+        Some(Kind::String) => {}
+        None | Some(Kind::Null) => out.mark_misread("no_arguments"),
+        Some(_) => out.mark_misread("args_object"),
+    }
+}
+
+fn is_message_part(part: &Object<'_>) -> bool {
+    let kind = part.get("type");
+    is_string(kind, "output_text") || is_string(kind, "refusal")
 }
 
 fn array<'a>(holder: &Object<'a>, key: &str) -> Option<Raw<'a>> {

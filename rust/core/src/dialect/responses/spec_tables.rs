@@ -84,6 +84,7 @@ pub(crate) struct Fields {
     pub(crate) content_index: Field,
     pub(crate) summary_index: Field,
     pub(crate) delta: Field,
+    pub(crate) text: Field,
 }
 
 /// What an event does, determined by its type.
@@ -234,6 +235,7 @@ impl Facts {
                 content_index: field("content_index"),
                 summary_index: field("summary_index"),
                 delta: field("delta"),
+                text: field("text"),
             },
             content: table("content_types")
                 .map(|(name, row)| (name, (Sort::named(nth(row, 0)), nth(row, 1))))

@@ -1,0 +1,294 @@
+"""Streams that openai-python misreads or rejects: what its helpers return after a repair.
+
+The expected results are in this file. Each stream is one that a gateway was reported to send; the report is in the
+name's comment.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import openai
+import pytest
+import streamweld as sw
+
+from tests.support.backends import using
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Json = dict[str, Any]
+ASKED: Any = [{"role": "user", "content": "hi"}]
+OSLO, ROME = '{"city":"Oslo"}', '{"city":"Rome"}'
+
+
+# Chat Completions
+
+
+def chunk(delta: Json | None, finish: str | None = None, **choice: Any) -> Json:
+    """Return a chunk. `choice`: further members of its choice; a delta of None is left out."""
+    members = {"index": 0, **({} if delta is None else {"delta": delta}), **choice, "finish_reason": finish}
+    return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [members]}
+
+
+def entry(index: int, identity: str | None = None, **function: Any) -> Json:
+    return {"index": index, **({} if identity is None else {"id": identity}), "function": function}
+
+
+def entries(*tool_calls: Json) -> Json:
+    return chunk({"tool_calls": list(tool_calls)})
+
+
+STOP, CALLED = chunk({}, "stop"), chunk({}, "tool_calls")
+CHAT: dict[str, tuple[list[Json], str, list[tuple[str, str]]]] = {
+    # Amm1rr/WebAI-to-API#55
+    "messages": (
+        [chunk(None, message={"content": "Hel"}), chunk(None, message={"content": "lo"}), STOP],
+        "Hello",
+        [],
+    ),
+    "messages-so-far": (
+        [chunk(None, message={"content": "Hel"}), chunk(None, "stop", message={"content": "Hello"})],
+        "Hello",
+        [],
+    ),
+    # databricks/appkit!559
+    "reasoning-parts": (
+        [
+            chunk({"content": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "Look"}]}]}),
+            chunk({"content": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": " up"}]}]}),
+            chunk({"content": [{"type": "text", "text": "Hi"}]}),
+            STOP,
+        ],
+        "Hi",
+        [],
+    ),
+    "one-part": ([chunk({"content": {"type": "text", "text": t}}) for t in ("H", "i")] + [STOP], "Hi", []),
+    # the name of the first call comes last: index 0 stays the first call
+    "late-name": (
+        [
+            entries(entry(0, "a")),
+            entries(entry(1, "b", name="get_time", arguments=ROME)),
+            entries(entry(0, name="get_weather", arguments=OSLO)),
+            CALLED,
+        ],
+        "",
+        [("get_weather", OSLO), ("get_time", ROME)],
+    ),
+    "late-name-after-arguments": (
+        [
+            entries(entry(0, "a", arguments='{"city"')),
+            entries(entry(1, "b", name="get_time", arguments=ROME)),
+            entries(entry(0, name="get_weather", arguments=':"Oslo"}')),
+            CALLED,
+        ],
+        "",
+        [("get_weather", OSLO), ("get_time", ROME)],
+    ),
+    # names of two calls in turns, without a type (NVIDIA-NeMo/Switchyard!785 for one call)
+    "names-in-turns": (
+        [
+            entries(entry(0, "a", name="get_", arguments="")),
+            entries(entry(1, "b", name="sear", arguments="")),
+            entries(entry(0, name="weather", arguments="")),
+            entries(entry(1, name="ch", arguments="")),
+            entries(entry(0, arguments=OSLO)),
+            entries(entry(1, arguments=ROME)),
+            CALLED,
+        ],
+        "",
+        [("get_weather", OSLO), ("search", ROME)],
+    ),
+    "function-call-after-a-tool-call": (
+        [
+            entries(entry(0, "a", name="get_time", arguments=ROME)),
+            chunk({"function_call": {"name": "get_weather", "arguments": OSLO}}),
+            CALLED,
+        ],
+        "",
+        [("get_time", ROME), ("get_weather", OSLO)],
+    ),
+}
+
+
+# Responses
+
+
+def event(kind: str, **members: Any) -> Json:
+    return {"type": f"response.{kind}", **members}
+
+
+def response(status: str, *output: Json, **members: Any) -> Json:
+    fixed = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    head = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
+    return {**head, "status": status, "output": list(output), **fixed, **members}
+
+
+def message(*texts: str, kind: str = "output_text") -> Json:
+    content = [{"type": kind, "text": text, "annotations": []} for text in texts]
+    return {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": content}
+
+
+def call(arguments: Any, name: str | None = "get_weather") -> Json:
+    head = {"id": "fc_1", "type": "function_call", "call_id": "call_1"}
+    return {**head, "name": name, "arguments": arguments, "status": "completed"}
+
+
+def added(item: Json) -> Json:
+    return event("output_item.added", output_index=0, item=item)
+
+
+def done(item: Json) -> Json:
+    return event("output_item.done", output_index=0, item=item)
+
+
+def arguments_of(*pieces: str) -> list[Json]:
+    named = {"item_id": "fc_1", "output_index": 0}
+    return [event("function_call_arguments.delta", **named, delta=piece) for piece in pieces]
+
+
+def text_of(kind: str = "output_text", member: str = "delta", part: str = "output_text") -> list[Json]:
+    at = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    opened = event("content_part.added", **at, part={"type": part, "text": "", "annotations": []})
+    return [added(message()), opened] + [event(f"{kind}.delta", **at, **{member: piece}) for piece in ("Hel", "lo")]
+
+
+CREATED = event("created", response=response("in_progress"))
+WEATHER = [("get_weather", OSLO)]
+
+
+def completed(*output: Json) -> Json:
+    return event("completed", response=response("completed", *output))
+
+
+RESPONSES: dict[str, tuple[list[Json], str, list[tuple[str, str]]]] = {
+    # BigPizzaV3/CodexPlusPlus#614
+    "empty-name-at-the-end": (
+        [CREATED, added(call("")), *arguments_of(OSLO), done(call(OSLO, "")), completed(call(OSLO, ""))],
+        "",
+        WEATHER,
+    ),
+    "null-name-in-the-output": (
+        [CREATED, added(call("")), *arguments_of(OSLO), done(call(OSLO)), completed(call(OSLO, None))],
+        "",
+        WEATHER,
+    ),
+    # pjq/sap-ai-core-llm-proxy!35
+    "response-is-not-wrapped": (
+        [
+            {"type": "response.created", **response("in_progress")},
+            *text_of(),
+            done(message("Hello")),
+            {"type": "response.completed", **response("completed", message("Hello"))},
+        ],
+        "Hello",
+        [],
+    ),
+    "arguments-are-an-object": (
+        [CREATED, added(call("")), done(call({"city": "Oslo"})), completed(call({"city": "Oslo"}))],
+        "",
+        WEATHER,
+    ),
+    "arguments-are-null": (
+        [CREATED, added(call(None)), *arguments_of(OSLO), done(call(None)), completed()],
+        "",
+        WEATHER,
+    ),
+    # opened items that neither an event nor the output completes
+    "calls-are-not-completed": (
+        [CREATED, added(call("")), *arguments_of(OSLO), completed({"type": "function_call", "call_id": "other"})],
+        "",
+        WEATHER,
+    ),
+    "messages-are-not-completed": (
+        [CREATED, *text_of(), event("completed", response=response("completed"))],
+        "Hello",
+        [],
+    ),
+    "parts-of-type-text": (
+        [CREATED, *text_of(part="text"), done(message("Hello", kind="text")), completed(message("Hello", kind="text"))],
+        "Hello",
+        [],
+    ),
+    "content-is-text": (
+        [CREATED, *text_of(), done({**message(), "content": "Hello"}), completed({**message(), "content": "Hello"})],
+        "Hello",
+        [],
+    ),
+    "deltas-under-text": ([CREATED, *text_of(member="text"), completed()], "Hello", []),
+    "deltas-of-another-name": ([CREATED, *text_of(kind="text"), completed()], "Hello", []),
+}
+MARKED = [CREATED, *text_of(), done(message("Hello")), completed(message("Hello"))]
+
+
+def body_of(payloads: Sequence[Json | str], *, named: bool, typed: bool = True) -> bytes:
+    lines: list[str] = []
+    for payload in payloads:
+        if isinstance(payload, str):
+            lines.append(f"data: {payload}\n\n")
+            continue
+        name = f"event: {payload['type']}\n" if named else ""
+        members = {key: value for key, value in payload.items() if typed or key != "type"}
+        lines.append(f"{name}data: {json.dumps(members, separators=(',', ':'))}\n\n")
+    return "".join(lines).encode()
+
+
+def read(dialect: str, body: bytes) -> tuple[str, list[tuple[str, Any]]] | str:
+    """Return the text and the calls that openai-python reads, or the name of its exception."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
+
+    transport = httpx.Client(transport=httpx.MockTransport(answer))
+    client = openai.OpenAI(api_key="none", base_url="http://gateway/v1", max_retries=0, http_client=transport)
+    try:
+        if dialect == "chat":
+            with client.chat.completions.stream(model="m", messages=ASKED) as stream:
+                held = stream.get_final_completion().choices[0].message
+            calls = [(one.function.name, one.function.arguments) for one in held.tool_calls or ()]
+            return held.content or "", calls
+        with client.responses.stream(model="m", input="hi") as stream:
+            final = stream.get_final_response()
+        return final.output_text, [(one.name, one.arguments) for one in final.output if one.type == "function_call"]
+    except Exception as error:  # noqa: BLE001 (the client's exception is what is judged)
+        return type(error).__name__
+
+
+def check(backend: str, dialect: Any, body: bytes, text: str, calls: list[tuple[str, str]]) -> None:
+    with using(backend):
+        parsed = sw.parse(body, dialect=dialect)
+        repaired = sw.convert(body, source=dialect, target="same", seed="vec")
+    assert (parsed.text, [(one.name, one.arguments) for one in parsed.dispatchable_calls]) == (text, calls)
+    assert read(dialect, repaired) == (text, calls)
+
+
+@pytest.mark.filterwarnings("ignore")  # pydantic warns about values that gateways send instead of strings
+@pytest.mark.parametrize("name", CHAT)
+def test_chat(backend: str, name: str) -> None:
+    payloads, text, calls = CHAT[name]
+    check(backend, "chat", body_of([*payloads, "[DONE]"], named=False), text, calls)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", RESPONSES)
+def test_responses(backend: str, name: str) -> None:
+    payloads, text, calls = RESPONSES[name]
+    body = body_of(payloads, named=True)
+    assert read("responses", body) != (text, calls)
+    check(backend, "responses", body, text, calls)
+
+
+def test_a_marker_before_the_last_event(backend: str) -> None:
+    """openai-python stops at `[DONE]`, so repair drops it where the last event is still to come."""
+    body = body_of([*MARKED[:-1], "[DONE]", MARKED[-1]], named=True)
+    assert read("responses", body) == "RuntimeError"
+    check(backend, "responses", body, "Hello", [])
+
+
+def test_events_without_a_type(backend: str) -> None:
+    """openai-python does not read the names of events."""
+    body = body_of(MARKED, named=True, typed=False)
+    assert read("responses", body) == "RuntimeError"
+    check(backend, "responses", body, "Hello", [])

@@ -8,8 +8,9 @@ inputs from a fixed seed and the committed corpora only, so that no build fails 
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but they are built here with the
 coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
-`rust/fuzz/corpus/TARGET.json`, which are kept, and from the project's own vectors, which are read in place. New inputs
-go to `rust/fuzz/target/found/TARGET`; an input that fails goes to `rust/fuzz/artifacts/TARGET`.
+`rust/fuzz/corpus/TARGET.json`, which `keep` writes, from those in `regressions.json`, which failed once, and from the
+project's own vectors, which are read in place. New inputs go to `rust/fuzz/target/found/TARGET`; an input that fails
+goes to `rust/fuzz/artifacts/TARGET`.
 
 `--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets. Standard
 library only.
@@ -123,16 +124,21 @@ def corpus(target: str) -> Path:
 
 
 def kept(target: str) -> list[bytes]:
-    """Return the inputs that the repository keeps. In the file, each byte of an input is one character."""
+    """Return the inputs that `keep` chose. In the file, each byte of an input is one character."""
     path = corpus(target)
     return [text.encode("latin-1") for text in json.loads(path.read_text("utf-8"))] if path.is_file() else []
+
+
+def regressions(target: str) -> list[bytes]:
+    """Return the inputs that made this target fail once."""
+    found = json.loads(corpus("regressions").read_text("utf-8"))
+    return [text.encode("latin-1") for text in found.get(target, ())]
 
 
 def lay_out(target: str, folder: Path) -> int:
     """Write the seeds and the kept inputs of a target into a folder; return their number."""
     folder.mkdir(parents=True, exist_ok=True)
-    inputs = seeds(target)
-    inputs += kept(target)
+    inputs = [*seeds(target), *kept(target), *regressions(target)]
     for number, data in enumerate(inputs):
         (folder / f"{number:05}").write_bytes(data)
     return len(inputs)
@@ -147,14 +153,14 @@ def keep(programs: Path, target: str) -> str:
     merged.mkdir(parents=True)
     found.mkdir(parents=True, exist_ok=True)
     lay_out(target, given)
-    vectors = set(seeds(target))
+    others = {*seeds(target), *regressions(target)}
     done = subprocess.run(
         [str(programs / target), "-merge=1", f"-max_len={LONGEST}", str(merged), str(given), str(found)],
         capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "RUST_BACKTRACE": "0"},
     )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"fuzz: merging {target} ended with {done.returncode}\n{done.stderr[-2000:]}")
-    every = {path.read_bytes() for path in merged.iterdir()} - vectors
+    every = {path.read_bytes() for path in merged.iterdir()} - others
     chosen, total = [], 0
     for data in sorted(every, key=lambda data: (len(data), data)):
         total += len(data)

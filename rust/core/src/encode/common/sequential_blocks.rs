@@ -90,8 +90,6 @@ impl Blocks {
 
     /// Ends a complete answer: closes the blocks that stayed open and writes what waits.
     pub(crate) fn finish<F: Form>(&mut self, to: &mut Pen<'_, F>) {
-        self.announced.clear();
-        self.go_on(to);
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
             to.form.close(to.context, block, None);

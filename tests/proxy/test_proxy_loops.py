@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,9 +18,14 @@ import pytest
 from google import genai
 from google.genai import types
 from streamweld import StreamConverter, history
+from streamweld.errors import UsageError
+from streamweld.history import profiles
+from streamweld.integrations.proxy import ProxyConfig
 from streamweld.integrations.proxy.config import PROXY_DIALECTS
 from streamweld.integrations.proxy.whole import converted
 
+from tests.conftest import FULL
+from tests.history.judge.matrix import plain
 from tests.history.judge.vendors import judge
 from tests.proxy.test_proxy_convert import WEATHER, in_turn, named
 from tests.requests.official import complaints
@@ -368,6 +374,56 @@ def test_five_turns(client: str, to: str) -> None:
         assert {name: value for name, value in before.items() if name != CONTAINER[to]} == {
             name: value for name, value in after.items() if name != CONTAINER[to]
         }
+
+
+def gateways() -> list[tuple[str, str]]:
+    """Return (dialect, profile) of every gateway that the proxy can have as its upstream."""
+    found: list[tuple[str, str]] = []
+    for name in profiles.names():
+        for to in PROXY_DIALECTS:
+            with suppress(UsageError):
+                ProxyConfig("http://gateway.example/v1", to=to, gateway=name)  # type: ignore[arg-type]
+                found.append((to, name))
+    return found
+
+
+def whole_chunks(answer: list[bytes]) -> list[bytes]:
+    """Return the chunks of an answer with all members: openai-python skips those without `object`."""
+    head = b'data: {"object":"chat.completion.chunk",'
+    more = b'"id":"c","model":"m","created":1,'
+    return [
+        one
+        if not one.startswith(b"data: {")
+        else one.replace(b"data: {", head + (more if b'"created"' not in one else b""), 1)
+        for one in answer
+    ]
+
+
+LOOPS = [(client, to, gateway) for to, gateway in gateways() for client in CLIENTS]
+
+
+@pytest.mark.parametrize(("client", "to", "gateway"), LOOPS if FULL else LOOPS[::7])
+def test_five_turns_through_every_gateway(client: str, to: str, gateway: str) -> None:
+    """Every request follows the gateway's rules, and differs from the one before only in the messages added."""
+    target = ProxyConfig("http://gateway.example/v1", to=to, gateway=gateway).profile(to).target  # type: ignore[arg-type]
+    answers = [ANSWERS[to](turn) for turn in range(TURNS)]
+    upstream = Upstream(in_turn(*[whole_chunks(one) for one in answers] if to == "chat" else answers))
+    more = {"base": "/v1/projects/p/locations/global/publishers/google"} if gateway.startswith("vertex") else {}
+    with between(upstream, to=to, gateway=gateway, **more) as url:
+        last, cities = CLIENTS[client](url)
+    assert last == LAST
+    assert cities == [city for turn in CITIES for city in turn]
+    sent = [json.loads(seen.body) for seen in upstream.seen]
+    assert len(sent) == TURNS
+    for request in sent:
+        whole = {"model": MODEL, **request}
+        whole.pop("anthropic_version", None)  # Vertex AI's, in place of the model
+        assert judge(target, plain(gateway), whole) == []
+        assert complaints(target, plain(gateway), whole) == []
+    for before, after in pairwise(sent):
+        shorter, longer = before[CONTAINER[to]], after[CONTAINER[to]]
+        assert json.dumps(longer[: len(shorter)]) == json.dumps(shorter)
+        assert {**before, CONTAINER[to]: None} == {**after, CONTAINER[to]: None}
 
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name != "gemini"])

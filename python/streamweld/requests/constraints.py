@@ -223,7 +223,7 @@ def _responses(work: Work, made: dict[str, Any]) -> None:
     items = made.get("input")
     listed = cast("Sequence[Any]", items) if is_list(items) else ()
     reasons = at(made, "reasoning.effort") not in (None, "none") or at(made, "reasoning.summary") is not None
-    by_default = not work.same and reasons_by_default(made.get("model"))
+    by_default = reasons_by_default(made.get("model"))
     if reasons or by_default or any(object_of(item).get("type") == "reasoning" for item in listed):
         _include(work, made)
 

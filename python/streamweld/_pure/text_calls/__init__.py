@@ -36,13 +36,16 @@ this one, after it. At the end of the part, the beginning of a possible marker i
 A marker at an allowed position opens a block. All families with this marker parse the block in parallel; the first one
 that reaches the end of its grammar is used. A family is dropped at the first character that its grammar does not allow.
 If no family remains, the block is `malformed`: because its end is unknown, everything up to the end of the choice is
-text. There is one exception: a `token` marker after prose is only a mention, and the search continues after it, if no
-family matched more than white space and a name, and no object or list begins.
+text. There are two exceptions, in which the search continues after the marker. A `token` marker after prose is only a
+mention if no family matched more than white space and a name, and no object or list begins. A `markerless` opener is
+ordinary text unless a family matched a whole object or list.
 
-JSON and Python values end where their brackets of any kind balance outside strings. There they are validated before the
-closer is read: no duplicate keys, a depth of at most 128 (64 for Python and braces). A value that ends at a literal is
-checked when that literal has been read. A name has at most 256 characters. A block that is interrupted by the end of
-its part or choice is `cut`: everything up to the end of the choice is text.
+An object of calls begins with a quotation mark, an array of calls with an object, and a Python list of calls with a
+name and a parenthesis. If anything else follows the bracket, the family is dropped there. JSON and Python values end
+where their brackets of any kind balance outside strings. There they are validated before the closer is read: no
+duplicate keys, a depth of at most 128 (64 for Python and braces). A value that ends at a literal is checked when that
+literal has been read. A name has at most 256 characters. A block that is interrupted by the end of its part or choice
+is `cut`: everything up to the end of the choice is text.
 
 An optional closer (`maybe_close`) belongs to the block if only white space precedes it in the same part. It does not
 close a block of another family.

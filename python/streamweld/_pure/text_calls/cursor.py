@@ -23,6 +23,8 @@ _NAME: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|]*""")
 _ATTRIBUTE: Final = re.compile('[^"<]*')
 _DIGITS: Final = re.compile("[0-9]*")
 _WORD: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|:]*""")
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
+_CALLEE: Final = re.compile(r"[A-Za-z0-9_.-]*")
 _OUTSIDE: Final = {'"': re.compile(r'["{}\[\]]'), "\"'": re.compile(r"""["'{}\[\]()]""")}
 _INSIDE: Final = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
 
@@ -34,13 +36,14 @@ class Malformed(Exception):
 class Cursor:
     """Position of a grammar in its text."""
 
-    __slots__ = ("at", "buffer", "matched", "passed")
+    __slots__ = ("at", "began", "buffer", "matched", "passed")
 
     def __init__(self) -> None:
         self.buffer = ""
         self.at = 0
         self.passed = 0  # number of characters that were read and removed from the buffer
         self.matched = False  # more than white space and a name was read; any word of a sentence is a name
+        self.began = False  # the bracket of an object or a list was read
 
     def feed(self, text: str) -> None:
         self.passed += self.at
@@ -49,8 +52,8 @@ class Cursor:
 
     @property
     def sees_bracket(self) -> bool:
-        """True if an object or a list begins here."""
-        return self.buffer.startswith(("{", "["), self.at)
+        """True if an object or a list begins here, or began."""
+        return self.began or self.buffer.startswith(("{", "["), self.at)
 
     @property
     def offset(self) -> int:
@@ -123,6 +126,18 @@ class Cursor:
         self.at = end
         return name
 
+    def _pass(self, pattern: re.Pattern[str]) -> Steps[str]:
+        """Read a run of such characters, which may be empty, up to another character."""
+        pieces: list[str] = []
+        while True:
+            found = pattern.match(self.buffer, self.at)
+            end = self.at if found is None else found.end()
+            pieces.append(self.buffer[self.at : end])
+            self.at = end
+            if end < len(self.buffer):
+                return "".join(pieces)
+            yield
+
     def until(self, literal: str) -> Steps[str]:
         """Read up to and including the literal; return the text before it."""
         pieces: list[str] = []
@@ -138,12 +153,26 @@ class Cursor:
             self.at = end
             yield
 
-    def value(self, quotes: str = '"') -> Steps[str]:
-        """Read a bracketed value, up to the position where its brackets balance outside strings."""
+    def value(self, quotes: str = '"', first: str = "") -> Steps[str]:
+        """Read a bracketed value, up to the position where its brackets balance outside strings.
+
+        If `first` is given, it must follow the bracket, and a name may precede it if it is a parenthesis. Any other
+        text in brackets is not a call, so it is not read to its end.
+        """
         pieces: list[str] = []
         depth = 0
         quote = ""
         outside = _OUTSIDE[quotes]
+        if first:
+            self.began = True
+            pieces.append(self.buffer[self.at])
+            self.at += 1
+            depth = 1
+            pieces.append((yield from self._pass(_BLANKS)))
+            if first == "(":
+                pieces += [(yield from self._pass(_CALLEE)), (yield from self._pass(_BLANKS))]
+            if self.buffer[self.at] != first:
+                raise Malformed
         while True:
             buffer, offset = self.buffer, self.at
             while True:

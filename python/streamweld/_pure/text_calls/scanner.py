@@ -292,8 +292,8 @@ class Scanner:
             if self._max_block is not None and block.size > self._max_block:
                 self._give_up(block, "limit")
             return None
-        if block.after_prose and not block.has_matched:
-            # The text only mentions the marker.
+        if (block.after_prose or block.family.tier == "markerless") and not block.has_matched:
+            # The text only mentions the marker, or begins like a call without a marker.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
             return "".join(block.pieces[1:]) + chunk, 0

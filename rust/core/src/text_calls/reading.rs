@@ -81,6 +81,18 @@ struct Scan {
     depth: u32,
     quote: Option<u8>,
     escaped: bool,
+    opening: Opening,
+}
+
+/// How far the beginning of a bracketed value was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Opening {
+    #[default]
+    Bracket,
+    Inside,
+    Name,
+    AfterName,
+    Checked,
 }
 
 /// The state of one family's grammar in one block.
@@ -244,6 +256,36 @@ impl Reading {
         rest.get(..end).ok_or(Stop::Broken)
     }
 
+    /// Checks how the value begins that has its opening bracket here: `first` must follow the bracket, and a name may
+    /// precede it if it is a parenthesis. Any other text in brackets is not a call, so it is not read to its end.
+    pub fn opens(&mut self, text: &str, first: u8) -> Parse<()> {
+        let rest = self.rest(text).as_bytes();
+        let scan = &mut self.scan;
+        while scan.opening != Opening::Checked {
+            let byte = *rest.get(scan.length).ok_or(Stop::Cut)?;
+            let is_blank = is_blank(byte.into());
+            scan.opening = match scan.opening {
+                Opening::Bracket => {
+                    scan.depth = 1;
+                    Opening::Inside
+                }
+                _ if byte == first => {
+                    // `balanced` reads it.
+                    scan.opening = Opening::Checked;
+                    break;
+                }
+                Opening::Inside if is_blank => Opening::Inside,
+                Opening::Inside | Opening::Name if first == b'(' && in_callee(byte) => {
+                    Opening::Name
+                }
+                Opening::Name | Opening::AfterName if is_blank => Opening::AfterName,
+                _ => return Err(Stop::Broken),
+            };
+            scan.length += 1;
+        }
+        Ok(())
+    }
+
     /// Reads a value that begins with a bracket, up to the position where its brackets balance outside strings.
     pub fn balanced<'t>(&mut self, text: &'t str, syntax: Syntax) -> Parse<&'t str> {
         let rest = self.rest(text);
@@ -331,6 +373,10 @@ pub(crate) fn in_name(character: char) -> bool {
             | '='
             | '|'
     )
+}
+
+fn in_callee(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }
 
 /// Returns true if no object in the JSON text has a duplicate key.

@@ -422,8 +422,11 @@ impl Scanner {
                 }
                 Err(Stop::Cut) => true,
                 Err(Stop::Broken) => {
+                    // The bracket is the opener of a family without a marker, so it counts only if its contents
+                    // begin like a call.
+                    let is_bare = family.tier == Tier::Markerless;
                     let is_value = reading.rest(&self.text).starts_with(['{', '[']);
-                    *has_matched |= reading.has_matched || is_value;
+                    *has_matched |= reading.has_matched || (is_value && !is_bare);
                     false
                 }
             }
@@ -435,6 +438,10 @@ impl Scanner {
         }
         let (first, start) = (open.family, open.start);
         let after = start + open.marker;
+        let is_bare = settings
+            .families
+            .get(first)
+            .is_some_and(|family| family.tier == Tier::Markerless);
         let refusal = if !open.readings.is_empty() {
             if too_long {
                 Refusal::Limit
@@ -444,8 +451,8 @@ impl Scanner {
                 self.state = State::Block(open);
                 return Some(start);
             }
-        } else if open.after_prose && !open.has_matched {
-            // The text only mentions the marker.
+        } else if (open.after_prose || is_bare) && !open.has_matched {
+            // The text only mentions the marker, or begins like a call without a marker.
             self.searched = after;
             return None;
         } else {

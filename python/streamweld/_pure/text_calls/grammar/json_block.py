@@ -32,11 +32,11 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
     first = yield from cursor.skip_space()
     calls: list[WrittenCall] = []
     if first == "{" and ("object" in values or "objects" in values):
-        calls += _calls((yield from cursor.value()), data)
+        calls += _calls((yield from cursor.value(first='"')), data)
         while "objects" in values and (yield from cursor.skip_space()) == "{":
-            calls += _calls((yield from cursor.value()), data)
+            calls += _calls((yield from cursor.value(first='"')), data)
     elif first == "[" and ("array" in values or "keyed" in values):
-        calls += _calls((yield from cursor.value()), data)
+        calls += _calls((yield from cursor.value(first="{")), data)
     else:
         raise Malformed
     if data.get("close"):

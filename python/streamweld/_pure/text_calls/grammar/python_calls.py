@@ -52,7 +52,7 @@ def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
     if data["form"] == "list":
         if (yield from cursor.skip_space()) != "[":
             raise Malformed
-        calls = _Reader((yield from cursor.value("\"'"))).listed()
+        calls = _Reader((yield from cursor.value("\"'", first="("))).listed()
         if close:
             yield from cursor.expect(close)
         return calls

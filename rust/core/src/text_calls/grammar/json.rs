@@ -86,6 +86,7 @@ impl Grammar {
             '[' if is_first && self.values.contains(&Values::Array) => false,
             _ => return Err(Stop::Broken),
         };
+        reading.opens(text, if opener == '{' { b'"' } else { b'{' })?;
         let raw = Raw {
             text: reading.json(text, opener)?,
             kind: if opener == '{' {

@@ -12,6 +12,7 @@ pub(crate) fn list(reading: &mut Reading, text: &str) -> Parse<bool> {
     if reading.next(text)? != '[' {
         return Err(Stop::Broken);
     }
+    reading.opens(text, b'(')?;
     let raw = reading.balanced(text, Syntax::Python)?;
     let mut cursor = Cursor::new(raw, 1);
     loop {

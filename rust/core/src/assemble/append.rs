@@ -42,23 +42,25 @@ impl Assembler {
         under_way.is_some_and(|(choice, _)| choice.textual.goes_on())
     }
 
-    /// Appends several plain pieces of text, none of them empty; `ends` has the offset in `texts` at which each one
-    /// ends. Returns false and changes nothing if one of them does more than continue the open part.
+    /// Appends the first of several plain pieces of text, none of them empty; `ends` has the offset in `texts` at which
+    /// each one ends. Returns how many, up to the first that may be held. Returns 0 and changes nothing if one of them
+    /// does more than continue the open part.
     pub fn more_texts(
         &mut self,
         out: &mut Output<'_>,
         index: i32,
         texts: &str,
         ends: &[usize],
-    ) -> bool {
-        if !out.passes(DeltaKind::Text, index, texts) {
-            return false;
+    ) -> usize {
+        let (texts, ends) = out.passes(DeltaKind::Text, index, texts, ends);
+        if ends.is_empty() {
+            return 0;
         }
         let Some((choice, mut ctx)) = self.under_way(out, index) else {
-            return false;
+            return 0;
         };
         let Some(part) = choice.textual.go_on_by(&mut ctx, texts, ends.len()) else {
-            return false;
+            return 0;
         };
         out.emit_all(&Deltas {
             kind: DeltaKind::Text,
@@ -67,7 +69,7 @@ impl Assembler {
             texts,
             ends,
         });
-        true
+        ends.len()
     }
 
     /// Appends a plain piece of a call's arguments. Returns false and changes nothing if the piece does more than

@@ -93,8 +93,9 @@ pub trait EventFilter {
     /// unchanged.
     fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns true if the next pieces of a text can be emitted unchanged and all at once.
-    fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool;
+    /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` has the offset in
+    /// `texts` at which each one ends.
+    fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
     /// Returns true if consecutive pieces should be combined into rows.
     fn takes_rows(&self) -> bool;
@@ -170,11 +171,22 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Returns true if consecutive pieces may be emitted at once.
+    /// Returns the first of these consecutive pieces that may be emitted at once: their text and their ends.
     #[inline]
-    pub fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool {
-        let filter = self.filter.as_mut();
-        filter.is_none_or(|filter| filter.passes(kind, choice, texts))
+    pub fn passes<'t>(
+        &mut self,
+        kind: DeltaKind,
+        choice: i32,
+        texts: &'t str,
+        ends: &'t [usize],
+    ) -> (&'t str, &'t [usize]) {
+        let Some(filter) = self.filter.as_mut() else {
+            return (texts, ends);
+        };
+        let count = filter.passes(kind, choice, texts, ends);
+        let ends = ends.get(..count).unwrap_or_default();
+        let end = ends.last().copied().unwrap_or_default();
+        (texts.get(..end).unwrap_or_default(), ends)
     }
 
     /// Stores a fault of the filter. The first one counts.

@@ -24,7 +24,6 @@ use crate::model::spec::Code;
 use crate::text_calls::reading::is_blank;
 use crate::text_calls::scanner::Block;
 use crate::text_calls::scanner::Context;
-use crate::text_calls::scanner::Extent;
 use crate::text_calls::scanner::Scanner;
 use crate::text_calls::scanner::Span;
 use crate::text_calls::settings::Mode;
@@ -715,25 +714,25 @@ impl Choice {
     fn takes_marked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next =
             matches!(self.streak, Streak::InLine(it) | Streak::LineStart(it) if it == part);
-        let takes = is_next && self.is_plain(text, Extent::Delta, settings);
+        let takes = is_next && self.plain_pieces(text, &[text.len()], settings) == 1;
         if takes {
             self.take_plain(part, text, settings);
         }
         takes
     }
 
-    /// Returns true if no marker can begin in the text, which continues the part that was scanned last.
-    fn is_plain(&self, text: &str, extent: Extent, settings: &Settings) -> bool {
+    /// Returns in how many of the pieces, which continue the part that was scanned last, no marker can begin.
+    fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {
         let is_at_line_start = match self.streak {
-            Streak::None => return false,
+            Streak::None => return 0,
             Streak::LineStart(_) => true,
             Streak::InLine(_) => false,
         };
         let scanner = &self.scanner;
-        scanner.is_plain(text, extent, is_at_line_start, settings)
+        scanner.plain_pieces(text, ends, is_at_line_start, settings)
     }
 
-    /// Accepts text for which `is_plain` returned true.
+    /// Accepts text in which no marker can begin.
     fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
         self.scanner.take_plain(text);
         self.note_streak(part, settings);
@@ -1078,16 +1077,16 @@ impl EventFilter for TextCalls {
         is_one
     }
 
-    fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str) -> bool {
+    fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize {
         if !self.reads(kind) {
-            return true;
+            return ends.len();
         }
         let choice = read_last(&mut self.choices, &mut self.last, choice);
-        let passes = choice.is_some_and(|it| it.is_plain(texts, Extent::Row, &self.settings));
-        if !passes {
-            self.singles = SINGLES;
+        let count = choice.map_or(0, |it| it.plain_pieces(texts, ends, &self.settings));
+        if count < ends.len() {
+            self.singles = if count < WORTHWHILE { SINGLES } else { HELD };
         }
-        passes
+        count
     }
 
     fn takes_rows(&self) -> bool {
@@ -1113,8 +1112,12 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Number of deltas processed one by one after a row could not pass.
+/// Least number of deltas for which it pays off to prepare a row.
+const WORTHWHILE: usize = 6;
+/// Number of deltas processed one by one after fewer of a row passed.
 const SINGLES: usize = 16;
+/// Number of deltas processed one by one after a row ended: the one that is held and the one that releases it.
+const HELD: usize = 2;
 
 /// Shows the snapshot of an answer with its replaced parts. Added parts follow all parts of the assembler.
 pub(crate) struct ShownSink<'s> {

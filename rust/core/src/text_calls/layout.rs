@@ -111,7 +111,12 @@ impl Words {
 
     /// Returns the tag with which the text begins.
     fn tag(&self, text: &str) -> Option<&Tag> {
+        // Most tags begin with the same byte.
+        let second = text.as_bytes().get(1)?.to_ascii_lowercase();
         self.tags.iter().find(|tag| {
+            if tag.text.as_bytes().get(1) != Some(&second) {
+                return false;
+            }
             let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
                 return false;
             };
@@ -126,7 +131,15 @@ impl Words {
     fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
         let longest = closer.map_or(self.longest, |closer| closer.text.len());
         let from = (text.len() + 1).saturating_sub(longest).max(at);
+        let bytes = text.as_bytes();
+        let is_first = |byte: u8| match closer {
+            Some(closer) => closer.text.bytes().next() == Some(byte.to_ascii_lowercase()),
+            None => self.firsts.has(byte.to_ascii_lowercase()),
+        };
         let may_go_on = |position: &usize| {
+            if !bytes.get(*position).copied().is_some_and(is_first) {
+                return false;
+            }
             let rest = text.get(*position..).unwrap_or_default();
             let begins = |word: &str| {
                 let head = word.get(..rest.len()).filter(|_| rest.len() < word.len());
@@ -135,19 +148,13 @@ impl Words {
             let is_name = |tag: &Tag| {
                 matches!(tag.kind, TagKind::Element(_)) && rest.eq_ignore_ascii_case(&tag.text)
             };
-            let first = rest.bytes().next().map(|first| first.to_ascii_lowercase());
-            let is_first = |first: u8| match closer {
-                Some(closer) => closer.text.bytes().next() == Some(first),
-                None => self.firsts.has(first),
-            };
-            first.is_some_and(is_first)
-                && match closer {
-                    Some(closer) => begins(&closer.text),
-                    None => self
-                        .tags
-                        .iter()
-                        .any(|tag| begins(&tag.text) || is_name(tag)),
-                }
+            match closer {
+                Some(closer) => begins(&closer.text),
+                None => self
+                    .tags
+                    .iter()
+                    .any(|tag| begins(&tag.text) || is_name(tag)),
+            }
         };
         let run = || {
             let before = match text.strip_suffix('|') {
@@ -540,7 +547,11 @@ impl Layout {
     }
 
     fn note_head(&mut self, text: &str) {
-        if self.head_length < HEAD {
+        let is_head = self.head_length < HEAD;
+        if is_head && text.len() <= HEAD - self.head_length {
+            self.head.push_str(text);
+            self.head_length += text.chars().count();
+        } else if is_head {
             let more = text.chars().take(HEAD - self.head_length);
             let before = self.head.len();
             self.head.extend(more);
@@ -607,10 +618,12 @@ impl Layout {
             self.in_list = false;
         }
         let starts = |words: &[&str]| words.iter().any(|word| self.head.starts_with(word));
-        if starts(&["@@", "diff --git ", "--- ", "+++ "]) {
+        if self.head.starts_with(['@', 'd', '-', '+'])
+            && starts(&["@@", "diff --git ", "--- ", "+++ "])
+        {
             self.in_diff = true;
-        } else if !starts(&[" ", "+", "-", "@", "\\", "index ", "diff "]) {
-            self.in_diff = false;
+        } else if self.in_diff {
+            self.in_diff = starts(&[" ", "+", "-", "@", "\\", "index ", "diff "]);
         }
     }
 }

@@ -163,18 +163,30 @@ impl Scanner {
         !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
     }
 
-    /// Returns true if no marker can begin in this text, which comes next.
-    pub fn is_plain(
+    /// Returns in how many of the pieces, which come next, no marker can begin, up to the first in which one can.
+    /// `ends` has the offset in `text` at which each piece ends.
+    pub fn plain_pieces(
         &self,
         text: &str,
-        extent: Extent,
+        ends: &[usize],
         is_at_line_start: bool,
         settings: &Settings,
-    ) -> bool {
-        let bytes = text.as_bytes();
-        matches!(self.state, State::Off)
-            || ((!is_at_line_start || !begins_marker(bytes, extent, settings))
-                && has_no_marker(bytes, extent, settings))
+    ) -> usize {
+        if matches!(self.state, State::Off) {
+            return ends.len();
+        }
+        let text = text.as_bytes();
+        let pieces = Pieces { text, ends };
+        let marker = pieces.marker(settings);
+        let first = if is_at_line_start {
+            pieces.line_marker(0, settings)
+        } else {
+            None
+        };
+        match first.into_iter().chain(marker).min() {
+            Some(offset) => pieces.before(offset),
+            None => ends.len(),
+        }
     }
 
     /// Returns true if only white space separates the position from the start of its line, or from a literal that
@@ -187,7 +199,7 @@ impl Scanner {
         last.is_none_or(|byte| settings.line_ends.contains(byte))
     }
 
-    /// Appends pieces for which `is_plain` returned true.
+    /// Appends text in which no marker can begin.
     #[inline]
     pub fn take_plain(&mut self, texts: &str) {
         self.text.push_str(texts);
@@ -550,46 +562,56 @@ impl Scanner {
     }
 }
 
-/// Extent of a text that may be plain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    Delta,
-    /// Several deltas. The first byte of a marker at the end of one of them is held, whatever follows.
-    Row,
+/// Consecutive pieces of a text.
+#[derive(Clone, Copy, Debug)]
+struct Pieces<'t> {
+    text: &'t [u8],
+    /// Offset at which each piece ends.
+    ends: &'t [usize],
 }
 
-/// Returns true if a marker may begin with the byte, judging by the text that follows.
-fn may_begin(first: u8, rest: &[u8], extent: Extent, settings: &Settings) -> bool {
-    extent == Extent::Row || settings.may_begin(first, rest)
-}
+impl Pieces<'_> {
+    /// Returns the number of pieces that end at or before the offset.
+    fn before(&self, offset: usize) -> usize {
+        self.ends.partition_point(|end| *end <= offset)
+    }
 
-/// Returns true if the text, taken as the start of a line, begins with a marker that must start a line or with a part
-/// of one.
-fn begins_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
-    let solid = text.iter().position(|byte| !is_indent(*byte));
-    let Some((first, rest)) = solid.and_then(|at| text.get(at..)?.split_first()) else {
-        return false;
-    };
-    settings.line_firsts.contains(first) && may_begin(*first, rest, extent, settings)
+    /// Returns true if a marker may begin at the offset, judging by the rest of its piece: the piece is held, whatever
+    /// follows it.
+    fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
+        let end = self.ends.get(self.before(offset)).copied();
+        let piece = self.text.get(offset..end.unwrap_or(self.text.len()));
+        let piece = piece.and_then(<[u8]>::split_first);
+        piece.is_some_and(|(first, rest)| settings.may_begin(*first, rest))
+    }
+
+    /// Returns the offset of the marker, or part of one, with which the line begins that starts at an offset.
+    fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
+        let line = self.text.get(start..)?;
+        let indent = line.iter().position(|byte| !is_indent(*byte))?;
+        let is_first = settings.line_firsts.contains(line.get(indent)?);
+        let offset = start + indent;
+        (is_first && self.may_begin_at(offset, settings)).then_some(offset)
+    }
+
+    /// Returns the first offset, after the start of the text, at which a marker may begin at an allowed position.
+    fn marker(&self, settings: &Settings) -> Option<usize> {
+        settings.marks.least(self.text, |at| {
+            let byte = self.text.get(at)?;
+            if settings.firsts.contains(byte) && self.may_begin_at(at, settings) {
+                return Some(at);
+            }
+            if settings.line_ends.contains(byte) {
+                return self.line_marker(at + 1, settings);
+            }
+            None
+        })
+    }
 }
 
 /// Returns true for white space inside a line.
 fn is_indent(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
-}
-
-/// Returns true if no marker begins at an allowed position of the text, except at its start.
-fn has_no_marker(text: &[u8], extent: Extent, settings: &Settings) -> bool {
-    settings.marks.all(text, |at| {
-        let Some((byte, after)) = text.get(at..).and_then(<[u8]>::split_first) else {
-            return true;
-        };
-        let may_follow_prose =
-            settings.firsts.contains(byte) && may_begin(*byte, after, extent, settings);
-        let may_start_line =
-            settings.line_ends.contains(byte) && begins_marker(after, extent, settings);
-        !may_follow_prose && !may_start_line
-    })
 }
 
 /// Returns name and arguments of each call, or the reason to refuse the block. All calls of a block are promoted, or

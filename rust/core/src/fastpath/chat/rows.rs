@@ -11,24 +11,26 @@ use crate::json::token::string_end;
 use crate::sse::WholeEvents;
 
 /// Delivers the texts of up to `most` events at the start of `input`, several per call, with the end offset of each.
-/// `give` returns whether it accepted them.
+/// `give` returns how many of them it accepted.
 pub(crate) fn take(
     template: &Template,
     input: &[u8],
     most: usize,
-    mut give: impl FnMut(&str, &[usize]) -> bool,
+    mut give: impl FnMut(&str, &[usize]) -> usize,
 ) -> WholeEvents {
     let mut taken = WholeEvents::default();
     loop {
         let rest = input.get(taken.bytes..).unwrap_or_default();
         let texts = gather(template, rest, AT_ONCE.min(most - taken.events));
         let (text, ends) = texts.valid();
-        if ends.is_empty() || !give(text, ends) {
+        if ends.is_empty() {
             return taken;
         }
-        taken.events += ends.len();
-        taken.bytes += ends.len() * template.event_length() + text.len();
-        if ends.len() < AT_ONCE {
+        let given = give(text, ends);
+        let end = given.checked_sub(1).and_then(|last| ends.get(last));
+        taken.events += given;
+        taken.bytes += given * template.event_length() + end.copied().unwrap_or_default();
+        if given < AT_ONCE {
             return taken;
         }
     }

@@ -96,7 +96,9 @@ impl ItemTemplates {
         let Some((kind, choice)) = first.map(ItemTemplate::lane) else {
             return 0;
         };
-        if !wire.out.passes(kind, choice, texts) {
+        let (texts, ends) = wire.out.passes(kind, choice, texts, ends);
+        let row = row.get(..ends.len()).unwrap_or_default();
+        if row.is_empty() {
             return 0;
         }
         let mut gone = 0;

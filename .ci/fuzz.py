@@ -35,7 +35,7 @@ VECTORS = ROOT / "tests" / "vectors"
 TARGETS = tuple(sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs")))
 DIALECTS = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 LONGEST = 8192
-MOST_KEPT = 30_000  # total bytes of the inputs in each corpus of the repository; the smallest are kept
+MOST_KEPT = 10_000  # total bytes of the inputs in each corpus of the repository; the smallest are kept
 # The flags that `cargo fuzz` passes to rustc.
 COVERAGE = (
     "-Cpasses=sancov-module",

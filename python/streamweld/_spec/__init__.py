@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -83,8 +83,10 @@ class Field:
 
 
 def _load(name: str) -> dict[str, Any]:
-    text = files(__name__).joinpath(name).read_text(encoding="utf-8")
-    return cast("dict[str, Any]", json.loads(text))
+    data = get_data(__name__, name)  # `importlib.resources` takes longer to import than all files to read
+    if data is None:
+        raise FileNotFoundError(f"{__name__}/{name}")
+    return cast("dict[str, Any]", json.loads(data))
 
 
 def _frozen(value: Any) -> Any:

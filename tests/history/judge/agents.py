@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -645,7 +646,8 @@ def _made() -> list[AgentHistory]:
             assert len(missing) == (name == "interrupted"), (agent, name, missing)  # it lacks one result
             kept = tuple(token for token in kept if token not in missing)
             out.append(AgentHistory(f"{agent}/{name}", source, request, kept))
-    for name, source, request in [*SPECIAL, *((*FAULTS, *VARIATIONS) if FULL else ())]:
+    fresh = json.loads(Path(__file__).with_name("fresh.json").read_text("utf-8"))["tests"] if FULL else ()
+    for name, source, request in [*SPECIAL, *((*FAULTS, *VARIATIONS) if FULL else ()), *fresh]:
         tokens = tuple(sorted(set(_tokens(json.dumps(request)))))
         out.append(AgentHistory(name, source, request, tokens))
     return out

@@ -116,7 +116,8 @@ def verdict(history: AgentHistory, target: str, gateway: str, *, whole: bool = F
     if "model" in given and target == history.source:
         out.payload.setdefault("model", given["model"])
     out.faults = judge(target, out.gateway, out.payload)
-    out.faults += _lost(history, given, done, f"{target}/{out.gateway}")
+    sent = given if whole else {name: given[name] for name in _members(history.source) if name in given}
+    out.faults += _lost(history, sent, done, f"{target}/{out.gateway}")
     out.faults += _again(done.payload, target, gateway, given, whole=whole)
     if not whole:
         out.faults += _prefix(history, given, target, gateway)
@@ -180,8 +181,9 @@ def _lost(history: AgentHistory, given: Any, done: Any, route: str) -> Iterator[
     entries = [entry.to_dict() for entry in (*done.edits, *done.losses)]
     payload_of = json.dumps(entries, default=str, ensure_ascii=False)
     body = json.dumps(done.payload, default=_readable, ensure_ascii=False)
+    held = json.dumps(given, ensure_ascii=False)
     for token in history.tokens:
-        if token not in body and token not in payload_of:
+        if token in held and token not in body and token not in payload_of:
             yield f"LOST {token.lstrip('tok')[-5:]}"
     for secret in set(_SECRET.findall(json.dumps(given))):
         if route in CUSTODY.get(history.name, ()) and secret not in body:
@@ -236,7 +238,7 @@ def _waits(one: Verdict) -> bool:
 
 def _is_unsupported(one: Verdict) -> bool:
     """Return True if the AI SDK's provider for Anthropic, with which the requests are made, rejects the media type."""
-    return one.target == "ai-sdk-model" and one.history.name == "langgraph/odd-audio"
+    return one.target == "ai-sdk-model" and one.history.name in ("langgraph/odd-audio", "agents-sdk/fresh-input-audio")
 
 
 WAITING: Final = {
@@ -247,7 +249,7 @@ WAITING: Final = {
         "use-chat/dynamic",
         "use-chat/denied",
     ),
-    *("opencode/approved", "opencode/denied"),
+    *("opencode/approved", "opencode/denied", "use-chat/fresh-multi-approvals"),
     *(
         f"use-chat/approval-{state}-{kind}"
         for state in ("requested", "yes", "no")

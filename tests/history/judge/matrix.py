@@ -238,9 +238,10 @@ def _waits(one: Verdict) -> bool:
 
 def _is_unsupported(one: Verdict) -> bool:
     """Return True if the AI SDK's provider for Anthropic, with which the requests are made, rejects the media type."""
-    return one.target == "ai-sdk-model" and one.history.name in ("langgraph/odd-audio", "agents-sdk/fresh-input-audio")
+    return one.target == "ai-sdk-model" and one.history.name in AUDIO
 
 
+AUDIO: Final = {"langgraph/odd-audio", "agents-sdk/fresh-input-audio", "langgraph/fresh-media"}
 WAITING: Final = {
     *(
         "use-chat/requested",

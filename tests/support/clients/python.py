@@ -166,7 +166,7 @@ class Clients:
                 if block.type == "tool_use"
             ],
             "finish": held and held.stop_reason,
-            "usage": held and held.usage.to_dict(),
+            "usage": held and held.usage and held.usage.to_dict(),
         }
 
     # Gemini

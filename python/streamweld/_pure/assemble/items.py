@@ -144,7 +144,7 @@ class ItemSurface:
             item = None
         if item is None and not text:
             return
-        if item is None and address.index is not None and not state.shared.ids_optional:
+        if item is None and not state.shared.ids_optional:
             state.shared.out.mark_misread("not_opened")  # the opening event is missing; Gemini has none
         item = known_item(state, kind, address, item)
         one = find_part(item, channel, reasoning_kind, address.sub)
@@ -515,11 +515,11 @@ def _whole(
 
 
 def _is_over(item: Item, address: Address) -> bool:
-    """Return True if the item is a closed reasoning item and neither it nor the address has an id.
+    """Return True if the item is closed and neither it nor the address has an id.
 
     A delta at its index then belongs to a new item, because no id links it to the closed one.
     """
-    return item.kind == "reasoning" and not item.open and item.item_id is None and address.item_id is None
+    return not item.open and item.item_id is None and address.item_id is None
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:

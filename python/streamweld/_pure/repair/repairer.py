@@ -59,6 +59,7 @@ _UNNUMBERED: Final = {
     "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
 }
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
+_DATA_LINES: Final = frozenset({"gemini"})  # dialects of which a client reads any other line as JSON: google-genai
 _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects whose calls cannot be continued once part of them has passed
 
 
@@ -339,6 +340,21 @@ class Repairer:
 
     def _decide(self, block: bytes) -> None:
         """Decide whether a complete block passes, is left out, is held or is rewritten."""
+        out = self._parser.out
+        if self._parser.payloads != self._ordinal or self.dialect not in _DATA_LINES:
+            self._decide_rest(block)
+            return
+        lines = block.splitlines(keepends=True)
+        kept = [line for line in lines if not line.startswith(b":")]
+        if len(kept) < len(lines):
+            out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
+            self._report_once("other_lines")
+        self._decide_rest(b"".join(kept))
+        if lines and lines[-1].startswith(b":"):
+            self._last_out = False  # the LF of its line end may follow
+
+    def _decide_rest(self, block: bytes) -> None:
+        """Decide about a block without the comments that a client would misread."""
         out = self._parser.out
         self._last_out = False
         self._open_choices()

@@ -145,7 +145,7 @@ impl Assembler {
         if found.is_none() && text.is_empty() {
             return Ok(());
         }
-        if found.is_none() && at.address.index.is_some() && !ctx.shared.ids_optional {
+        if found.is_none() && !ctx.shared.ids_optional {
             ctx.out.mark_misread("not_opened"); // the opening event is missing; Gemini has none
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
@@ -402,12 +402,12 @@ pub(crate) fn find(choice: &Choice, at: &PartAt<'_>, purpose: Purpose) -> Option
     choice.item_index.find(calls, at.kind, &at.address, purpose)
 }
 
-/// Returns true if the item is a closed reasoning item and neither it nor the address has an id. A delta at its index
-/// then belongs to a new item, because no id links it to the closed one.
+/// Returns true if the item is closed and neither it nor the address has an id. A delta at its index then belongs to a
+/// new item, because no id links it to the closed one.
 pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let ids = |item: &Item| item.item_id.is_some() || address.item_id.is_some();
     let item = choice.item_index.get(item);
-    item.is_some_and(|item| item.kind == ItemKind::Reasoning && !item.open && !ids(item))
+    item.is_some_and(|item| !item.open && !ids(item))
 }
 
 pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<Spot> {

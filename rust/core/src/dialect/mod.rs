@@ -6,6 +6,7 @@ pub(crate) mod ai_sdk;
 pub(crate) mod anomalies;
 pub(crate) mod anthropic;
 pub(crate) mod chat;
+pub(crate) mod client_members;
 pub(crate) mod decode_context;
 pub(crate) mod decoder;
 pub(crate) mod gemini;

@@ -42,6 +42,7 @@ use crate::repair::verdict::ParseResult;
 use crate::sse::WholeEvents;
 use crate::sse::block_splitter::PiecePosition;
 use crate::sse::block_splitter::Splitter;
+use crate::sse::block_splitter::drop_comments;
 use crate::sse::block_splitter::has_fields;
 use crate::sse::block_splitter::put_name;
 use crate::sse::block_splitter::put_opening;
@@ -317,6 +318,26 @@ impl Repairer {
 
     /// Decides about a complete block: pass it, drop it, or start rewriting the stream with it.
     fn decide(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        // google-genai reads any line beside the data as JSON, and raises.
+        if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
+        {
+            return self.decide_rest(read);
+        }
+        self.gather(read);
+        let comments = drop_comments(&mut self.block);
+        if comments.any {
+            self.repaired = true;
+            let begin = self.parser.total() - comments.size as u64;
+            self.sink.at(begin, self.parser.payloads());
+            self.sink.report_once("other_lines", &[])?;
+        }
+        self.decide_rest(read)?;
+        self.last_out &= !comments.last; // the LF of its line end may follow
+        Ok(())
+    }
+
+    /// Decides about a block without the comments that a client would misread.
+    fn decide_rest(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
             self.sink.block.mend(); // the bytes between two elements are misread as well

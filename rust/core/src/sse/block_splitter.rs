@@ -195,6 +195,45 @@ pub(crate) fn put_name(block: &mut Vec<u8>, name: &str) {
     }
 }
 
+/// The comments that a block had.
+#[derive(Debug)]
+pub(crate) struct DroppedComments {
+    /// Size of the block before they were dropped.
+    pub(crate) size: usize,
+    pub(crate) any: bool,
+    /// True if the last line of the block was one.
+    pub(crate) last: bool,
+}
+
+/// Removes the comments from a block.
+pub(crate) fn drop_comments(block: &mut Vec<u8>) -> DroppedComments {
+    let mut dropped = DroppedComments {
+        size: block.len(),
+        any: false,
+        last: false,
+    };
+    let mut kept = Vec::new();
+    let mut rest = block.as_slice();
+    while !rest.is_empty() {
+        let text = rest
+            .iter()
+            .position(|byte| matches!(byte, b'\n' | b'\r'))
+            .unwrap_or(rest.len());
+        let following = rest.get(text..).unwrap_or_default();
+        let length = (text + begin(following)).min(rest.len());
+        let (line, others) = rest.split_at(length);
+        dropped.last = line.starts_with(b":");
+        if dropped.last {
+            dropped.any = true;
+        } else {
+            kept.extend_from_slice(line);
+        }
+        rest = others;
+    }
+    *block = kept;
+    dropped
+}
+
 /// Returns true if the block has data, a retry time, or a name or id that is not blank.
 pub(crate) fn has_fields(block: &[u8]) -> bool {
     let block = block.strip_prefix(b"\xef\xbb\xbf").unwrap_or(block);

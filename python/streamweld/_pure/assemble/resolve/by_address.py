@@ -119,7 +119,11 @@ def addressed_call(state: Choice, address: Address, brings: str | None) -> Item 
     address = state.item_index.usable(address)
     item = state.item_index.find("call", address, "delta")
     if item is None:
-        return _begin_call(state, address, custom=False, provider_executed=False) if brings else None
+        if not brings:
+            return None
+        if not state.shared.ids_optional:
+            state.shared.out.mark_misread("not_opened")  # the opening event is missing; Gemini has none
+        return _begin_call(state, address, custom=False, provider_executed=False)
     if brings and item.call is not None and state.item_index.is_guess(address):
         _report_guess(state, item.call)
     learn(state, item, address)

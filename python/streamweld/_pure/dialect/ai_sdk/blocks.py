@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.part.text import Channel
     from streamweld._pure.dialect.ai_sdk.part import Provider, TypedPart
     from streamweld._pure.model.delta import ItemKind
+    from streamweld._pure.model.output import Output
     from streamweld.events import ReasoningKind
 
 
@@ -41,21 +42,26 @@ class _Block:
 class BlockReader:
     """Decodes the text and reasoning blocks of one stream. `spellings`: possible names of the text member."""
 
-    __slots__ = ("_assembler", "_redacted", "_spellings")
+    __slots__ = ("_assembler", "_open", "_out", "_redacted", "_spellings")
 
-    def __init__(self, assembler: Assembler, spellings: tuple[str, ...]) -> None:
+    def __init__(self, assembler: Assembler, out: Output, spellings: tuple[str, ...]) -> None:
         self._assembler = assembler
+        self._out = out
         self._spellings = spellings
         self._redacted: set[str] = set()  # ids of open reasoning blocks without readable text
+        self._open: set[tuple[ItemKind, str]] = set()  # ids of the blocks that have a start and no end
 
     def forget(self) -> None:
         """Forget all ids, which may be reused in the next step."""
         self._redacted.clear()
+        self._open.clear()
 
     def start(self, part: TypedPart) -> None:
         block = self._block(part)
         if block.redacted and block.identity is not None:
             self._redacted.add(block.identity)
+        if block.identity is not None:
+            self._open.add((block.item, block.identity))
         self._assembler.part_opened(0, *block.target, block.kind, None, block.provider.metadata)
         self._attributes(block, None)
 
@@ -68,6 +74,10 @@ class BlockReader:
 
     def end(self, part: TypedPart) -> None:
         block = self._block(part)
+        if block.identity is not None:
+            if (block.item, block.identity) not in self._open:
+                self._out.leave_out("not_opened")  # clients raise at the end of a block that is not open
+            self._open.discard((block.item, block.identity))
         self._attributes(block, None)
         self._assembler.part_closed(0, *block.target, block.kind, None, block.provider.metadata)
         self._assembler.item_closed(0, block.item, block.address, None, None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.anthropic.blocks import Block, BlockReader
 from streamweld._pure.dialect.anthropic.fields import (
+    CLIENTS,
     EVENT_FIELDS,
     EVENTS,
     MESSAGE_DELTA_FIELDS,
@@ -147,12 +148,18 @@ class AnthropicDecoder:
         else:
             self._out.mark_misread("event_name")
 
+    def _check(self, name: str, value: Mapping[str, Any]) -> None:
+        """Mark the event if clients need members that an object of the type `name` does not have."""
+        if not CLIENTS.suit(name, value):
+            self._out.leave_out("member_type")
+
     def _event(
         self, kind: str, payload: Payload, value: dict[str, Any], event: str, notes: Anomalies, *, recovered: bool
     ) -> None:
         name = None if event == "message" else event
         match kind:
             case "content_block_delta":
+                self._check(kind, value)
                 delta = notes.an_object(value, (), "delta")
                 if delta is not None:
                     self._begin()
@@ -175,6 +182,7 @@ class AnthropicDecoder:
             case "message_delta":
                 self._message_delta(payload, value, notes)
             case "message_start":
+                self._check(kind, value)
                 message = notes.an_object(value, (), "message")
                 self._message_start(payload, message or {}, leftovers(payload, (), value, EVENT_FIELDS), name, notes)
             case "message_stop":
@@ -222,6 +230,7 @@ class AnthropicDecoder:
             self._assembler.restart(0)
             self._blocks.begin()
             self._id = identity
+        self._check("message", message)
         extra |= leftovers(payload, path, message, MESSAGE_FIELDS)
         if not self._started or adopts:
             self._start(extra, identity, notes.clean(notes.a_text(message, path, "model")) or None)
@@ -235,7 +244,7 @@ class AnthropicDecoder:
                 "content_at_start"
             )  # clients would keep these blocks in addition to the streamed ones
         self._blocks.hold(blocks)
-        self._usage(payload, message, path, notes)
+        self._usage(payload, message, path, notes, "start_usage")
 
     def _content(
         self, payload: Payload, message: Mapping[str, Any], path: Path, event: str | None, notes: Anomalies
@@ -257,19 +266,22 @@ class AnthropicDecoder:
     def _message_delta(self, payload: Payload, value: dict[str, Any], notes: Anomalies) -> None:
         self._begin()
         self._blocks.end()
+        self._check("message_delta", value)
         delta = notes.an_object(value, (), "delta")
         extra = leftovers(payload, (), value, EVENT_FIELDS)
         if delta is not None:
             extra |= leftovers(payload, ("delta",), delta, MESSAGE_DELTA_FIELDS)
             # Some gateways put the usage next to the stop_reason.
             self._usage(payload, delta, ("delta",), notes)
+            self._check("end", delta)
         self._leave(extra)
-        self._usage(payload, value, (), notes)
+        self._usage(payload, value, (), notes, "end_usage")
         usage = value.get("usage")
         if not (is_object(usage) and "output_tokens" in usage):
             notes.mark_misread("no_usage")  # clients take the token count from `message_delta`
-        if delta is not None:
-            self._finish(delta, ("delta",), notes)
+        is_finished = delta is not None and self._finish(delta, ("delta",), notes)
+        if not is_finished and self._finish(value, (), notes):
+            notes.mark_misread("other_member")  # clients look only in `delta`
 
     def _whole(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
         """Decode a message that was not streamed, or that repeats its stream."""
@@ -290,18 +302,27 @@ class AnthropicDecoder:
         notes.report()
         self._done()
 
-    def _usage(self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
-        """Merge a usage object. The objects are cumulative: a missing count keeps its earlier value."""
+    def _usage(
+        self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, checked: str = ""
+    ) -> None:
+        """Merge a usage object. The objects are cumulative: a missing count keeps its earlier value.
+
+        `checked`: the entry of `client_members` that it must suit.
+        """
         usage = notes.an_object(holder, path, "usage")
         if usage is not None:
+            self._check(checked, usage)
             self._assembler.merge_usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
 
-    def _finish(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> None:
+    def _finish(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> bool:
+        """Emit the stop reason of an object. Return False if it has none."""
         reason = notes.a_text(holder, path, "stop_reason")
-        if reason.strip():
-            self._blocks.finish()
-            self._reason = True
-            self._assembler.finish(0, notes.clean(reason))
+        if not reason.strip():
+            return False
+        self._blocks.finish()
+        self._reason = True
+        self._assembler.finish(0, notes.clean(reason))
+        return True
 
     def _leave(self, extra: Raw) -> None:
         metadata = as_object(extra)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.dialect.anthropic.fields import (
     BLOCK_FIELDS,
     CALL_DELTA_FIELDS,
+    CLIENTS,
     DELTA_FIELDS,
     RESULT_FIELDS,
     a_name,
     an_id,
     arguments,
+    block_type,
     delta_type,
     is_error,
     type_of,
@@ -199,8 +201,13 @@ class BlockReader:
             self._out.mark_misread("other_index")  # clients append blocks to a list and find them by their index
         if _begins_with_content(block.value):
             self._out.mark_misread("whole_at_start")  # clients read only deltas
+        kind = block_type(block.value)
+        if kind != type_of(block.value):
+            self._out.mark_misread("other_kind")  # clients ignore the content of a block without a type, or raise
+        if not CLIENTS.suit(kind, block.value):
+            self._out.leave_out("member_type")
         self._open_index = index
-        self._open_kind = _BRINGS.get(type_of(block.value), "")
+        self._open_kind = _BRINGS.get(kind, "")
         self._start(block, index)
         self._out.open_block = None if index in self._open else index
 
@@ -220,7 +227,7 @@ class BlockReader:
         self._last = index
         self._fresh = max(self._fresh, index + 1)
         address = Address(index=index)
-        kind = self._last_kind = type_of(block.value)
+        kind = self._last_kind = block_type(block.value)
         match kind:
             case "text":
                 self._open.add(index)
@@ -300,6 +307,8 @@ class BlockReader:
             return True
         if type_of(block.value) not in DELTA_FIELDS:
             self._out.mark_misread("other_kind")  # clients drop a delta whose type they do not know, or raise
+        if not CLIENTS.suit(kind, block.value):
+            self._out.leave_out("member_type")
         self._expect(index)
         if self._open_index is not None and _OWN.get(kind, self._open_kind) != self._open_kind:
             self._out.mark_misread("other_kind")  # clients drop a delta of another type, or raise
@@ -465,7 +474,7 @@ class BlockReader:
         """Reconcile a block of a whole message with its stream. Correct and complete it, but never append."""
         assembler, value = self._assembler, block.value
         address = Address(index=index)
-        kind = type_of(value)
+        kind = block_type(value)
         match kind:
             case "text":
                 metadata = block.metadata(BLOCK_FIELDS["text"])
@@ -492,7 +501,7 @@ class BlockReader:
 
 def _begins_with_content(block: Mapping[str, Any]) -> bool:
     """Return whether the start of a block has content that is expected in its deltas."""
-    kind = type_of(block)
+    kind = block_type(block)
     if kind in ("text", "thinking"):
         begun = block.get(kind)
         return isinstance(begun, str) and begun != ""

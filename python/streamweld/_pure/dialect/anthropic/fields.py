@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld._pure.dialect.client_members import ClientMembers
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.scanner import BigInteger
 from streamweld._spec import DIALECTS
@@ -27,6 +28,8 @@ BLOCK_FIELDS: dict[str, frozenset[str]] = {kind: frozenset(fields) for kind, fie
 DELTA_FIELDS: dict[str, frozenset[str]] = {kind: frozenset(fields) for kind, fields in SPEC["deltas"].items()}
 _DELTA_NAMES: Mapping[str, str] = SPEC["delta_names"]
 _UNTYPED_DELTAS: Mapping[str, str] = SPEC["untyped_deltas"]
+_UNTYPED_BLOCKS: Mapping[str, str] = SPEC["untyped_blocks"]
+CLIENTS = ClientMembers(SPEC)
 CALL_DELTA_FIELDS = frozenset[str](SPEC["call_delta_fields"])
 RESULT_FIELDS = BLOCK_FIELDS["*_tool_result"]
 ABSENT_IDS = frozenset(SPEC["absent_ids"])
@@ -50,6 +53,14 @@ def delta_type(delta: Mapping[str, Any]) -> str:
     if kind:
         return _DELTA_NAMES.get(kind, kind)
     return next((name for member, name in _UNTYPED_DELTAS.items() if delta.get(member) is not None), "")
+
+
+def block_type(block: Mapping[str, Any]) -> str:
+    """Return the type of a block. A block without a type has that of its members."""
+    kind = type_of(block)
+    if kind:
+        return kind
+    return next((name for member, name in _UNTYPED_BLOCKS.items() if block.get(member) is not None), "")
 
 
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:

@@ -134,6 +134,10 @@ class GeminiDecoder:
         used = not _USED.isdisjoint(chunk)
         if used and renamed is not None:
             self._out.mark_misread("other_member")  # clients look only for the JSON names
+        if used and chunk is not value:
+            self._out.mark_misread("envelope")  # clients look for the members at the top level
+        if used and event != "message":
+            self._out.mark_misread("other_lines")  # google-genai reads an event line as part of the JSON text
         notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)
         error = _find_error(payload, chunk, chunk_path, event, used=used)
         if error is None and chunk is not value:

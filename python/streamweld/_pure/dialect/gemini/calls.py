@@ -64,6 +64,8 @@ class CallReader:
         else:
             self._set_aside()
         arguments = _arguments(payload, call, path)
+        if (payload.raw(*path, "args") or "").startswith('"{'):
+            notes.mark_misread("args_text")  # google-genai raises unless the arguments are an object
         if name is None and identity is None and arguments is None and not is_array(partial):
             if metadata is not None:
                 self._assembler.choice_metadata(self._choice, metadata)

@@ -137,6 +137,8 @@ class Candidate:
             self._text(part, path, extra if not kinds else {}, carry, notes)
         if recovered or not kinds:
             return
+        if part.get("text"):
+            notes.mark_misread("other_member")  # @ai-sdk/google reads one value of a part
         self.ran_on = self.ran_on or self.reason is not None
         self._close()
         if part.get(_SIGNATURE) is not None:

@@ -205,6 +205,9 @@ pub fn addressed_call(
     if !brings {
         return Ok(None);
     }
+    if !ctx.shared.ids_optional {
+        ctx.out.mark_misread("not_opened"); // the opening event is missing; Gemini has none
+    }
     call_of_delta(ctx, choice, address, Traits::default()).map(Some)
 }
 

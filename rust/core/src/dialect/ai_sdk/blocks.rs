@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// The channel of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holds {
     Text,
     Reasoning,
@@ -83,12 +83,15 @@ impl Block<'_> {
 pub(crate) struct BlockReader {
     /// Ids of open reasoning blocks without readable text.
     redacted: HashSet<String>,
+    /// Ids of the blocks that have a start and no end.
+    open: HashSet<(Holds, String)>,
 }
 
 impl BlockReader {
     /// Forgets all ids, which may be reused in the next step.
     pub(crate) fn forget(&mut self) {
         self.redacted.clear();
+        self.open.clear();
     }
 
     pub(crate) fn start(
@@ -100,6 +103,9 @@ impl BlockReader {
         let block = self.block(part, holds);
         if let Some(identity) = block.identity.as_deref().filter(|_| block.redacted) {
             self.redacted.insert(identity.to_owned());
+        }
+        if let Some(identity) = block.identity.as_deref() {
+            self.open.insert((holds, identity.to_owned()));
         }
         let DecodeContext { assembler, out } = wire;
         assembler.part_opened(out, block.at(), None, block.metadata())?;
@@ -148,6 +154,10 @@ impl BlockReader {
         holds: Holds,
     ) -> ParseResult {
         let block = self.block(part, holds);
+        let identity = block.identity.as_deref().map(str::to_owned);
+        if identity.is_some_and(|identity| !self.open.remove(&(holds, identity))) {
+            wire.out.leave_out("not_opened"); // clients raise at the end of a block that is not open
+        }
         block.attributes(wire, None)?;
         let (at, DecodeContext { assembler, out }) = (block.at(), wire);
         assembler.part_closed(out, at, None, block.metadata())?;

@@ -11,7 +11,6 @@ use crate::dialect::anthropic::fields::an_id;
 use crate::dialect::anthropic::fields::arguments;
 use crate::dialect::anthropic::fields::is_error;
 use crate::dialect::anthropic::fields::rest;
-use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -250,7 +249,7 @@ pub(crate) fn restate<'a>(
     notes: &mut Anomalies<'a>,
 ) -> ParseResult {
     let members = &block.object.members;
-    let kind = type_of(members);
+    let kind = FACTS.block_type(members);
     match kind.as_ref() {
         "text" | "thinking" => {
             let text = notes.a_text(members, block.at, &kind);

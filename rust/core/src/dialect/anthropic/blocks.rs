@@ -21,6 +21,7 @@ use crate::dialect::anthropic::call_delta::has_head;
 use crate::dialect::anthropic::call_delta::is_call_delta;
 use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::arguments;
+use crate::dialect::anthropic::fields::check;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
@@ -188,7 +189,12 @@ impl Blocks {
             wire.out.mark_misread("whole_at_start"); // clients read only deltas
         }
         self.open_index = Some(index);
-        self.brings = BlockContent::of_block(&type_of(&block.object.members));
+        let kind = FACTS.block_type(&block.object.members);
+        if kind != type_of(&block.object.members) {
+            wire.out.mark_misread("other_kind"); // clients ignore the content of a block without a type, or raise
+        }
+        check(wire, &kind, &block.object.members);
+        self.brings = BlockContent::of_block(&kind);
         self.open(wire, block, index, notes)?;
         let bare = Some(index).filter(|index| !self.open.contains(index));
         wire.out.record_fact(WireFact::OpenBlock(bare));
@@ -242,7 +248,7 @@ impl Blocks {
         self.settle(wire)?;
         self.last = Some(index);
         self.fresh = self.fresh.max(index.saturating_add(1));
-        let kind = type_of(&block.object.members);
+        let kind = FACTS.block_type(&block.object.members);
         self.at_work = !matches!(kind.as_ref(), "text" | "tool_use");
         match kind.as_ref() {
             "text" => {
@@ -295,6 +301,7 @@ impl Blocks {
         if FACTS.delta(&type_of(&block.object.members)).is_none() {
             wire.out.mark_misread("other_kind"); // clients drop a delta whose type they do not know, or raise
         }
+        check(wire, &kind, &block.object.members);
         self.expect(wire, index);
         if BlockContent::of_delta(&kind).is_some_and(|own| !self.takes(own)) {
             wire.out.mark_misread("other_kind"); // clients drop a delta of another type, or raise
@@ -509,7 +516,7 @@ fn begins_with_content(block: &[Member<'_>]) -> bool {
         let member = find(block, key).filter(|raw| raw.kind == kind);
         member.is_some_and(|raw| raw.text.len() > 2 && raw.text.contains('"'))
     };
-    match &*type_of(block) {
+    match &*FACTS.block_type(block) {
         "text" => has("text", Kind::String),
         "thinking" => has("thinking", Kind::String),
         "tool_use" => has("input", Kind::Object),

@@ -4,6 +4,8 @@
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
+use crate::dialect::client_members::ClientMembers;
+use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::think_tags::is_white;
 use crate::dialect::usage_counts::Counts;
 use crate::json::Kind;
@@ -41,6 +43,8 @@ pub(crate) struct Facts {
     deltas: Vec<(&'static str, Fields)>,
     delta_names: Vec<(&'static str, &'static str)>,
     untyped_deltas: Vec<(&'static str, &'static str)>,
+    untyped_blocks: Vec<(&'static str, &'static str)>,
+    pub(crate) clients: ClientMembers,
     pub(crate) call_delta_fields: Fields,
     absent_ids: Fields,
     pub(crate) counts: Counts,
@@ -58,6 +62,8 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         deltas: kinds("deltas"),
         delta_names: pairs("delta_names"),
         untyped_deltas: pairs("untyped_deltas"),
+        untyped_blocks: pairs("untyped_blocks"),
+        clients: ClientMembers::of(DIALECT),
         call_delta_fields: list("call_delta_fields"),
         absent_ids: list("absent_ids"),
         counts: Counts::of(DIALECT),
@@ -113,6 +119,17 @@ impl Facts {
         known.map_or(kind, |(_, name)| Cow::Borrowed(*name))
     }
 
+    /// Returns the type of a block. A block without a type has that of its members.
+    pub(crate) fn block_type<'a>(&self, block: &[Member<'a>]) -> Cow<'a, str> {
+        let kind = type_of(block);
+        if !kind.is_empty() {
+            return kind;
+        }
+        let has = |member: &str| present(find(block, member)).is_some();
+        let known = self.untyped_blocks.iter().find(|(member, _)| has(member));
+        known.map_or(kind, |(_, name)| Cow::Borrowed(*name))
+    }
+
     pub(crate) fn is_event(&self, kind: &str) -> bool {
         self.events.contains(&kind)
     }
@@ -137,6 +154,14 @@ impl Facts {
 fn row<'t>(table: &'t [(&'static str, Fields)], kind: &str) -> Option<&'t [&'static str]> {
     let row = table.iter().find(|(name, _)| *name == kind);
     row.map(|(_, fields)| fields.as_slice())
+}
+
+/// Marks the event if clients need members that an object of the type `name` does not have.
+#[inline]
+pub(crate) fn check(wire: &mut DecodeContext<'_, '_>, name: &str, members: &[Member<'_>]) {
+    if !FACTS.clients.suit(name, members) {
+        wire.out.leave_out("member_type");
+    }
 }
 
 /// Returns the unknown members of one object.

@@ -7,6 +7,7 @@ use crate::dialect::anthropic::block::Block;
 use crate::dialect::anthropic::block::restate;
 use crate::dialect::anthropic::blocks::StartBlock;
 use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::anthropic::fields::check;
 use crate::dialect::anthropic::fields::is_blank;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::leave;
@@ -19,6 +20,7 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::items;
 use crate::json::members::present;
+use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
 impl Anthropic {
@@ -48,6 +50,7 @@ impl Anthropic {
             self.blocks.begin();
             self.id = Some(id.clone().into_owned());
         }
+        check(wire, "message", &members);
         let mut extra = rest(&event.members, &FACTS.event_fields);
         extra.extend(&rest(&members, &FACTS.message_fields).members);
         if self.started && !adopts {
@@ -75,7 +78,7 @@ impl Anthropic {
             wire.out.mark_misread("content_at_start"); // clients would keep these blocks in addition to the streamed ones
         }
         self.blocks.hold(held);
-        usage(wire, &members, at, notes)
+        usage(wire, &members, at, notes, "start_usage")
     }
 
     pub(crate) fn message_delta<'a>(
@@ -86,26 +89,32 @@ impl Anthropic {
     ) -> ParseResult {
         self.begin(wire)?;
         self.blocks.end(wire)?;
+        check(wire, "message_delta", &event.members);
         let delta = notes.an_object(&event.members, Pointer::ROOT, "delta");
         let at = Pointer::ROOT.member("delta");
         let mut extra = rest(&event.members, &FACTS.event_fields);
         if let Some(delta) = &delta {
             extra.extend(&rest(&delta.members, &FACTS.message_delta_fields).members);
             // Some gateways put the usage next to the stop_reason.
-            usage(wire, &delta.members, at, notes)?;
+            usage(wire, &delta.members, at, notes, "")?;
+            check(wire, "end", &delta.members);
         }
         leave(wire, &extra)?;
-        usage(wire, &event.members, Pointer::ROOT, notes)?;
+        usage(wire, &event.members, Pointer::ROOT, notes, "end_usage")?;
         if !event
             .object("usage")
             .is_some_and(|usage| usage.has("output_tokens"))
         {
             notes.mark_misread("no_usage"); // clients take the token count from `message_delta`
         }
-        match &delta {
-            Some(delta) => self.finish(wire, &delta.members, at, notes),
-            None => Ok(()),
+        let is_finished = match &delta {
+            Some(delta) => self.finish(wire, &delta.members, at, notes)?,
+            None => false,
+        };
+        if !is_finished && self.finish(wire, &event.members, Pointer::ROOT, notes)? {
+            notes.mark_misread("other_member"); // clients look only in `delta`
         }
+        Ok(())
     }
 
     /// Decodes a message that was not streamed, or that repeats its stream.
@@ -141,28 +150,30 @@ impl Anthropic {
                 self.blocks.whole(wire, &block, index, notes)?;
             }
         }
-        usage(wire, members, at, notes)?;
+        usage(wire, members, at, notes, "")?;
         self.finish(wire, members, at, notes)?;
         notes.report(wire)?;
         self.done(wire)
     }
 
+    /// Emits the stop reason of an object. Returns false if it has none.
     fn finish<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         holder: &[Member<'a>],
         at: Pointer<'_>,
         notes: &mut Anomalies<'a>,
-    ) -> ParseResult {
+    ) -> Result<bool, Fault> {
         let reason = notes.a_text(holder, at, "stop_reason");
         if is_blank(&reason) {
-            return Ok(());
+            return Ok(false);
         }
         self.blocks.finish(wire)?;
         self.reason = true;
         let reason = notes.clean(reason);
         wire.assembler
-            .finish(wire.out, 0, &reason, FACTS.reason(&reason))
+            .finish(wire.out, 0, &reason, FACTS.reason(&reason))?;
+        Ok(true)
     }
 }
 
@@ -190,15 +201,18 @@ fn content<'a>(
     out
 }
 
-/// Merges a usage object. The objects are cumulative: a missing count keeps its earlier value.
+/// Merges a usage object. The objects are cumulative: a missing count keeps its earlier value. `checked`: the entry of
+/// `client_members` that it must suit.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     holder: &[Member<'a>],
     at: Pointer<'_>,
     notes: &mut Anomalies<'a>,
+    checked: &str,
 ) -> ParseResult {
     match notes.an_object(holder, at, "usage") {
         Some(usage) => {
+            check(wire, checked, &usage.members);
             let counts = FACTS.counts.read(usage.raw);
             wire.assembler.merge_usage(wire.out, counts)
         }

@@ -19,6 +19,7 @@ use crate::dialect::anomalies::report_wide_integer;
 use crate::dialect::anthropic::block::Block;
 use crate::dialect::anthropic::blocks::Blocks;
 use crate::dialect::anthropic::fields::FACTS;
+use crate::dialect::anthropic::fields::check;
 use crate::dialect::anthropic::fields::is_read;
 use crate::dialect::anthropic::fields::rest;
 use crate::dialect::anthropic::fields::type_of;
@@ -138,6 +139,7 @@ impl Anthropic {
         let extra = |object: &Object<'a>| rest(&object.members, &FACTS.event_fields);
         match kind {
             "content_block_delta" => {
+                check(wire, kind, &object.members);
                 let Some(delta) = delta else {
                     let at = Pointer::ROOT.member("delta");
                     if let Some(raw) = object.get("delta") {
@@ -185,7 +187,10 @@ impl Anthropic {
                 self.blocks.stop(wire, index, &extra(object))
             }
             "message_delta" => self.message_delta(wire, object, notes),
-            "message_start" => self.message_start(wire, object, payload, notes),
+            "message_start" => {
+                check(wire, kind, &object.members);
+                self.message_start(wire, object, payload, notes)
+            }
             "message_stop" => {
                 self.begin(wire)?;
                 self.blocks.end(wire)?;

@@ -115,6 +115,9 @@ impl Calls {
             self.finish(wire)?;
         }
         let arguments = arguments(members);
+        if nonnull(members, "args").is_some_and(|raw| raw.text.starts_with("\"{")) {
+            notes.mark_misread("args_text"); // google-genai raises unless the arguments are an object
+        }
         let streams = partial.is_some_and(|raw| raw.kind == Kind::Array);
         if name.is_none() && id.is_none() && arguments.is_none() && !streams {
             return match metadata {

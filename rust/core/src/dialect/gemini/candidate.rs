@@ -368,6 +368,9 @@ impl Candidate {
         if tail || kinds.is_empty() {
             return Ok(());
         }
+        if has_value("text") {
+            notes.mark_misread("other_member"); // @ai-sdk/google reads one value of a part
+        }
         self.ran_on |= self.reason.is_some();
         self.close(wire)?;
         if let Some(raw) = nonnull(members, SIGNATURE) {

@@ -158,6 +158,12 @@ impl Gemini {
             let around = inner.is_some().then_some(object)?;
             error(around, payload.event, used)
         });
+        if used && inner.is_some() {
+            wire.out.mark_misread("envelope"); // clients look for the members at the top level
+        }
+        if used && payload.event.is_some_and(|name| name != "message") {
+            wire.out.mark_misread("other_lines"); // google-genai reads an event line as part of the JSON text
+        }
         let open = |decoder: &Gemini| decoder.candidates.iter().next().map(Candidate::open);
         let before = open(self);
         if used {

@@ -45,8 +45,8 @@ class AiSdkPartsDecoder:
         self._assembler = assembler
         self._out = out
         self._start = StartReader(assembler)
-        # The text member is called `delta` by providers and `text` by `streamText`.
-        self._blocks = BlockReader(assembler, ("delta", "text"))
+        # The text member is called `delta` by providers, `text` by `streamText` and `textDelta` by older releases.
+        self._blocks = BlockReader(assembler, out, ("delta", "text", "textDelta"))
         self._tools = ToolReader(assembler)
         self._reason: str | None = None  # finish reason of the last step, until another part follows
         self.ended = False

@@ -14,6 +14,7 @@ from streamweld._pure.dialect.ai_sdk.ui.message import MessageReader
 from streamweld._pure.dialect.ai_sdk.ui.sources_files import ShownReader
 from streamweld._pure.dialect.ai_sdk.ui.tools import ToolReader
 from streamweld._pure.dialect.anomalies import Anomalies
+from streamweld._pure.dialect.client_members import ClientMembers
 from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
 from streamweld._pure.json.kinds import is_object
 from streamweld._spec import DIALECTS
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 _SPEC = DIALECTS["ai-sdk-ui"]
 _SCHEMA = Schema(_SPEC)
+_CLIENTS = ClientMembers(_SPEC)
 _FRAMES = frozenset(_SPEC["frames"])  # types that come before, between or after the content
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are also used after a broken document
+_TEXT = ("delta", "text", "textDelta")  # possible names of the text member; the protocol has the first
 _DATA = "data-"  # prefix of the types that an application defines
 
 
@@ -41,7 +44,7 @@ class AiSdkUiDecoder:
         self._assembler = assembler
         self._out = out
         self._message = MessageReader(assembler)
-        self._blocks = BlockReader(assembler, ("delta",))
+        self._blocks = BlockReader(assembler, out, _TEXT)
         shown = ShownReader(assembler)
         self._tools = ToolReader(assembler)
         self._aborted = False
@@ -111,7 +114,7 @@ class AiSdkUiDecoder:
         value: object = payload.value
         name = None if event == "message" else event
         if not is_object(value):
-            self._assembler.unknown(name, payload.text.encode())
+            self._reject(name, payload)
             return
         notes = Anomalies(self._out, self._assembler, payload, (), _is_read)
         kind = value.get("type")
@@ -119,13 +122,18 @@ class AiSdkUiDecoder:
             if _is_complaint(value) or event == "error":
                 self._error(_error_of(payload, value), payload, notes)
             else:
-                self._assembler.unknown(name, payload.text.encode())
+                self._reject(name, payload)
             return
         handler = self._data if kind.startswith(_DATA) else self._handlers.get(kind)
         chunk = TypedPart(payload, value, kind, name, notes, _SCHEMA)
-        if handler is None or (recovered and kind not in _RECOVERED):
+        if handler is None:
+            self._reject(name, payload)
+            return
+        if recovered and kind not in _RECOVERED:
             self._unknown(chunk)
             return
+        if not _CLIENTS.suit(kind, value):
+            self._out.leave_out("member_type")  # `useChat` ends the stream here
         if kind not in _FRAMES:
             self._message.emit_start()
         handler(chunk)
@@ -203,6 +211,11 @@ class AiSdkUiDecoder:
 
     def _keep(self, chunk: TypedPart) -> None:
         self._assembler.kept_unknown(0, chunk.event, chunk.raw)
+
+    def _reject(self, event: str | None, payload: Payload) -> None:
+        """Pass on a chunk that is not one of the protocol. `useChat` would end the stream there."""
+        self._out.leave_out("unknown_chunk")
+        self._assembler.unknown(event, payload.text.encode())
 
     def _unknown(self, chunk: TypedPart) -> None:
         self._assembler.unknown(chunk.event, chunk.raw)

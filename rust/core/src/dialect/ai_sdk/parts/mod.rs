@@ -40,7 +40,7 @@ use std::sync::LazyLock;
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
 /// Names of the text member: `delta` from providers, `text` from `streamText`.
-const TEXT: [&str; 2] = ["delta", "text"];
+const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 pub(crate) static SHAPES: Shapes = Shapes {
     // No document of this dialect contains a whole response, but an error can be a whole document.

@@ -19,6 +19,7 @@ use crate::dialect::ai_sdk::part::whole_error;
 use crate::dialect::ai_sdk::plain_delta::PlainDelta;
 use crate::dialect::ai_sdk::ui::message::MessageReader;
 use crate::dialect::anomalies::Anomalies;
+use crate::dialect::client_members::ClientMembers;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
@@ -35,7 +36,11 @@ use crate::model::config::Config;
 use crate::model::delta::Address;
 use std::sync::LazyLock;
 
+/// Possible names of the text member. The protocol has the first.
+const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
+
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
+static CLIENTS: LazyLock<ClientMembers> = LazyLock::new(|| ClientMembers::of("ai-sdk-ui"));
 
 /// Prefix of the types that an application defines.
 const DATA: &str = "data-";
@@ -171,7 +176,7 @@ impl AiSdkUi {
         action: Action,
     ) -> ParseResult {
         match action {
-            Action::Delta(holds) => self.blocks.delta(wire, chunk, holds, &["delta"]),
+            Action::Delta(holds) => self.blocks.delta(wire, chunk, holds, &TEXT),
             Action::InputDelta => tools::input_delta(wire, chunk),
             Action::StartMessage => self.message.start(wire, chunk),
             Action::ParseResult => step(wire, chunk),
@@ -257,7 +262,7 @@ impl Decoder for AiSdkUi {
         payload: Payload<'_>,
     ) -> ParseResult {
         let Document::Object(object) = document else {
-            return unknown(wire, payload);
+            return reject(wire, payload);
         };
         if !payload.tail
             && let Some(piece) = PlainDelta::of(object)
@@ -271,13 +276,18 @@ impl Decoder for AiSdkUi {
             if is_complaint(object) || payload.event == Some("error") {
                 return self.error(wire, Anomalies::default(), &error_of(object), payload);
             }
-            return unknown(wire, payload);
+            return reject(wire, payload);
         };
         let of_type = schema.of_type(&kind);
-        let action = Action::of(&kind).filter(|_| !payload.tail || of_type.recovered);
-        let Some(action) = action else {
-            return unknown(wire, payload);
+        let Some(action) = Action::of(&kind) else {
+            return reject(wire, payload);
         };
+        if payload.tail && !of_type.recovered {
+            return unknown(wire, payload);
+        }
+        if !CLIENTS.suit(&kind, &object.members) {
+            wire.out.leave_out("member_type"); // `useChat` ends the stream here
+        }
         if !of_type.frames {
             self.message.emit_start(wire)?;
         }
@@ -325,6 +335,13 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
         ("tool-input-delta", "toolCallId", "inputTextDelta") => Some(Action::InputDelta),
         _ => None,
     }
+}
+
+/// Passes on a chunk that is not one of the protocol. `useChat` would end the stream there.
+#[cold]
+fn reject(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
+    wire.out.leave_out("unknown_chunk");
+    unknown(wire, payload)
 }
 
 /// Emits the metadata of a chunk that begins or ends a step. Such a chunk has no members of its own.

@@ -305,7 +305,82 @@ _each(
 )
 
 
+@operator("anthropic", aspect="items")
+def text_after_the_stop(_: Random, stream: Stream) -> Stream | None:
+    """The last delta of a text block is sent after its stop, with its index."""
+    number = _first(stream, Text)
+    if number is None:
+        return None
+    own = [f for f in stream.frames if f.part == number]
+    pieces = [f for f in own if f.piece]
+    close = next((f for f in own if f.role == "close"), None)
+    if len(pieces) < 2 or close is None:
+        return None
+    frames = [f for f in stream.frames if f is not pieces[-1]]
+    frames.insert(frames.index(close) + 1, pieces[-1])
+    return stream.but(frames)
+
+
+_each(
+    "blocks_without_type",
+    "Content blocks have no type.",
+    lambda data, frame, _s: data["content_block"].pop("type") and None if frame.role == "open" else None,
+)
+
+
+@operator("anthropic", aspect="items")
+def null_deltas(rng: Random, stream: Stream) -> Stream:
+    """Deltas whose text is null, or that are null themselves, are sent between the others."""
+    frames: list[Frame] = []
+    for frame in stream.frames:
+        frames.append(frame)
+        if frame.role == "delta" and frame.piece and rng.random() < 0.5:
+            index, delta = (
+                frame.data["index"],
+                dict.fromkeys(frame.data["delta"]) | {"type": frame.data["delta"]["type"]},
+            )
+            frames.append(event("content_block_delta", index=index, delta=rng.choice([delta, None])))
+    return stream.but(frames)
+
+
 # Message events and usage
+
+
+def _start(name: str, about: str, change: Callable[[dict[str, Any]], Any]) -> None:
+    def run(_: Random, stream: Stream) -> Stream:
+        def start(data: Any, frame: Frame) -> None:
+            if frame.role == "start":
+                change(data["message"])
+
+        return stream.but(changed(stream, start))
+
+    operator("anthropic", aspect="envelope", name=name, about=about)(run)
+
+
+_start("start_content_null", "The content of `message_start` is null.", lambda message: message.update(content=None))
+_start("start_without_content", "`message_start` has no content.", lambda message: message.pop("content") and None)
+
+
+@operator("anthropic", aspect="usage", effect="usage")
+def start_without_usage(_: Random, stream: Stream) -> Stream:
+    """`message_start` has no usage."""
+
+    def drop(data: Any, frame: Frame) -> None:
+        if frame.role == "start":
+            data["message"].pop("usage", None)
+
+    return stream.but(changed(stream, drop), usage=None)
+
+
+@operator("anthropic", aspect="finish")
+def stop_reason_beside_the_delta(_: Random, stream: Stream) -> Stream:
+    """The stop reason is a member of `message_delta` itself."""
+
+    def move(data: Any, frame: Frame) -> None:
+        if frame.role == "finish":
+            data["stop_reason"] = data.pop("delta")["stop_reason"]
+
+    return stream.but(changed(stream, move))
 
 
 @operator("anthropic", aspect="usage", effect="usage")

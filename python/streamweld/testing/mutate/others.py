@@ -68,6 +68,76 @@ def body_is_an_array(_: Random, stream: Stream) -> Stream | None:
     return replace(stream.but([Frame("", raw=text.encode())]), content_type="application/json")
 
 
+@operator("gemini", aspect="calls")
+def arguments_as_text(_: Random, stream: Stream) -> Stream | None:
+    """The arguments of calls are text."""
+    if not stream.calls:
+        return None
+
+    def write(data: Any, _frame: Frame) -> None:
+        for part in data["candidates"][0]["content"]["parts"]:
+            call = part.get("functionCall", {})
+            if call.get("args"):
+                call["args"] = json.dumps(call["args"], ensure_ascii=False)
+
+    return stream.but(changed(stream, write))
+
+
+@operator("ai-sdk-ui", aspect="items")
+def optional_members_are_null(_: Random, stream: Stream) -> Stream:
+    """Optional members are null, as Pydantic writes them."""
+
+    def fill(data: Any, _frame: Frame) -> None:
+        if data["type"].startswith(("text-", "reasoning-")) or data["type"] in {
+            "tool-input-start",
+            "tool-input-available",
+        }:
+            data["providerMetadata"] = None
+
+    return stream.but(changed(stream, fill))
+
+
+@operator("ai-sdk-ui", aspect="envelope")
+def unknown_chunks(rng: Random, stream: Stream) -> Stream:
+    """Chunks of unknown types and without a type are sent between the others."""
+    frames: list[Frame] = []
+    for frame in stream.frames:
+        if frame.data == "[DONE]" or rng.random() < 0.3:
+            frames.append(Frame(rng.choice([{"type": "agent-updated"}, {"heartbeat": 1}])))
+        frames.append(frame)
+    return stream.but(frames)
+
+
+@operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
+def texts_without_a_start(_: Random, stream: Stream) -> Stream:
+    """Texts and reasoning have no start."""
+    return stream.but(
+        f for f in stream.frames if f.data == "[DONE]" or f.data["type"] not in {"text-start", "reasoning-start"}
+    )
+
+
+@operator("ai-sdk-parts", "ai-sdk-ui", aspect="texts")
+def texts_end_twice(_: Random, stream: Stream) -> Stream:
+    """The end of each text and reasoning is repeated."""
+    frames: list[Frame] = []
+    for frame in stream.frames:
+        frames.append(frame)
+        if frame.data != "[DONE]" and frame.data["type"] in {"text-end", "reasoning-end"}:
+            frames.append(frame)
+    return stream.but(frames)
+
+
+@operator("ai-sdk-parts", "ai-sdk-ui", aspect="texts")
+def text_delta_of_older_releases(_: Random, stream: Stream) -> Stream:
+    """The text of a delta is under `textDelta`, as in AI SDK 4."""
+
+    def rename(data: Any, _frame: Frame) -> None:
+        if data["type"] in {"text-delta", "reasoning-delta"}:
+            data["textDelta"] = data.pop("delta")
+
+    return stream.but(changed(stream, rename))
+
+
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
 def input_as_an_object_without_end(_: Random, stream: Stream) -> Stream | None:
     """The input of a call is an object, and `tool-input-end` is missing."""

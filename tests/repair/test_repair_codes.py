@@ -132,7 +132,8 @@ def test_a_repair_without_a_code_of_its_own_is_told_once(backend: str, why: str,
 
 @pytest.mark.parametrize("name", [b"", b"event: ping\n"])
 def test_an_empty_event_that_is_a_fault_has_nothing_of_the_event_before(backend: str, name: bytes) -> None:
-    before = b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1"}}\n\n'
+    message = b'{"id":"msg_1","content":[],"usage":{"input_tokens":1}}'
+    before = b'event: message_start\ndata: {"type":"message_start","message":' + message + b"}\n\n"
     policy = sw.Policy(actions={"rewritten": "raise"})
     with using(backend):
         converter = sw.StreamConverter(target="same", source="anthropic", policy=policy)

@@ -118,13 +118,13 @@ class TypedPart:
                 return self.payload.raw(key)
         return None
 
-    def document(self, key: str) -> str | None:
-        """Return arguments: a string that contains JSON, or the raw text of a JSON value.
+    def document(self, *keys: str) -> str | None:
+        """Return arguments of the first of these members: a string that contains JSON, or the raw text of a JSON value.
 
         Providers send a string; `streamText` and the UI protocol pass on a parsed value.
         """
-        sent = self.value.get(key)
-        return sent if isinstance(sent, str) else self.json(key)
+        sent = next((self.value[key] for key in keys if self.value.get(key) is not None), None)
+        return sent if isinstance(sent, str) else self.json(*keys)
 
     def provider(self) -> Provider:
         """Return the metadata of the part: its `providerMetadata` and its unknown members."""

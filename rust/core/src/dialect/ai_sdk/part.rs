@@ -254,8 +254,8 @@ impl<'a> TypedPart<'_, 'a> {
     /// Returns arguments: a string that contains JSON, or the raw text of a JSON value.
     ///
     /// Providers send a string; `streamText` and the UI protocol pass on a parsed value.
-    pub(crate) fn document(&self, key: &str) -> Option<Text<'a>> {
-        let raw = self.present(key)?;
+    pub(crate) fn document(&self, keys: &[&str]) -> Option<Text<'a>> {
+        let raw = keys.iter().find_map(|key| self.present(key))?;
         Some(text(raw).unwrap_or(Text::plain(raw.text)))
     }
 

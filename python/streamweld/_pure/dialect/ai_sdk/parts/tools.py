@@ -62,7 +62,7 @@ class ToolReader:
             0,
             Address(call_id=identity, public_id=provider.item_id),
             part.words("toolName"),
-            part.document("input"),
+            part.document("input", "args"),
             part.flag("providerExecuted"),
             False,
             provider.metadata,

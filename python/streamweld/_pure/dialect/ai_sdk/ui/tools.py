@@ -72,7 +72,7 @@ class ToolReader:
             0,
             Address(call_id=identity, public_id=provider.item_id),
             chunk.words("toolName"),
-            chunk.document("input"),
+            chunk.document("input", "args"),
             chunk.flag("providerExecuted"),
             False,
             provider.metadata,

@@ -90,7 +90,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
         },
         name: name.as_deref(),
         refused,
-        arguments: part.document("input"),
+        arguments: part.document(&["input", "args"]),
         provider_executed: part.flag("providerExecuted"),
         metadata: provider.metadata.as_deref(),
         ..CallFields::default()

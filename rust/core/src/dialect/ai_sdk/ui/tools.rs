@@ -116,7 +116,7 @@ fn close<'a>(
             ..Address::default()
         },
         name: name.as_deref(),
-        arguments: chunk.document("input"),
+        arguments: chunk.document(&["input", "args"]),
         provider_executed: chunk.flag("providerExecuted"),
         refused,
         metadata: provider.metadata.as_deref(),

@@ -77,7 +77,8 @@ the blocks are refused as `cut`. Otherwise, in this order:
 - The text of each part up to its first block is complete and is emitted as `TextDone`. A part without remaining text is
   not emitted at all, neither `Started` nor `Done`, unless it has an item id, annotations, a signature or metadata. The
   part keeps these; parts that continue it have none of them.
-- A call whose name and arguments equal those of a structured call of the choice is reported as `text_call_duplicate`.
+- A call whose name and arguments equal those of a structured call of the choice, whatever the order of members and the
+  spelling of numbers and strings, is reported as `text_call_duplicate`.
   Any other call is reported as `text_call_promoted` (with the part number of the call) and emitted as
   `ToolCallStarted`, `ToolCallDelta` (all arguments) and `ToolCall`, under the next free part number. Its id is
   `call_sw_<part>` (`call_<seed>_<part>` if there is a seed), made unique like every generated id. Its state is

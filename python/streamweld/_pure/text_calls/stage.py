@@ -10,12 +10,12 @@ from collections import deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from streamweld._pure.assemble.part.canonical_json import canonical, is_whole
+from streamweld._pure.assemble.part.canonical_json import is_whole
 from streamweld._pure.model.output import Output
 from streamweld._pure.text_calls.cursor import WHITE
 from streamweld._pure.text_calls.families import load_settings
 from streamweld._pure.text_calls.scanner import Scanner
-from streamweld._pure.text_calls.values import Tool
+from streamweld._pure.text_calls.values import Tool, comparable
 from streamweld.events import (
     Finished,
     ReasoningDelta,
@@ -292,7 +292,7 @@ class _ChoiceText:
         """Record a structured call."""
         text = call.arguments or "{}"
         if is_whole(text):
-            self._structured.add((call.name, canonical(text)))
+            self._structured.add((call.name, comparable(text)))
 
     # Events
 
@@ -582,7 +582,7 @@ class _ChoiceText:
         made: list[Event] = []
         written = block.text
         for name, arguments in block.calls:
-            if (name, canonical(arguments)) in self._structured:
+            if (name, comparable(arguments)) in self._structured:
                 self._stage.diagnose("text_call_duplicate", block.part, block)
                 continue
             self.promoted = True

@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._pure.assemble.part.canonical_json import canonical
 from streamweld._pure.json.scanner import JsonFault
 from streamweld._pure.json.scanner import parse as parse_json
 from streamweld._pure.text_calls.cursor import WHITE
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
 
-__all__ = ["BadValue", "Tool", "arguments_text"]
+__all__ = ["BadValue", "Tool", "arguments_text", "comparable"]
 
 _MAX_SCHEMAS: Final = 256  # schemas visited for one parameter; references may form a cycle
 _NAMES: Final = {
@@ -34,6 +35,9 @@ _NAMES: Final = {
 _TYPES: Final = {name: kind for kind, names in _NAMES.items() for name in names}  # type names found in tool schemas
 _INTEGER: Final = re.compile(r"([+-]?)([0-9]+)()")
 _NUMBER: Final = re.compile(r"([+-]?)([0-9]+)((?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
+
+_NUMBER_OR_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?', re.DOTALL)
+_MOST_EXPONENT: Final = 18  # digits
 
 
 class BadValue(Exception):
@@ -90,6 +94,21 @@ def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
         return call.arguments
     written = [f"{json.dumps(one.key, ensure_ascii=False)}:{_value(one, tool)}" for one in call.arguments]
     return "{" + ",".join(written) + "}"
+
+
+def comparable(arguments: str) -> str:
+    """Return one text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal."""
+    return _NUMBER_OR_STRING.sub(_comparable_number, canonical(arguments))
+
+
+def _comparable_number(found: re.Match[str]) -> str:
+    sign, whole, fraction, exponent = found.groups("")
+    if not whole or len(exponent.lstrip("+-")) > _MOST_EXPONENT:
+        return found[0]
+    digits = (whole + fraction).lstrip("0")
+    bare = digits.rstrip("0")
+    power = int(exponent or "0") - len(fraction) + len(digits) - len(bare)
+    return f"{sign}{bare}e{power}" if bare else "0"
 
 
 def _value(argument: Argument, tool: Tool | None) -> str:

@@ -3,7 +3,6 @@
 //! An event filter between the assembler and the sink. `python/streamweld/_pure/text_calls/__init__.py` specifies its
 //! behavior.
 
-use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
 use crate::model::config::Config;
 use crate::model::delta::Channel;
@@ -30,6 +29,7 @@ use crate::text_calls::settings::Mode;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::values::Refusal;
 use crate::text_calls::values::Tool;
+use crate::text_calls::values::comparable;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -574,7 +574,7 @@ impl TextCalls {
         let mut promoted = Vec::new();
         let raw: Arc<str> = block.raw.into();
         for (name, arguments) in block.calls {
-            if structured.contains(&(name.clone(), canonical(&arguments))) {
+            if structured.contains(&(name.clone(), comparable(&arguments))) {
                 diagnose(
                     out,
                     Code::TEXT_CALL_DUPLICATE,
@@ -1017,7 +1017,7 @@ impl TextCalls {
                 };
                 self.calls += 1;
                 if is_whole(text.as_bytes()) {
-                    let call = (name.to_owned(), canonical(text));
+                    let call = (name.to_owned(), comparable(text));
                     self.at(choice).0.calls.insert(call);
                 }
                 out.emit(event);

@@ -3,6 +3,7 @@
 //! The value of a parameter that can only be a string stays unchanged. Any other value must fit one of the types that
 //! the schema allows. A value that fits none of them is refused.
 
+use crate::assemble::part::canonical_json::canonical;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Scanner;
@@ -15,6 +16,8 @@ use crate::text_calls::reading::has_unique_keys;
 use serde_json::Map;
 use serde_json::Value;
 
+/// Maximum number of digits of an exponent that is compared by its value.
+const MAX_EXPONENT: usize = 18;
 /// Maximum number of schemas visited for one parameter, because references may form a cycle.
 const MAX_SCHEMAS: usize = 256;
 
@@ -329,6 +332,72 @@ pub(crate) fn arguments(
         return Err(Refusal::BadArguments);
     }
     Ok(text)
+}
+
+/// Returns one text for all JSON texts of equal arguments. `5`, `5.0` and `0.5e1` are equal.
+pub(crate) fn comparable(arguments: &str) -> String {
+    let text = canonical(arguments);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(start) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
+        let (before, value) = rest.split_at(start);
+        out.push_str(before);
+        let length = if value.starts_with('"') {
+            string_length(value)
+        } else {
+            let is_number =
+                |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E');
+            value.find(|c| !is_number(c)).unwrap_or(value.len())
+        };
+        let (value, after) = value.split_at(length);
+        match comparable_number(value) {
+            Some(number) => out.push_str(&number),
+            None => out.push_str(value),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns the length of the JSON string with which the text begins.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    let mut bytes = text.bytes().enumerate().skip(1);
+    let end = bytes.find(|(_, byte)| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |(at, _)| at + 1)
+}
+
+/// Returns the digits of a JSON number without zeros at either end, and the power of ten. `None` for other texts and
+/// for exponents that are too large.
+fn comparable_number(text: &str) -> Option<String> {
+    let (sign, number) = match text.strip_prefix('-') {
+        Some(number) => ("-", number),
+        None => ("", text),
+    };
+    let (number, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction}");
+    if whole.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let exponent_digits = exponent.trim_start_matches(['+', '-']);
+    if exponent_digits.len() > MAX_EXPONENT {
+        return None;
+    }
+    let exponent: i64 = exponent.parse().ok()?;
+    let digits = digits.trim_start_matches('0');
+    let bare = digits.trim_end_matches('0');
+    if bare.is_empty() {
+        return Some("0".to_owned());
+    }
+    let zeros = i64::try_from(digits.len() - bare.len()).ok()?;
+    let power = exponent - i64::try_from(fraction.len()).ok()? + zeros;
+    Some(format!("{sign}{bare}e{power}"))
 }
 
 /// Returns a value as JSON, or `None` if it fits none of its types.

@@ -1,9 +1,11 @@
 //! Times the core alone: `cargo run --release --example feed -- FILE… [-d DIALECT] [-n ROUNDS] [-r READ_SIZE] [--scan]
-//! [-t SETTINGS]`.
+//! [--total] [-t SETTINGS]`.
 //!
 //! Reads each file as one stream (of Chat, unless told) in reads of a size, without building events, and prints ns an
-//! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the template cache. `-t` promotes text
-//! calls by the settings in that file: what `settings_text` of `_pure/text_calls/table.py` returns.
+//! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the template cache. `--total` prints
+//! one line for all files instead, and does nothing but parse between reading them and printing it: `valgrind
+//! --tool=callgrind` then counts the instructions of the core. `-t` promotes text calls by the settings in that file:
+//! what `settings_text` of `_pure/text_calls/table.py` returns.
 
 use std::time::Instant;
 
@@ -46,9 +48,24 @@ fn reads(body: &[u8], size: usize) -> Vec<&[u8]> {
     reads
 }
 
+/// Reads one stream, and returns what was seen and how long it took.
+fn parse(dialect: Dialect, config: &Config, caching: bool, reads: &[&[u8]]) -> (Count, u128) {
+    let started = Instant::now();
+    let mut parser = Parser::with_caching(Some(dialect), config.clone(), caching);
+    let mut seen = Count::default();
+    for read in reads {
+        if parser.feed(read, &mut seen).is_err() {
+            break;
+        }
+    }
+    let _ = parser.close(InputEnd::Clean, &mut seen);
+    drop(parser);
+    (seen, started.elapsed().as_nanos())
+}
+
 fn main() {
     let mut files = Vec::new();
-    let (mut rounds, mut size, mut caching) = (50, 16_384, true);
+    let (mut rounds, mut size, mut caching, mut total) = (50, 16_384, true, false);
     let mut dialect = Dialect::Chat;
     let mut config = Config::default();
     let mut args = std::env::args().skip(1);
@@ -68,15 +85,41 @@ fn main() {
         match arg.as_str() {
             "-n" => rounds = number().unwrap_or(rounds),
             "--scan" => caching = false,
+            "--total" => total = true,
             "-r" => size = number().unwrap_or(size),
             _ => files.push(arg),
         }
     }
-    for file in files {
-        let Ok(body) = std::fs::read(&file) else {
-            eprintln!("{file}: cannot be read");
-            continue;
-        };
+    let read = |file: &String| match std::fs::read(file) {
+        Ok(body) => Some((file.clone(), body)),
+        Err(error) => {
+            eprintln!("{file}: {error}");
+            None
+        }
+    };
+    let bodies: Vec<(String, Vec<u8>)> = files.iter().filter_map(read).collect();
+    if total {
+        let bytes: usize = bodies.iter().map(|(_, body)| body.len()).sum();
+        let (mut events, mut best) = (0, u128::MAX);
+        for _ in 0..rounds {
+            let mut all = 0;
+            events = 0;
+            for (_, body) in &bodies {
+                let (seen, took) = parse(dialect, &config, caching, &reads(body, size));
+                events += seen.events;
+                all += took;
+            }
+            best = best.min(all);
+        }
+        let speed = bytes as u128 * 1000 / best.max(1);
+        let streams = bodies.len();
+        println!(
+            "{streams} streams: {} us, {speed} MB/s, {events} events",
+            best / 1000
+        );
+        return;
+    }
+    for (file, body) in bodies {
         let blocks = body
             .windows(2)
             .filter(|pair| *pair == b"\n\n")
@@ -86,16 +129,9 @@ fn main() {
         let mut best = u128::MAX;
         let mut seen = Count::default();
         for _ in 0..rounds {
-            let started = Instant::now();
-            let mut parser = Parser::with_caching(Some(dialect), config.clone(), caching);
-            seen = Count::default();
-            for read in &reads {
-                if parser.feed(read, &mut seen).is_err() {
-                    break;
-                }
-            }
-            let _ = parser.close(InputEnd::Clean, &mut seen);
-            best = best.min(started.elapsed().as_nanos());
+            let took;
+            (seen, took) = parse(dialect, &config, caching, &reads);
+            best = best.min(took);
         }
         let per_event = best / blocks as u128;
         let speed = body.len() as u128 * 1000 / best.max(1);

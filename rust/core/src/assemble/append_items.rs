@@ -52,18 +52,19 @@ impl Assembler {
     }
 
     /// Appends a piece of a call's arguments as `call_text` does, and stores its route in `route_cache` for the pieces that
-    /// follow.
+    /// follow. These have the same `name`.
     pub fn go_on_with_call(
         &mut self,
         out: &mut Output<'_>,
         choice: i32,
         address: Address<'_>,
         text: Text<'_>,
+        name: Option<&str>,
         route_cache: &mut RouteCache,
     ) -> ParseResult {
         let sub_indexes = self.turn.sub_indexes;
         let before = self.view_call(out, choice, &address);
-        self.call_text(out, choice, address, text, None, None)?;
+        self.call_text(out, choice, address, text, name, None)?;
         let after = self.view_call(out, choice, &address);
         *route_cache = self.route_cache(sub_indexes, before, after);
         Ok(())

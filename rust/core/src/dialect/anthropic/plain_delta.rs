@@ -77,14 +77,16 @@ impl Anthropic {
         let target = match sort {
             Sort::Text => Target::Part(message(index)),
             Sort::Thought => Target::Part(reasoning(index, "thinking")),
-            Sort::Arguments => Target::Call(at_index(index)),
+            Sort::Arguments => Target::Call(at_index(index), None),
         };
         match target {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
-            Target::Call(address) => assembler.call_text(out, 0, address, text, None, None)?,
+            Target::Call(address, _) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are not renamed, so an event that needs another name is not learned.
-        if wanted.is_none() && self.templates.wants() {
+        // Events that match a template are not renamed, so an event that needs another name is learned only if nobody
+        // asks for its name.
+        let is_named = wanted.is_none() || !out.wants_wire_facts();
+        if is_named && self.templates.wants() {
             let learnable = LearnableDelta {
                 target,
                 varying: Varying {

@@ -201,10 +201,13 @@ impl Responses {
         }
         let fields = &FACTS.fields;
         let is_empty = |field| slots.present(field).is_none_or(|raw| raw.text == "\"\"");
-        let (sort, position) = match step {
+        let (sort, position, tool) = match step {
             EventKind::TextDelta(facts) if is_empty(facts.member) => return Ok(()),
-            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.position)),
-            EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => (None, None),
+            EventKind::TextDelta(facts) => (Some(facts.sort), Some(facts.position), None),
+            EventKind::ArgumentDelta(Some(tool)) => (None, None, Some(tool)),
+            EventKind::ArgumentDelta(None) if slots.get(fields.name).is_none() => {
+                (None, None, None)
+            }
             _ => return Ok(()),
         };
         let Some(varying) = varying(event, slots) else {
@@ -250,7 +253,7 @@ impl Responses {
         let learnable = LearnableDelta {
             target: match sort {
                 Some(sort) => Target::Part(sort.at(address)),
-                None => Target::Call(address),
+                None => Target::Call(address, tool),
             },
             varying,
         };

@@ -111,7 +111,10 @@ impl ItemTemplates {
                 };
                 assembler.go_on_with_part(out, at, text, &mut route_cache)?;
             }
-            None => assembler.go_on_with_call(out, 0, address, text, &mut route_cache)?,
+            None => {
+                let tool = template.tool;
+                assembler.go_on_with_call(out, 0, address, text, tool, &mut route_cache)?;
+            }
         }
         template.route_cache = route_cache;
         Ok(())
@@ -214,7 +217,7 @@ mod tests {
                     };
                     let (first, next) = (write("first", 7), write(text, 12_345));
                     let learnable = LearnableDelta {
-                        target: Target::Call(Address::default()),
+                        target: Target::Call(Address::default(), None),
                         varying: varying(&object(&first)),
                     };
                     let template = cut(None, &first, learnable).unwrap();

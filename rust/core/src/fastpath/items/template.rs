@@ -124,6 +124,8 @@ pub(crate) struct ItemTemplate {
     pub(crate) item_address: ItemAddress,
     /// `None` for a tool call.
     pub(crate) part: Option<TemplatePart>,
+    /// The tool's name, if the type of the event implies it.
+    pub(crate) tool: Option<&'static str>,
     /// Cached route of its last piece, to find its part or call again.
     pub(crate) route_cache: RouteCache,
     /// Index of the template that matched after this one the last time. Alternating items usually keep their order.
@@ -228,7 +230,7 @@ pub(crate) fn cut(
         *position = Some((*hole, u32::try_from(text.len()).ok()?));
     }
     let (address, part) = match learnable.target {
-        Target::Call(address) => (address, None),
+        Target::Call(address, _) => (address, None),
         Target::Part(part) => (
             part.address,
             Some(TemplatePart {
@@ -270,6 +272,10 @@ pub(crate) fn cut(
         one_line: !payload.contains('\n'),
         item_address,
         part,
+        tool: match learnable.target {
+            Target::Call(_, tool) => tool,
+            Target::Part(_) => None,
+        },
         route_cache: RouteCache::default(),
         next: 0,
     })
@@ -478,7 +484,8 @@ pub(crate) struct LearnableDelta<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
     Part(PartAt<'a>),
-    Call(Address<'a>),
+    /// With the tool's name, if the type of the event implies it.
+    Call(Address<'a>, Option<&'static str>),
 }
 /// The varying members, which are not part of the template.
 #[derive(Clone, Copy, Debug)]

@@ -18,9 +18,12 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
 pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(usize, bool)> {
     let rest = bytes.get(start..)?;
     let end = start
-        + match near_special(rest) {
-            Some(end) => end,
-            None => run(rest, calm),
+        + match rest.split_first_chunk::<WIDE>() {
+            Some((near, far)) => match special_among(near) {
+                WIDE => WIDE + run(far, calm),
+                end => end,
+            },
+            None => run_by_eights(rest),
         };
     string_end_at(bytes, end, calm)
 }
@@ -59,17 +62,15 @@ pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
     (bytes.get(end) == Some(&b'"')).then_some(end)
 }
 
-/// Returns the position of the first quote, backslash or control character, if it is among the first few bytes, as in
-/// most strings.
+/// Returns the position of the first quote, backslash or control character, or `WIDE` if there is none.
 #[inline(always)]
-fn near_special(bytes: &[u8]) -> Option<usize> {
+fn special_among(bytes: &[u8; WIDE]) -> usize {
     let mut stops = [0; WIDE];
-    for (stop, byte) in stops.iter_mut().zip(bytes.first_chunk::<WIDE>()?) {
+    for (stop, byte) in stops.iter_mut().zip(bytes) {
         let special = *byte < 0x20 || *byte == b'"' || *byte == b'\\';
         *stop = if special { u8::MAX } else { 0 };
     }
-    let end = (u128::from_le_bytes(stops).trailing_zeros() / 8) as usize;
-    (end < WIDE).then_some(end)
+    (u128::from_le_bytes(stops).trailing_zeros() / 8) as usize
 }
 
 #[inline(never)]
@@ -201,8 +202,8 @@ pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-/// Number of bytes examined eight at a time before longer blocks are used, because most strings end within them.
-const NEAR: usize = 32;
+/// Number of bytes examined 16 at a time before longer blocks are used, because most strings end within them.
+const NEAR: usize = 64;
 
 /// Returns how many bytes at the start are plain string text: not a quote, backslash or control character.
 #[inline]
@@ -213,13 +214,27 @@ pub(crate) fn plain_run(bytes: &[u8]) -> usize {
 #[inline]
 fn run(bytes: &[u8], calm: bool) -> usize {
     match bytes.split_at_checked(NEAR) {
-        None => run_by_eights(bytes),
-        Some((near, far)) => match run_by_eights(near) {
+        None => near_run(bytes),
+        Some((near, far)) => match near_run(near) {
             NEAR if calm => NEAR + memchr2(b'"', b'\\', far).unwrap_or(far.len()),
             NEAR => NEAR + far_run(far),
             run => run,
         },
     }
+}
+
+/// Like `run`, for short text.
+#[inline]
+fn near_run(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((chunk, tail)) = rest.split_first_chunk::<WIDE>() {
+        let end = special_among(chunk);
+        if end < WIDE {
+            return bytes.len() - rest.len() + end;
+        }
+        rest = tail;
+    }
+    bytes.len() - rest.len() + run_by_eights(rest)
 }
 
 /// Like `run`, for long text: works in blocks, so that the compiler emits a few vector instructions.
@@ -237,7 +252,7 @@ fn far_run(bytes: &[u8]) -> usize {
         }
         rest = tail;
     }
-    bytes.len() - rest.len() + run_by_eights(rest)
+    bytes.len() - rest.len() + near_run(rest)
 }
 
 #[inline]
@@ -298,8 +313,10 @@ mod tests {
                     bytes[at] = stop;
                     let expected = bytes.iter().take_while(plain).count();
                     assert_eq!(plain_run(&bytes), expected, "{stop} at {at} of {length}");
-                    let near = (expected < WIDE && length >= WIDE).then_some(expected);
-                    assert_eq!(near_special(&bytes), near, "{stop} at {at} of {length}");
+                    if let Some(near) = bytes.first_chunk() {
+                        let expected = expected.min(WIDE);
+                        assert_eq!(special_among(near), expected, "{stop} at {at} of {length}");
+                    }
                     assert_eq!(is_calm(&bytes), stop >= 0x20, "{stop} at {at} of {length}");
                     if is_calm(&bytes) {
                         assert_eq!(run(&bytes, true), expected, "{stop} at {at} of {length}");

@@ -66,9 +66,26 @@ impl<'a> Key<'a> {
         if self.escaped {
             self.name() == name
         } else {
-            self.raw == name
+            is_same(self.raw.as_bytes(), name.as_bytes())
         }
     }
+}
+
+/// Returns true if two names are equal. Names are short, and a call to compare memory costs more than this.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    if let (Some(first), Some(last)) = (one.first_chunk::<8>(), one.last_chunk::<8>()) {
+        return other.first_chunk() == Some(first)
+            && other.last_chunk() == Some(last)
+            && (one.len() <= 16 || one == other);
+    }
+    if let (Some(first), Some(last)) = (one.first_chunk::<4>(), one.last_chunk::<4>()) {
+        return other.first_chunk() == Some(first) && other.last_chunk() == Some(last);
+    }
+    one.iter().zip(other).all(|(one, other)| one == other)
 }
 
 /// A number token.
@@ -109,5 +126,25 @@ impl Number<'_> {
         let fits = value.fract() == 0.0
             && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value);
         fits.then_some(value as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_equal_if_all_bytes_are() {
+        for length in 0..40 {
+            let name = "abcdefgh".repeat(5);
+            let (name, _) = name.split_at(length);
+            assert!(is_same(name.as_bytes(), name.as_bytes()), "{length}");
+            assert!(!is_same(name.as_bytes(), format!("{name}x").as_bytes()));
+            for at in 0..length {
+                let mut other = name.as_bytes().to_vec();
+                other[at] ^= 1;
+                assert!(!is_same(name.as_bytes(), &other), "{at} of {length}");
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::json::Number;
 use crate::json::Raw;
 use crate::json::members::Member;
 use crate::json::members::find;
+use crate::json::members::member_of;
 use crate::json::members::members;
 use crate::model::event::Usage;
 use crate::model::spec;
@@ -69,7 +70,7 @@ fn number(object: &[Member<'_>], paths: &Paths) -> Option<i64> {
         let mut steps = path.iter();
         let mut value = find(object, steps.next()?)?;
         for step in steps {
-            value = find(&members(value), step)?;
+            value = member_of(value, step)?;
         }
         match value.kind {
             Kind::Number => Number { raw: value.text }.integral(),

@@ -10,6 +10,7 @@ use crate::json::Raw;
 use crate::json::Scan;
 use crate::json::Scanner;
 use crate::json::Text;
+use crate::json::text::has_backslash;
 use std::borrow::Cow;
 
 /// Initial capacity for members, sufficient for most events.
@@ -189,9 +190,33 @@ pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
     slot.filter(|raw| raw.kind != Kind::Null)
 }
 
-/// Returns true if the member is this string.
+/// Returns true if the member is this string. `word` has no backslash.
 pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
-    slot.is_some_and(|raw| string(raw).is_some_and(|text| text == word))
+    let Some(raw) = slot.filter(|raw| raw.kind == Kind::String) else {
+        return false;
+    };
+    let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
+    let inner = inner.unwrap_or_default();
+    // An escape is longer than what it stands for.
+    inner == word
+        || (inner.len() > word.len()
+            && has_backslash(inner.as_bytes())
+            && string(raw).is_some_and(|text| text == word))
+}
+
+/// Returns the last member with this name of an object that was scanned as raw text.
+pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
+    let mut found = None;
+    let mut scanner = Scanner::again(raw.text);
+    if raw.kind == Kind::Object && scanner.enter_object().is_ok() {
+        while let Ok(Some(key)) = scanner.next_key() {
+            let Ok(raw) = scanner.skip() else { break };
+            if key.is(name) {
+                found = Some(raw);
+            }
+        }
+    }
+    found
 }
 
 /// Returns the text of a string, with unpaired surrogates replaced.
@@ -239,6 +264,23 @@ mod tests {
         assert!(object.has("n") && object.present("n").is_none());
         let inner = object.object("b").and_then(|inner| inner.string("c"));
         assert_eq!(inner.as_deref(), Some("x"));
+        let found = |name| member_of(object.raw, name).map(|raw| raw.text);
+        assert_eq!(found("a"), Some("\"2\""));
+        assert_eq!(found("b"), Some("{\"c\":\"x\"}"));
+        assert_eq!(found("c"), None);
+        assert!(is_string(object.get("a"), "2"));
+        for (text, word, same) in [
+            (r#""stop""#, "stop", true),
+            (r#""\u0073top""#, "stop", true),
+            (r#""stops""#, "stop", false),
+            (r#""sto\n""#, "stop", false),
+            ("1", "1", false),
+        ] {
+            let Ok(Document::Other(raw)) = document(text, None) else {
+                panic!("a scalar");
+            };
+            assert_eq!(is_string(Some(raw), word), same, "{text}");
+        }
         assert!(matches!(document("[1]", None), Ok(Document::Other(_))));
         assert!(document("{\"a\":1}}", None).is_err());
     }

@@ -36,9 +36,10 @@ impl<'a> Text<'a> {
     /// Decodes the text between the quotes of a valid JSON string.
     #[inline]
     pub fn unescape(raw: &'a str) -> Text<'a> {
-        match memchr(b'\\', raw.as_bytes()) {
-            None => Text::plain(raw),
-            Some(_) => unescape(raw),
+        if has_backslash(raw.as_bytes()) {
+            unescape(raw)
+        } else {
+            Text::plain(raw)
         }
     }
 
@@ -293,6 +294,30 @@ pub fn compact(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Returns true if a text has a backslash. Most texts are so short that a call to search them costs more than this.
+#[inline]
+pub(crate) fn has_backslash(text: &[u8]) -> bool {
+    let among = |bytes: &[u8]| {
+        // No early exit, so that the compiler emits a few vector instructions.
+        bytes
+            .iter()
+            .fold(false, |found, byte| found | (*byte == b'\\'))
+    };
+    if text.len() > 64 {
+        return memchr(b'\\', text).is_some();
+    }
+    if let Some(last) = text.last_chunk::<16>() {
+        return among(last) || text.chunks_exact(16).any(among);
+    }
+    match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (Some(first), Some(last)) => among(first) || among(last),
+        _ => match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+            (Some(first), Some(last)) => among(first) || among(last),
+            _ => text.contains(&b'\\'),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,6 +328,19 @@ mod tests {
             lead_low,
             tail_high,
             lone,
+        }
+    }
+
+    #[test]
+    fn backslashes_are_found() {
+        for length in 0..100 {
+            let mut text = vec![b'a'; length];
+            assert!(!has_backslash(&text), "{length}");
+            for at in 0..length {
+                text[at] = b'\\';
+                assert!(has_backslash(&text), "{at} of {length}");
+                text[at] = b'a';
+            }
         }
     }
 

@@ -77,6 +77,7 @@ class Choice:
         "closed",
         "finish",
         "index",
+        "joins_names",
         "latest",
         "message_seen",
         "metadata",
@@ -114,6 +115,7 @@ class Choice:
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # separate, because a call cannot mix JSON and free-form text
         self.unstarted: list[Call] = []  # calls that have a name but no start event yet
+        self.joins_names = False  # a name came in pieces
         self.unnamed: deque[Call] = deque()  # calls that were opened without a name, in order of creation
         self.pending_calls: set[int] = set()  # slots of the calls with argument text that no event has shown yet
         self.rebound = False  # an index moved from one call to another, so indexes do not determine the order of calls

@@ -156,6 +156,8 @@ pub struct Choice {
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
+    /// A name came in pieces.
+    pub joins_names: bool,
     /// Calls that were opened without a name, in order of creation.
     pub unnamed: VecDeque<usize>,
     /// Calls with argument text that no event has shown yet.
@@ -228,6 +230,7 @@ impl Choice {
             open_json: LazyBox::default(),
             open_text: LazyBox::default(),
             unstarted: Vec::new(),
+            joins_names: false,
             unnamed: VecDeque::new(),
             pending_calls: LazyBox::default(),
             rebound: false,

@@ -43,25 +43,30 @@ def named(choice: Choice, call: Call) -> None:
         choice.unstarted.append(call)
 
 
-def flush_unstarted(choice: Choice, other_than: Call | None = None) -> None:
+def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
     """Emit the queued calls, whose names are final now that another part of the choice receives data.
 
-    Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name.
+    Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name. If
+    names come in pieces, a call without arguments may still get a piece while another call receives data (`by_call`).
+    Return the slot of the call that the later ones wait for.
     """
     if not choice.unstarted:
-        return
+        return choice.first_unnamed
     waiting, choice.unstarted = sorted(choice.unstarted, key=lambda call: call.slot), []
-    unnamed = choice.first_unnamed
+    first = choice.first_unnamed
     for call in waiting:
         if call.started or call.dropped:
             continue
-        if call is other_than or (unnamed is not None and unnamed < call.slot):
+        if by_call and choice.joins_names and call.text.is_blank() and (first is None or call.slot < first):
+            first = call.slot
+        if call is other_than or (first is not None and first <= call.slot):
             choice.unstarted.append(call)
             continue
         _start(choice, call)
         if not (call.tentative or call.text.is_blank()):
             _show(choice, call, call.settled)
             choice.update_pending_call(call)
+    return first
 
 
 def publish(choice: Choice, call: Call) -> None:
@@ -70,9 +75,8 @@ def publish(choice: Choice, call: Call) -> None:
         return
     text = call.text
     if not (call.tentative or not call.name or text.is_blank()):
-        flush_unstarted(choice)
-        unnamed = choice.first_unnamed
-        if call.started or unnamed is None or unnamed > call.slot:
+        first = flush_unstarted(choice, by_call=True)
+        if call.started or first is None or first > call.slot:
             _start(choice, call)
             _show(choice, call, call.settled)
     if choice.pending_calls or text.shown < len(text.data):

@@ -50,7 +50,7 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
             choice.latest = bound
             if identity is not None or name is not None:
                 choice.shared.out.mark_misread("header_again")  # clients concatenate a repeated id or name
-            call_events.flush_unstarted(choice, bound)
+            call_events.flush_unstarted(choice, by_call=True)
             push_text(choice, bound, text, index, header=name is not None, identified=identity is not None)
             return
     if identity is not None:
@@ -411,6 +411,7 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
             choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate the pieces, or use only the last one
     elif relation == "fragment":
         call.name += name
+        choice.joins_names = True
         choice.shared.check_name(call.name)
         choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate the pieces, or use only the last one
         choice.shared.out.diagnose("name_joined", call.part, name)

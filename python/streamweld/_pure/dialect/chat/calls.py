@@ -27,6 +27,7 @@ CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
 _TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members with the arguments
+_OTHER_ARGUMENTS = ("parameters", "input")  # members that some gateways send in place of `arguments`
 _TOOL_USE_IDS = ("tool_use_id", "toolUseId", "id")
 _TOOL_USE_MEMBERS = (*_TOOL_USE_IDS, "name", *_TOOL_USE_TEXTS)
 _INDEX_HEAD = 64  # maximum number of characters of an unusable index that are reported
@@ -164,6 +165,14 @@ class CallReader:
                 free_form = True
         if inner is not entry:
             extra.update(leftovers(payload, inner_path, inner, CUSTOM_FIELDS if custom else FUNCTION_FIELDS))
+        if arguments is None and object_arguments is None and not free_form:
+            for holder, here in ((inner, inner_path), (entry, path)):
+                member = _arguments_member(holder, is_wrapped=holder is not entry)
+                if member is not None:
+                    arguments, object_arguments = self._arguments(payload, holder, here, member)
+                    extra.pop(member, None)
+                    notes.mark_misread("other_member")
+                    break
         if kind and kind not in CALL_TYPES if isinstance(kind, str) else kind is not None:
             extra["type"] = payload.raw(*path, "type") or "null"
         identity = self._id(payload, entry, path, notes)
@@ -229,6 +238,18 @@ class CallReader:
             return value, None
         raw = payload.raw(*path, key)
         return (None, raw) if is_object(value) else (raw, None)
+
+
+def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:
+    """Return the name of a member that some gateways send in place of `arguments`, if it can contain arguments.
+
+    `is_wrapped`: the holder is the wrapper of a function, where the member may be text.
+    """
+    for member in _OTHER_ARGUMENTS:
+        value = holder.get(member)
+        if is_object(value) or (is_wrapped and isinstance(value, str)):
+            return member
+    return None
 
 
 def is_repeated(legacy: Fragment, entries: list[Fragment]) -> bool:

@@ -203,6 +203,8 @@ class Readers:
             return
         if item.get("type") == "function_call":
             self._check_arguments(item)
+        elif item.get("type") == "message" and not is_array(item.get("content")):
+            self._out.mark_misread("no_text")  # clients add parts to the list
         known, added = self._items.get(index), _added(item)
         if known is None:
             self._keep(index, added)

@@ -25,27 +25,43 @@ pub fn named(choice: &mut Choice, slot: usize) {
 }
 
 /// Emits the queued calls, whose names are final now that another part of the choice receives data.
-///
-/// Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
-        flush(out, choice, other_than);
+        flush(out, choice, other_than, false);
     }
 }
 
-fn flush(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
+/// Emits the queued calls before a call that receives data. Returns the call that the later ones wait for.
+#[inline]
+pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
+    if choice.unstarted.is_empty() {
+        return choice.first_unnamed();
+    }
+    flush(out, choice, None, true)
+}
+
+/// Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name. If
+/// names come in pieces, a call without arguments may still get a piece while another call receives data (`by_call`).
+fn flush(
+    out: &mut Output<'_>,
+    choice: &mut Choice,
+    other_than: Option<usize>,
+    by_call: bool,
+) -> Option<usize> {
     let mut waiting = std::mem::take(&mut choice.unstarted);
     waiting.sort_unstable();
-    let unnamed = choice.first_unnamed();
-    let index = choice.index;
+    let mut first = choice.first_unnamed();
+    let (index, joins) = (choice.index, by_call && choice.joins_names);
     for slot in waiting {
-        let waits = Some(slot) == other_than || unnamed.is_some_and(|first| first < slot);
         let is_open = |call: &&mut Call| !(call.started || call.dropped);
         let Some(call) = choice.get_mut(slot).filter(is_open) else {
             continue;
         };
-        if waits {
+        if joins && call.text.is_blank() && first.is_none_or(|first| slot < first) {
+            first = Some(slot);
+        }
+        if Some(slot) == other_than || first.is_some_and(|first| first <= slot) {
             choice.unstarted.push(slot);
             continue;
         }
@@ -56,6 +72,7 @@ fn flush(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
             choice.update_pending_call(slot);
         }
     }
+    first
 }
 
 /// Emits the settled part of the call's text. White space alone may still mean "no arguments", so it is held back.
@@ -65,11 +82,10 @@ pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
         return;
     };
     if !(call.tentative || call.name.is_empty() || call.text.is_blank()) {
-        flush_unstarted(out, choice, None);
-        let unnamed = choice.first_unnamed();
+        let first = flush_for_call(out, choice);
         let index = choice.index;
         if let Some(call) = choice.get_mut(slot)
-            && (call.started || unnamed.is_none_or(|first| first > slot))
+            && (call.started || first.is_none_or(|first| first > slot))
         {
             start(out, call, index);
             let end = call.settled();

@@ -243,6 +243,7 @@ pub fn take_name(
             ctx.check_name(&call.name)?;
             ctx.out.mark_misread("name_in_pieces"); // clients concatenate the pieces, or use only the last one
             ctx.out.diagnose(Code::NAME_JOINED, Some(call.part), name)?;
+            choice.joins_names = true;
         }
         Relation::Other if !call.name_conflict_reported => {
             call.name_conflict_reported = true;

@@ -58,7 +58,7 @@ pub fn take_fragment(
         if fragment.id.is_some() || fragment.name.is_some() {
             ctx.out.mark_misread("header_again"); // clients concatenate a repeated id or name
         }
-        call_events::flush_unstarted(ctx.out, choice, Some(slot));
+        call_events::flush_for_call(ctx.out, choice);
         let identity = FragmentIdentity {
             index: Some(index),
             header: fragment.name.is_some(),

@@ -117,6 +117,9 @@ static TOOL_USE_FIELDS: LazyLock<Vec<&'static str>> =
 /// Members with the arguments.
 const TOOL_USE_TEXTS: [&str; 3] = ["input", "partial_json", "arguments"];
 
+/// Members that some gateways send in place of `arguments`.
+const OTHER_ARGUMENTS: [&str; 2] = ["parameters", "input"];
+
 /// Names under which a gateway sends the id of a call.
 const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
 /// Lists in which every object is a call.
@@ -292,6 +295,20 @@ fn fragment<'a>(
         leftovers.extend(&call.rest);
     }
     leftovers.extend(inner_rest);
+    if free(&out) && !out.custom {
+        let found = arguments_member(inner_rest, true);
+        if let Some(member) = found.or_else(|| arguments_member(&call.rest, false)) {
+            arguments(&mut out, Some(member.raw));
+            leftovers = ExtraFields::default();
+            for rest in [call.rest.as_slice(), inner_rest] {
+                let others = rest
+                    .iter()
+                    .filter(|other| !other.key.is(&member.key.name()));
+                leftovers.extend(&others.copied().collect::<Vec<_>>());
+            }
+            notes.mark_misread("other_member");
+        }
+    }
     out.id = id(call.id, notes, at.member("id"));
     if out.id.is_none() {
         out.id = id(inner_id, notes, at.member(wrapper).member("id"));
@@ -309,6 +326,21 @@ fn fragment<'a>(
     }
     out.metadata = leftovers.text().map(Cow::Owned);
     out
+}
+
+/// Returns a member that some gateways send in place of `arguments`, if it can contain arguments. `is_wrapped`: the
+/// members are those of the wrapper of a function, where it may be text.
+fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
+    OTHER_ARGUMENTS.into_iter().find_map(|name| {
+        let fits =
+            |raw: Raw<'_>| raw.kind == Kind::Object || (is_wrapped && raw.kind == Kind::String);
+        let raw = find(members, name).filter(|raw| fits(*raw))?;
+        let key = Key {
+            raw: name,
+            escaped: false,
+        };
+        Some(Member { key, raw })
+    })
 }
 
 /// Returns the index if it is usable, or else the beginning of the value in its place.

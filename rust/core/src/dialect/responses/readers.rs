@@ -299,6 +299,8 @@ impl Readers {
         };
         if is_string(item.get("type"), "function_call") {
             check_arguments(out, &item);
+        } else if is_string(item.get("type"), "message") && array(&item, "content").is_none() {
+            out.mark_misread("no_text"); // clients add parts to the list
         }
         let mut item = Item::of(&item);
         let Some(known) = self.items.get_mut(&at) else {

@@ -700,7 +700,18 @@ impl Choice {
     }
 
     /// Accepts the next piece of a part if no marker can begin in it.
+    #[inline]
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
+        // A piece without a marker byte has no line end.
+        if self.streak == Streak::InLine(part) && !settings.marks.is_in(text.as_bytes()) {
+            self.scanner.take_plain(text);
+            return true;
+        }
+        self.takes_marked(part, text, settings)
+    }
+
+    #[inline(never)]
+    fn takes_marked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next =
             matches!(self.streak, Streak::InLine(it) | Streak::LineStart(it) if it == part);
         let takes = is_next && self.plain_pieces(text, &[text.len()], settings) == 1;
@@ -918,17 +929,6 @@ impl Promoted {
 }
 
 impl TextCalls {
-    /// Accepts a piece of text that begins a line, contains a marker byte, or belongs to another choice.
-    #[inline(never)]
-    fn takes_marked(&mut self, delta: &Delta<'_>) -> bool {
-        let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
-        let takes = choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings));
-        if takes {
-            self.singles = self.singles.saturating_sub(1);
-        }
-        takes
-    }
-
     #[inline(never)]
     fn take(&mut self, out: &mut Output<'_>, event: &Event<'_>) {
         let owned = |text: Option<&str>| text.map(str::to_owned);
@@ -1037,17 +1037,19 @@ impl EventFilter for TextCalls {
         let Event::TextDelta(delta) = event else {
             return false;
         };
-        // A piece without a marker byte has no line end.
-        if let Some(it) = self.choices.get_mut(self.last)
-            && it.index == delta.choice
-            && it.streak == Streak::InLine(delta.part)
-            && !self.settings.marks.is_in(delta.text.as_bytes())
-        {
-            it.scanner.take_plain(delta.text);
-            self.singles = self.singles.saturating_sub(1);
-            return true;
+        let takes = match self.choices.get_mut(self.last) {
+            Some(it) if it.index == delta.choice => {
+                it.takes(delta.part, delta.text, &self.settings)
+            }
+            _ => {
+                let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
+                choice.is_some_and(|it| it.takes(delta.part, delta.text, &self.settings))
+            }
+        };
+        if takes && self.singles > 0 {
+            self.singles -= 1;
         }
-        self.takes_marked(delta)
+        takes
     }
 
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>) {

@@ -46,8 +46,6 @@ pub(crate) struct Words {
     tags: Vec<Tag>,
     /// First bytes of the tags, and the bytes of Markdown.
     firsts: ByteSet,
-    /// First bytes of the tags.
-    tag_firsts: ByteSet,
     longest: usize,
     /// Markers of calls, except bare ones.
     markers: Vec<String>,
@@ -86,16 +84,11 @@ impl Words {
             by_length.then_with(|| one.text.cmp(&other.text))
         });
         let mut firsts: Vec<u8> = b"`~|".to_vec();
-        let tag_firsts: Vec<u8> = tags
-            .iter()
-            .filter_map(|tag| tag.text.bytes().next())
-            .collect();
-        firsts.extend(&tag_firsts);
+        firsts.extend(tags.iter().filter_map(|tag| tag.text.bytes().next()));
         Words {
             longest: tags.first().map_or(0, |tag| tag.text.len() + 1),
             tags,
             firsts: ByteSet::new(firsts),
-            tag_firsts: ByteSet::new(tag_firsts),
             marker_firsts: ByteSet::new(
                 markers
                     .iter()
@@ -141,7 +134,7 @@ impl Words {
         let bytes = text.as_bytes();
         let is_first = |byte: u8| match closer {
             Some(closer) => closer.text.bytes().next() == Some(byte.to_ascii_lowercase()),
-            None => self.tag_firsts.has(byte.to_ascii_lowercase()),
+            None => self.firsts.has(byte.to_ascii_lowercase()),
         };
         let may_go_on = |position: &usize| {
             if !bytes.get(*position).copied().is_some_and(is_first) {
@@ -157,14 +150,10 @@ impl Words {
             };
             match closer {
                 Some(closer) => begins(&closer.text),
-                None => {
-                    // Most tags begin with the same byte.
-                    let second = rest.as_bytes().get(1).map(u8::to_ascii_lowercase);
-                    let mut tags = self.tags.iter().filter(|tag| {
-                        second.is_none_or(|second| tag.text.as_bytes().get(1) == Some(&second))
-                    });
-                    tags.any(|tag| begins(&tag.text) || is_name(tag))
-                }
+                None => self
+                    .tags
+                    .iter()
+                    .any(|tag| begins(&tag.text) || is_name(tag)),
             }
         };
         let run = || {

@@ -26,9 +26,9 @@ from streamweld._events import ToolResult as ToolResult
 from streamweld._events import Unknown as Unknown
 from streamweld._events import UpstreamErrorEvent as UpstreamErrorEvent
 from streamweld._events import Usage as Usage
-from streamweld._words import Completeness
+from streamweld._words import Completeness, FinishReason
 from streamweld.errors import StreamError
-from streamweld.response import Choice
+from streamweld.response import Choice, Item
 
 __all__ = [
     "BUILD_INFO",
@@ -66,7 +66,6 @@ __all__ = [
     "Usage",
     "complete_object",
     "describe_arrow",
-    "fold_snapshot",
     "read_arrow",
 ]
 
@@ -102,6 +101,22 @@ class Fold:
     @property
     def first(self) -> Choice: ...
     @property
+    def text(self) -> str: ...
+    @property
+    def reasoning(self) -> str: ...
+    @property
+    def refusal(self) -> str: ...
+    @property
+    def items(self) -> tuple[Item, ...]: ...
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]: ...
+    @property
+    def server_tool_calls(self) -> tuple[ToolCall, ...]: ...
+    @property
+    def finish_reason(self) -> FinishReason | None: ...
+    @property
+    def raw_finish_reason(self) -> str | None: ...
+    @property
     def completeness(self) -> Completeness: ...
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]: ...
@@ -128,6 +143,7 @@ class Converter:
     def close(self, broken: bool = False) -> bytes: ...
     def exceed(self, name: str) -> bytes: ...
     def snapshot(self) -> tuple[list[_Event], str, int]: ...
+    def fold(self, choice: type[Choice], /) -> Fold: ...
 
 @final
 class Repairer:
@@ -146,6 +162,7 @@ class Repairer:
     def close(self, broken: bool = False) -> bytes: ...
     def exceed(self, name: str) -> bytes: ...
     def snapshot(self) -> tuple[list[_Event], str, int]: ...
+    def fold(self, choice: type[Choice], /) -> Fold: ...
 
 @final
 class Framer:
@@ -185,18 +202,6 @@ class ArrowSchema:
     def __arrow_c_schema__(self) -> Any: ...
 
 def complete_object(text: str, /) -> str | None: ...
-def fold_snapshot(
-    events: tuple[_Event, ...],
-) -> (
-    tuple[
-        tuple[_Event, ...],
-        ResponseStarted | None,
-        Usage | None,
-        UpstreamErrorEvent | None,
-        list[tuple[int, tuple[_Event, ...], Finished | None, dict[int, str] | None]],
-    ]
-    | None
-): ...
 def describe_arrow(columns: list[str] | None, /) -> ArrowSchema: ...
 def read_arrow(
     data: Any,

@@ -24,7 +24,7 @@ from streamweld._source import Source
 from streamweld._spec import LIMITS, load_history
 from streamweld.errors import UsageError
 from streamweld.options import DIALECTS, Limits, to_config
-from streamweld.response import Response
+from streamweld.response import response_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from streamweld._backend import DetectingConverter
     from streamweld._pure.sse.block_splitter import PiecePosition
-    from streamweld._words import Completeness
     from streamweld.errors import StreamError
     from streamweld.events import Diagnostic
     from streamweld.options import Base, Dialect, Policy, Tools
+    from streamweld.response import Response
 
 __all__ = [
     "AsyncConvertIterator",
@@ -362,15 +362,7 @@ class StreamConverter:
     @property
     def response(self) -> Response:
         """Everything read so far, as a new immutable value."""
-        events, completeness, dropped = self._converter.snapshot()
-        return Response(
-            events,
-            cast("Completeness", completeness),
-            self._converter.diagnostics,
-            dropped,
-            ordered=True,
-            dialect=self._converter.dialect,
-        )
+        return response_of(self._converter)
 
     @property
     def tool_ids(self) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, cast
 
-from streamweld._extension import extension
 from streamweld.events import (
     File,
     Finished,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from streamweld._words import Completeness, FinishReason, RetryVerdict
     from streamweld.events import Diagnostic, Event
 
-__all__ = ["Choice", "Item", "Response"]
+__all__ = ["Choice", "Item", "Response", "response_of"]
 
 Item: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File | Unknown
 
@@ -107,9 +106,7 @@ class Choice:
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
         """The calls to run: complete, with a name and an id, and without a result in the same stream."""
-        answered = {item.call_id for item in self._items if isinstance(item, ToolResult)}
-        calls = [item for item in self._items if isinstance(item, ToolCall) and item.dispatchable]
-        return tuple([call for call in calls if call.call_id not in answered])
+        return _dispatchable(self._items)
 
     @property
     def server_tool_calls(self) -> tuple[ToolCall, ...]:
@@ -163,9 +160,14 @@ class Choice:
 
 
 _NO_CHOICE = Choice()
-_native = extension()
-_fold_snapshot = None if _native is None else _native.fold_snapshot
-"""Does the work of `_Fold._fold` for the events of a snapshot; returns None for events of the pure backend."""
+
+
+def _dispatchable(items: tuple[Item, ...]) -> tuple[ToolCall, ...]:
+    calls = [item for item in items if type(item) is ToolCall and item.dispatchable]
+    if not calls:
+        return ()
+    answered = {item.call_id for item in items if type(item) is ToolResult}
+    return tuple([call for call in calls if call.call_id not in answered])
 
 
 def _shown(choice: Choice) -> str:
@@ -192,6 +194,22 @@ class Fold(Protocol):
     def choices(self) -> tuple[Choice, ...]: ...
     @property
     def first(self) -> Choice: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def reasoning(self) -> str: ...
+    @property
+    def refusal(self) -> str: ...
+    @property
+    def items(self) -> tuple[Item, ...]: ...
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]: ...
+    @property
+    def server_tool_calls(self) -> tuple[ToolCall, ...]: ...
+    @property
+    def finish_reason(self) -> FinishReason | None: ...
+    @property
+    def raw_finish_reason(self) -> str | None: ...
     @property
     def completeness(self) -> Completeness: ...
     @property
@@ -236,13 +254,40 @@ class _Fold:
 
     def __init__(self, given: _Given) -> None:
         events, self.completeness, self.diagnostics, self.diagnostics_dropped, self.ordered, self.dialect = given
-        found = _fold_snapshot(events) if self.ordered and _fold_snapshot is not None else None
-        if found is None:
-            self._fold(events)
-        else:
-            self.events, self.started, self.usage, self.error, choices = found
-            self.choices = tuple([Choice(*fields) for fields in choices])
+        self._fold(events)
         self.first = self.choices[0] if self.choices else _NO_CHOICE
+
+    @property
+    def text(self) -> str:
+        return self.first.text
+
+    @property
+    def reasoning(self) -> str:
+        return self.first.reasoning
+
+    @property
+    def refusal(self) -> str:
+        return self.first.refusal
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return self.first.items
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return self.first.tool_calls
+
+    @property
+    def server_tool_calls(self) -> tuple[ToolCall, ...]:
+        return self.first.server_tool_calls
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        return self.first.finish_reason
+
+    @property
+    def raw_finish_reason(self) -> str | None:
+        return self.first.raw_finish_reason
 
     def _fold(self, events: Iterable[Event]) -> None:
         items: dict[int, list[Item]] = {}  # every choice has an entry
@@ -325,8 +370,11 @@ class Response:
 
     def _folded(self) -> Fold:
         """Return the folded events, computed at first use."""
-        given = self._given  # read before the fold: another thread stores the fold first
         fold = self._fold
+        if fold is not None:
+            return fold
+        given = self._given
+        fold = self._fold  # another thread stores the fold before it replaces what was given
         if fold is None:
             fold = self._fold = _Fold(given)
             self._given = _NOTHING
@@ -426,47 +474,47 @@ class Response:
     @property
     def text(self) -> str:
         """`Choice.text` of the first choice."""
-        return self._folded().first.text
+        return self._folded().text
 
     @property
     def reasoning(self) -> str:
         """`Choice.reasoning` of the first choice."""
-        return self._folded().first.reasoning
+        return self._folded().reasoning
 
     @property
     def refusal(self) -> str:
         """`Choice.refusal` of the first choice."""
-        return self._folded().first.refusal
+        return self._folded().refusal
 
     @property
     def items(self) -> tuple[Item, ...]:
         """`Choice.items` of the first choice."""
-        return self._folded().first.items
+        return self._folded().items
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """`Choice.tool_calls` of the first choice. To run calls, use `dispatchable_calls`."""
-        return self._folded().first.tool_calls
+        return self._folded().tool_calls
 
     @property
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
         """`Choice.dispatchable_calls` of the first choice: the calls to run."""
-        return self._folded().first.dispatchable_calls
+        return _dispatchable(self._folded().items)
 
     @property
     def server_tool_calls(self) -> tuple[ToolCall, ...]:
         """`Choice.server_tool_calls` of the first choice."""
-        return self._folded().first.server_tool_calls
+        return self._folded().server_tool_calls
 
     @property
     def finish_reason(self) -> FinishReason | None:
         """`Choice.finish_reason` of the first choice."""
-        return self._folded().first.finish_reason
+        return self._folded().finish_reason
 
     @property
     def raw_finish_reason(self) -> str | None:
         """`Choice.raw_finish_reason` of the first choice."""
-        return self._folded().first.raw_finish_reason
+        return self._folded().raw_finish_reason
 
     def _values(self) -> tuple[object, ...]:
         fold = self._folded()
@@ -531,11 +579,28 @@ class Response:
         }
 
 
-def folded(fold: Fold) -> Response:
-    """Return a response with these members, which a parser computes now or when the first is read."""
+class Reader(Protocol):
+    """A backend's parser, converter or repairer."""
+
+    @property
+    def dialect(self) -> str | None: ...
+    @property
+    def diagnostics(self) -> list[Diagnostic]: ...
+    def snapshot(self) -> tuple[list[Event], str, int]: ...
+    def fold(self, choice: type[Choice], /) -> Fold | None: ...
+
+
+def response_of(reader: Reader) -> Response:
+    """Return what was read so far. Its members are computed when they are read."""
+    fold = reader.fold(Choice)
+    if fold is None:
+        events, completeness, dropped = reader.snapshot()
+        diagnostics = reader.diagnostics
+        return Response(
+            events, cast("Completeness", completeness), diagnostics, dropped, ordered=True, dialect=reader.dialect
+        )
     response = Response.__new__(Response)
     response._fold = fold  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    response._given = _NOTHING  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return response
 
 

@@ -6,23 +6,23 @@ carry it. Never looks at the bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 
 from streamweld._backend import Parser, backend, load
 from streamweld._messages import HEAD_BYTES, choice_message, input_hint, reject_text
 from streamweld.errors import NotAnEventStream, StreamError, UsageError
 from streamweld.options import DEFAULT_LIMITS, DIALECTS, USUAL, to_config
-from streamweld.response import Choice, Response, folded
+from streamweld.response import response_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
     from typing import Self, Unpack
 
-    from streamweld._words import Completeness
     from streamweld.events import Diagnostic, Event
     from streamweld.options import Base, Dialect, Limits, Policy, Tools
     from streamweld.partial import Following, PartialArguments
+    from streamweld.response import Response
 
 __all__ = ["StreamOptions", "StreamParser", "parse"]
 
@@ -169,18 +169,7 @@ class StreamParser:
     @property
     def response(self) -> Response:
         """Everything read so far, as a new immutable value. Available at any time, even after an exception."""
-        fold = self._parser.fold(Choice)
-        if fold is not None:
-            return folded(fold)
-        events, completeness, dropped = self._parser.snapshot()
-        return Response(
-            events,
-            cast("Completeness", completeness),
-            self._parser.diagnostics,
-            dropped,
-            ordered=True,
-            dialect=self._parser.dialect,
-        )
+        return response_of(self._parser)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

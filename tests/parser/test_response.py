@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from streamweld import StreamParser
-from streamweld import response as response_module
 from streamweld import stream as stream_module
 from streamweld.errors import TruncatedStream, UpstreamError
 from streamweld.events import (
@@ -124,11 +123,7 @@ def test_a_text_that_was_taken_back_never_was() -> None:
     assert response.items != Response(kept).items == tuple(kept)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_a_snapshot_leaves_out_what_was_taken_back(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both folds: that of the extension, if it is installed, and that in Python."""
-    if not native:
-        monkeypatch.setattr(response_module, "_fold_snapshot", None)
+def test_a_snapshot_leaves_out_what_was_taken_back() -> None:
     signed = ReasoningDone(2, "", "raw", signature="s")
     named = ReasoningDone(3, "", "raw", item_id="rs_1")
     noted = TextDone(4, "", (), 0, {"a": 1})

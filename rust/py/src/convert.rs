@@ -17,6 +17,7 @@ use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::Sink;
 
 use crate::errors::guarded;
+use crate::fold::{Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
@@ -157,6 +158,22 @@ impl Converter {
             state.core.completeness().name(),
             state.core.diagnostics_dropped(),
         ))
+    }
+
+    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
+    #[pyo3(signature = (choice, /))]
+    fn fold(&self, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
+        let py = choice.py();
+        let core = &self.lock(py)?.core;
+        let snapshot = Snapshot::of(
+            py,
+            |events| core.snapshot(events),
+            &core.diagnostics(),
+            core.diagnostics_dropped(),
+            core.completeness().name(),
+            core.dialect().map(Dialect::name),
+        )?;
+        Ok(Fold::now(snapshot, choice))
     }
 
     /// The error of the source stream, if any.

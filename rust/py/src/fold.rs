@@ -1,8 +1,8 @@
-//! Groups the events of a snapshot for `Response`: what `response._Fold` does for events of any class, for those of
-//! this extension.
+//! The members of a response: what `response._Fold` does for event objects, for the events of this extension's parsers.
 //!
-//! `Fold` has the members of a response. They are computed when the first of them is read. If the stream has not ended
-//! yet, they are computed when `parser.response` is read, because later events would change them.
+//! A fold keeps what was read as values. Each Python object is built when it is first read. The values of an ended stream
+//! are collected at the first read; those of an open one when `parser.response` is read, because later events would
+//! change them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,345 +10,456 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use streamweld_core::model::event::Delta;
+use streamweld_core::model::event::Event;
+use streamweld_core::model::event::Opened;
+use streamweld_core::model::event::Sink;
+use streamweld_core::model::output::Diagnostic;
 
 use crate::errors;
-use crate::events::{
-    File, Finished, ReasoningDone, RefusalDone, ResponseStarted, Source, TextDone, TextStarted,
-    ToolCall, ToolResult, Unknown, UpstreamErrorEvent, Usage,
-};
-use crate::lazy::Lazy;
+use crate::errors::guarded;
+use crate::event_log::EventLog;
+use crate::events::{ReasoningDone, RefusalDone, TextDone};
+use crate::objects::{build, word};
+use crate::string_cache::string;
 
-type Event<'py> = Bound<'py, PyAny>;
-
-/// Arguments of a `response.Choice`: index, items, end, item ids.
-type ChoiceFields<'py> = (
-    i32,
-    Bound<'py, PyTuple>,
-    Option<Event<'py>>,
-    Option<Bound<'py, PyDict>>,
-);
-
-/// The kept events; start, usage and error; and the choices.
-type Folded<'py> = (
-    Bound<'py, PyTuple>,
-    Option<Event<'py>>,
-    Option<Event<'py>>,
-    Option<Event<'py>>,
-    Vec<ChoiceFields<'py>>,
-);
-
-/// What the events say about one choice.
-#[derive(Default)]
-struct Gathered<'py> {
-    items: Vec<Event<'py>>,
-    /// Parts of the texts among the items.
-    texts: Vec<u32>,
-    finished: Option<Event<'py>>,
-    /// Wire ids by part.
-    ids: Vec<(u32, Bound<'py, PyString>)>,
-    /// True if an item or the end belongs to the choice. An id alone makes no choice.
-    exists: bool,
-}
-
-impl<'py> Gathered<'py> {
-    fn add(&mut self, item: &Event<'py>) {
-        self.exists = true;
-        self.items.push(item.clone());
-    }
-
-    /// Returns the wire ids of the texts that were not withdrawn.
-    fn text_ids(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        if self.ids.is_empty() {
-            return Ok(None);
-        }
-        let texts: HashSet<u32> = self.texts.iter().copied().collect();
-        let out = PyDict::new(py);
-        for (part, id) in &self.ids {
-            if texts.contains(part) {
-                out.set_item(part, id)?;
-            }
-        }
-        Ok(Some(out))
-    }
-}
-
-/// The choices of a snapshot. Most streams have one.
-#[derive(Default)]
-struct Choices<'py> {
-    /// The choice of the first event, and its index.
-    first: Option<(i32, Gathered<'py>)>,
-    others: BTreeMap<i32, Gathered<'py>>,
-}
-
-impl<'py> Choices<'py> {
-    fn of(&mut self, index: i32) -> &mut Gathered<'py> {
-        let (known, first) = self
-            .first
-            .get_or_insert_with(|| (index, Gathered::default()));
-        if *known == index {
-            first
-        } else {
-            self.others.entry(index).or_default()
-        }
-    }
-
-    /// Returns the arguments of each `Choice`, ordered by index.
-    fn fields(self, py: Python<'py>) -> PyResult<Vec<ChoiceFields<'py>>> {
-        let Choices { first, mut others } = self;
-        let fields = |(index, choice): (i32, Gathered<'py>)| {
-            let ids = choice.text_ids(py)?;
-            let items = PyTuple::new(py, choice.items)?;
-            Ok((index, items, choice.finished, ids))
-        };
-        if others.is_empty() {
-            return first.into_iter().filter(exists).map(fields).collect();
-        }
-        others.extend(first);
-        others.into_iter().filter(exists).map(fields).collect()
-    }
-}
-
-fn exists((_, choice): &(i32, Gathered<'_>)) -> bool {
-    choice.exists
-}
-
-/// The events of a snapshot by their meaning.
-struct Whole<'py> {
-    events: Vec<Event<'py>>,
-    started: Option<Event<'py>>,
-    usage: Option<Event<'py>>,
-    error: Option<Event<'py>>,
-    choices: Choices<'py>,
-}
-
-/// Groups the events of a snapshot. Returns `None` if one of them is not an event of this extension.
-fn gather<'py>(
-    py: Python<'py>,
-    events: impl ExactSizeIterator<Item = Event<'py>>,
-) -> PyResult<Option<Whole<'py>>> {
-    let mut whole = Whole {
-        events: Vec::with_capacity(events.len()),
-        started: None,
-        usage: None,
-        error: None,
-        choices: Choices::default(),
-    };
-    for event in events {
-        if let Ok(text) = event.cast_exact::<TextDone>() {
-            let TextDone {
-                part,
-                text,
-                annotations,
-                choice,
-                provider_metadata,
-            } = text.get();
-            let has_text = !text.bind(py).is_empty()?
-                || is_filled(py, provider_metadata.as_ref())?
-                || annotations.is_filled(py)?;
-            if !has_text {
-                continue;
-            }
-            let choice = whole.choices.of(*choice);
-            choice.texts.push(*part);
-            choice.add(&event);
-        } else if let Ok(call) = event.cast_exact::<ToolCall>() {
-            whole.choices.of(call.get().choice).add(&event);
-        } else if let Ok(finished) = event.cast_exact::<Finished>() {
-            let choice = whole.choices.of(finished.get().choice);
-            choice.exists = true;
-            choice.finished = Some(event.clone());
-        } else if event.is_exact_instance_of::<ResponseStarted>() {
-            whole.started = Some(event.clone());
-        } else if event.is_exact_instance_of::<Usage>() {
-            whole.usage = Some(event.clone());
-        } else if let Ok(opened) = event.cast_exact::<TextStarted>() {
-            let TextStarted {
-                part,
-                item_id,
-                choice,
-                ..
-            } = opened.get();
-            let Some(id) = item_id else { continue };
-            let choice = whole.choices.of(*choice);
-            choice.ids.push((*part, id.bind(py).clone()));
-        } else if let Ok(reasoning) = event.cast_exact::<ReasoningDone>() {
-            let reasoning = reasoning.get();
-            let mut has_text = !reasoning.text.bind(py).is_empty()?
-                || is_filled(py, reasoning.provider_metadata.as_ref())?;
-            let ReasoningDone {
-                signature,
-                encrypted_content,
-                item_id,
-                ..
-            } = reasoning;
-            for text in [signature, encrypted_content, item_id]
-                .into_iter()
-                .flatten()
-            {
-                has_text |= !text.bind(py).is_empty()?;
-            }
-            if !has_text {
-                continue;
-            }
-            whole.choices.of(reasoning.choice).add(&event);
-        } else if let Ok(refusal) = event.cast_exact::<RefusalDone>() {
-            let refusal = refusal.get();
-            let has_text = !refusal.text.bind(py).is_empty()?
-                || is_filled(py, refusal.provider_metadata.as_ref())?;
-            if !has_text {
-                continue;
-            }
-            whole.choices.of(refusal.choice).add(&event);
-        } else if let Ok(result) = event.cast_exact::<ToolResult>() {
-            whole.choices.of(result.get().choice).add(&event);
-        } else if let Ok(source) = event.cast_exact::<Source>() {
-            whole.choices.of(source.get().choice).add(&event);
-        } else if let Ok(file) = event.cast_exact::<File>() {
-            whole.choices.of(file.get().choice).add(&event);
-        } else if event.is_exact_instance_of::<Unknown>() {
-            whole.choices.of(0).add(&event);
-        } else if event.is_exact_instance_of::<UpstreamErrorEvent>() {
-            whole.error = Some(event.clone());
-        } else {
-            return Ok(None);
-        }
-        whole.events.push(event);
-    }
-    Ok(Some(whole))
-}
-
-/// Folds the events of a snapshot. Returns `None` if one of them is not an event of this extension.
-#[pyfunction]
-pub(crate) fn fold_snapshot<'py>(events: &Bound<'py, PyTuple>) -> PyResult<Option<Folded<'py>>> {
-    let py = events.py();
-    let Some(whole) = gather(py, events.iter())? else {
-        return Ok(None);
-    };
-    let choices = whole.choices.fields(py)?;
-    let kept = PyTuple::new(py, whole.events)?;
-    Ok(Some((
-        kept,
-        whole.started,
-        whole.usage,
-        whole.error,
-        choices,
-    )))
-}
-
-/// What a parser read, at one moment.
+/// What was read of a stream, at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    pub(crate) events: Vec<Py<PyAny>>,
-    pub(crate) completeness: &'static str,
-    pub(crate) diagnostics: Vec<Py<PyAny>>,
-    pub(crate) diagnostics_dropped: u64,
-    pub(crate) dialect: Option<&'static str>,
-}
-
-/// The members of a response.
-#[derive(Debug)]
-struct Members {
-    events: Py<PyTuple>,
-    started: Option<Py<PyAny>>,
-    usage: Option<Py<PyAny>>,
-    error: Option<Py<PyAny>>,
-    choices: Py<PyTuple>,
-    first: Py<PyAny>,
-    completeness: &'static str,
-    diagnostics: Py<PyTuple>,
+    events: EventLog,
+    diagnostics: EventLog,
     diagnostics_dropped: u64,
+    completeness: &'static str,
     dialect: Option<&'static str>,
 }
 
-impl Members {
-    /// Folds a snapshot. `class` is `response.Choice`.
-    fn of(py: Python<'_>, snapshot: Snapshot, class: &Py<PyAny>) -> PyResult<Members> {
-        let class = class.bind(py);
-        let events = snapshot
-            .events
-            .into_iter()
-            .map(|event| event.into_bound(py));
-        // Every event of a snapshot is one of this extension's.
-        let whole = gather(py, events)?;
-        let whole = whole.ok_or_else(|| errors::internal(py, "unknown event", Vec::new()))?;
-        let mut choices = Vec::with_capacity(1);
-        for choice in whole.choices.fields(py)? {
-            choices.push(class.call1(choice)?);
+impl Snapshot {
+    /// Takes a snapshot. `emit` emits the close events.
+    pub(crate) fn of(
+        py: Python<'_>,
+        emit: impl FnOnce(&mut EventLog),
+        diagnostics: &[Diagnostic],
+        diagnostics_dropped: u64,
+        completeness: &'static str,
+        dialect: Option<&'static str>,
+    ) -> PyResult<Snapshot> {
+        let mut events = EventLog::default();
+        let result = guarded(|| emit(&mut events));
+        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
+        let mut recorded = EventLog::default();
+        for diagnostic in diagnostics {
+            recorded.event(&diagnostic.event());
         }
-        let first = match choices.first() {
-            Some(choice) => choice.clone().unbind(),
-            None => class.call0()?.unbind(),
-        };
-        Ok(Members {
-            events: PyTuple::new(py, whole.events)?.unbind(),
-            started: whole.started.map(Bound::unbind),
-            usage: whole.usage.map(Bound::unbind),
-            error: whole.error.map(Bound::unbind),
-            choices: PyTuple::new(py, choices)?.unbind(),
-            first,
-            completeness: snapshot.completeness,
-            diagnostics: PyTuple::new(py, snapshot.diagnostics)?.unbind(),
-            diagnostics_dropped: snapshot.diagnostics_dropped,
-            dialect: snapshot.dialect,
+        Ok(Snapshot {
+            events,
+            diagnostics: recorded,
+            diagnostics_dropped,
+            completeness,
+            dialect,
         })
     }
 }
 
-/// What a fold is made from: an ended stream, whose snapshot does not change anymore.
+/// An ended stream, whose snapshot does not change anymore.
 pub(crate) trait Ended: Send + Sync {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot>;
 }
 
-/// A fold that was not needed yet.
-struct Unread {
-    ended: Box<dyn Ended>,
-    class: Py<PyAny>,
+/// What an event of a snapshot is in the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Started,
+    Usage,
+    Error,
+    /// The wire id of a text.
+    TextId,
+    Text,
+    Reasoning,
+    Refusal,
+    Call,
+    /// A call that the provider ran.
+    ServerCall,
+    OtherItem,
+    Finished,
+    /// A text that was withdrawn.
+    Withdrawn,
 }
 
-/// The members of a response.
-#[pyclass(frozen, module = "streamweld._native")]
-pub(crate) struct Fold {
-    members: PyOnceLock<Members>,
-    /// Dropped when the members are there.
-    unread: Mutex<Option<Arc<Unread>>>,
-}
-
-impl Fold {
-    /// Folds a snapshot now.
-    pub(crate) fn now(snapshot: Snapshot, class: &Bound<'_, PyAny>) -> PyResult<Fold> {
-        let py = class.py();
-        let members = PyOnceLock::new();
-        let _ = members.set(py, Members::of(py, snapshot, class.as_unbound())?);
-        Ok(Fold {
-            members,
-            unread: Mutex::new(None),
-        })
-    }
-
-    /// Folds the snapshot of an ended stream when it is needed.
-    pub(crate) fn later(ended: Box<dyn Ended>, class: &Bound<'_, PyAny>) -> Fold {
-        let class = class.clone().unbind();
-        Fold {
-            members: PyOnceLock::new(),
-            unread: Mutex::new(Some(Arc::new(Unread { ended, class }))),
+impl Role {
+    /// Returns the role of an event and its choice.
+    fn of(event: &Event<'_>) -> (Role, i32) {
+        let item = |is_item: bool, role: Role| if is_item { role } else { Role::Withdrawn };
+        match *event {
+            Event::ResponseStarted { .. } => (Role::Started, 0),
+            Event::Usage(_) => (Role::Usage, 0),
+            Event::UpstreamError { .. } => (Role::Error, 0),
+            Event::TextStarted(Opened {
+                item_id, choice, ..
+            }) => (item(item_id.is_some(), Role::TextId), choice),
+            Event::TextDone {
+                text,
+                annotations,
+                choice,
+                metadata,
+                ..
+            } => {
+                let is_item = !text.is_empty() || is_filled(metadata) || is_filled(annotations);
+                (item(is_item, Role::Text), choice)
+            }
+            Event::ReasoningDone {
+                text,
+                item_id,
+                signature,
+                encrypted_content,
+                choice,
+                metadata,
+                ..
+            } => {
+                let carried = [signature, encrypted_content, item_id];
+                let is_item = !text.is_empty()
+                    || is_filled(metadata)
+                    || carried.into_iter().flatten().any(|text| !text.is_empty());
+                (item(is_item, Role::Reasoning), choice)
+            }
+            Event::RefusalDone(Delta {
+                text,
+                choice,
+                metadata,
+                ..
+            }) => {
+                let is_item = !text.is_empty() || is_filled(metadata);
+                (item(is_item, Role::Refusal), choice)
+            }
+            Event::ToolCall {
+                provider_executed,
+                choice,
+                ..
+            } => match provider_executed {
+                true => (Role::ServerCall, choice),
+                false => (Role::Call, choice),
+            },
+            Event::ToolResult { choice, .. }
+            | Event::Source { choice, .. }
+            | Event::File { choice, .. } => (Role::OtherItem, choice),
+            Event::Unknown { .. } => (Role::OtherItem, 0),
+            Event::Finished { choice, .. } => (Role::Finished, choice),
+            _ => (Role::Withdrawn, 0),
         }
     }
 
-    /// Locks what is unread. The lock is held only to read or take it.
-    fn unread(&self) -> MutexGuard<'_, Option<Arc<Unread>>> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_item(self) -> bool {
+        match self {
+            Role::Text
+            | Role::Reasoning
+            | Role::Refusal
+            | Role::Call
+            | Role::ServerCall
+            | Role::OtherItem => true,
+            Role::Started
+            | Role::Usage
+            | Role::Error
+            | Role::TextId
+            | Role::Finished
+            | Role::Withdrawn => false,
+        }
     }
 
-    /// Returns the members. If two threads build them at once, both get those that were stored first.
+    /// Returns true if the choice of such an event exists. A wire id alone makes no choice.
+    fn makes_choice(self) -> bool {
+        self.is_item() || self == Role::Finished
+    }
+}
+
+/// Returns false for an empty object or array.
+fn is_filled(json: Option<&str>) -> bool {
+    let inner = |text: &str| {
+        let inner = text.strip_prefix(['{', '['])?.strip_suffix(['}', ']'])?;
+        Some(inner.trim().is_empty())
+    };
+    json.is_some_and(|text| inner(text) != Some(true))
+}
+
+/// An event of a snapshot. Its object is built when it is first read.
+struct Entry {
+    role: Role,
+    choice: i32,
+    object: PyOnceLock<Py<PyAny>>,
+}
+
+/// The values of a response.
+struct Members {
+    snapshot: Snapshot,
+    /// One entry for each event of the snapshot.
+    entries: Vec<Entry>,
+    /// The lowest choice.
+    first: Option<i32>,
+    items: PyOnceLock<Py<PyTuple>>,
+    events: PyOnceLock<Py<PyTuple>>,
+    choices: PyOnceLock<(Py<PyTuple>, Py<PyAny>)>,
+    diagnostics: PyOnceLock<Py<PyTuple>>,
+}
+
+impl Members {
+    fn of(snapshot: Snapshot) -> Members {
+        let mut first = None;
+        let entries = snapshot.events.others().map(|event| {
+            let (role, choice) = Role::of(&event);
+            if role.makes_choice() && first.is_none_or(|first| choice < first) {
+                first = Some(choice);
+            }
+            Entry {
+                role,
+                choice,
+                object: PyOnceLock::new(),
+            }
+        });
+        let entries = entries.collect();
+        Members {
+            snapshot,
+            entries,
+            first,
+            items: PyOnceLock::new(),
+            events: PyOnceLock::new(),
+            choices: PyOnceLock::new(),
+            diagnostics: PyOnceLock::new(),
+        }
+    }
+
+    /// Returns the event object at this position.
+    fn object<'py>(
+        &self,
+        py: Python<'py>,
+        position: usize,
+        entry: &Entry,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let object = entry.object.get_or_try_init(py, || {
+            let event = self.snapshot.events.other(position);
+            let event = event.ok_or_else(|| errors::internal(py, "no event", Vec::new()))?;
+            build(py, &event)
+        })?;
+        Ok(object.bind(py).clone())
+    }
+
+    /// Yields the positions and entries of the first choice that have such a role.
+    fn of_first(&self, has_role: impl Fn(Role) -> bool) -> impl Iterator<Item = (usize, &Entry)> {
+        self.entries
+            .iter()
+            .enumerate()
+            .filter(move |(_, entry)| Some(entry.choice) == self.first && has_role(entry.role))
+    }
+
+    /// Returns the objects of the first choice that have such a role.
+    fn objects<'py>(
+        &self,
+        py: Python<'py>,
+        has_role: impl Fn(Role) -> bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let found = self.of_first(has_role);
+        let objects = found.map(|(position, entry)| self.object(py, position, entry));
+        PyTuple::new(py, objects.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Returns the last object with this role, of any choice.
+    fn last<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut entries = self.entries.iter().enumerate().rev();
+        let found = entries.find(|(_, entry)| entry.role == role);
+        found
+            .map(|(position, entry)| self.object(py, position, entry))
+            .transpose()
+    }
+
+    /// Returns the texts of the first choice with this role, joined. A single text is the string of its object.
+    fn joined<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyString>> {
+        let mut found = self.of_first(|of| of == role);
+        let Some((position, entry)) = found.next() else {
+            return Ok(PyString::intern(py, ""));
+        };
+        if found.next().is_none() {
+            let object = self.object(py, position, entry)?;
+            let text = match role {
+                Role::Reasoning => &object.cast_exact::<ReasoningDone>()?.get().text,
+                Role::Refusal => &object.cast_exact::<RefusalDone>()?.get().text,
+                _ => &object.cast_exact::<TextDone>()?.get().text,
+            };
+            return Ok(text.bind(py).clone());
+        }
+        let found = self.of_first(|of| of == role);
+        let texts =
+            found.filter_map(
+                |(position, _)| match self.snapshot.events.other(position)? {
+                    Event::TextDone { text, .. }
+                    | Event::ReasoningDone { text, .. }
+                    | Event::RefusalDone(Delta { text, .. }) => Some(text),
+                    _ => None,
+                },
+            );
+        Ok(string(py, &texts.collect::<String>()).into_bound(py))
+    }
+
+    /// Returns the end of the first choice: its reason, and the reason as sent.
+    fn end(&self) -> Option<(&'static str, Option<&str>)> {
+        let found = self.of_first(|of| of == Role::Finished);
+        let (position, _) = found.last()?;
+        match self.snapshot.events.other(position)? {
+            Event::Finished {
+                reason, raw_reason, ..
+            } => Some((reason, raw_reason)),
+            _ => None,
+        }
+    }
+
+    /// Returns the wire ids of the texts among these events, by part.
+    fn text_ids<'py>(
+        &self,
+        py: Python<'py>,
+        positions: &[usize],
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut ids = Vec::new();
+        let mut texts = HashSet::new();
+        for position in positions {
+            match self.snapshot.events.other(*position) {
+                Some(Event::TextStarted(Opened {
+                    part,
+                    item_id: Some(id),
+                    ..
+                })) => ids.push((part, id)),
+                Some(Event::TextDone { part, .. }) => {
+                    texts.insert(part);
+                }
+                _ => {}
+            }
+        }
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let out = PyDict::new(py);
+        for (part, id) in ids.iter().filter(|(part, _)| texts.contains(part)) {
+            out.set_item(part, string(py, id))?;
+        }
+        Ok(Some(out))
+    }
+
+    /// Returns a `response.Choice` of the events at these positions.
+    fn choice<'py>(
+        &self,
+        class: &Bound<'py, PyAny>,
+        index: i32,
+        positions: &[usize],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = class.py();
+        let mut items = Vec::with_capacity(positions.len());
+        let mut end = None;
+        for position in positions {
+            let Some(entry) = self.entries.get(*position) else {
+                continue;
+            };
+            if entry.role.is_item() {
+                items.push(self.object(py, *position, entry)?);
+            } else if entry.role == Role::Finished {
+                end = Some(self.object(py, *position, entry)?);
+            }
+        }
+        let items = PyTuple::new(py, items)?;
+        class.call1((index, items, end, self.text_ids(py, positions)?))
+    }
+
+    /// Returns the choices, and the first or an empty one.
+    fn choices(&self, class: &Bound<'_, PyAny>) -> PyResult<&(Py<PyTuple>, Py<PyAny>)> {
+        let py = class.py();
+        self.choices.get_or_try_init(py, || {
+            let mut found: BTreeMap<i32, (bool, Vec<usize>)> = BTreeMap::new();
+            for (position, entry) in self.entries.iter().enumerate() {
+                if entry.role.makes_choice() || entry.role == Role::TextId {
+                    let (exists, positions) = found.entry(entry.choice).or_default();
+                    *exists |= entry.role.makes_choice();
+                    positions.push(position);
+                }
+            }
+            let existing = found.iter().filter(|(_, (exists, _))| *exists);
+            let choices = existing.map(|(index, (_, of))| self.choice(class, *index, of));
+            let choices = choices.collect::<PyResult<Vec<_>>>()?;
+            let first = match choices.first() {
+                Some(choice) => choice.clone(),
+                None => class.call0()?,
+            };
+            Ok((PyTuple::new(py, choices)?.unbind(), first.unbind()))
+        })
+    }
+
+    /// Returns the items of the first choice.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let items = self
+            .items
+            .get_or_try_init(py, || self.objects(py, Role::is_item).map(Bound::unbind))?;
+        Ok(items.bind(py).clone())
+    }
+
+    /// Returns the events from which an equal response can be built.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let events = self.events.get_or_try_init(py, || {
+            let entries = self.entries.iter().enumerate();
+            let kept = entries.filter(|(_, entry)| entry.role != Role::Withdrawn);
+            let objects = kept.map(|(position, entry)| self.object(py, position, entry));
+            PyTuple::new(py, objects.collect::<PyResult<Vec<_>>>()?).map(Bound::unbind)
+        })?;
+        Ok(events.bind(py).clone())
+    }
+
+    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let diagnostics = self.diagnostics.get_or_try_init(py, || {
+            let recorded = self.snapshot.diagnostics.others();
+            let objects = recorded.map(|event| build(py, &event));
+            PyTuple::new(py, objects.collect::<PyResult<Vec<_>>>()?).map(Bound::unbind)
+        })?;
+        Ok(diagnostics.bind(py).clone())
+    }
+}
+
+/// The members of a response. `class` is `response.Choice`.
+#[pyclass(frozen, module = "streamweld._native")]
+pub(crate) struct Fold {
+    class: Py<PyAny>,
+    members: PyOnceLock<Members>,
+    /// An ended stream, until the values are collected.
+    ended: Mutex<Option<Arc<dyn Ended>>>,
+}
+
+impl Fold {
+    /// Folds a snapshot.
+    pub(crate) fn now(snapshot: Snapshot, class: &Bound<'_, PyAny>) -> Fold {
+        let members = PyOnceLock::new();
+        let _ = members.set(class.py(), Members::of(snapshot));
+        Fold {
+            class: class.clone().unbind(),
+            members,
+            ended: Mutex::new(None),
+        }
+    }
+
+    /// Folds the snapshot of an ended stream when it is needed.
+    pub(crate) fn later(ended: Arc<dyn Ended>, class: &Bound<'_, PyAny>) -> Fold {
+        Fold {
+            class: class.clone().unbind(),
+            members: PyOnceLock::new(),
+            ended: Mutex::new(Some(ended)),
+        }
+    }
+
+    /// Locks the ended stream. The lock is held only to read or take it.
+    fn ended(&self) -> MutexGuard<'_, Option<Arc<dyn Ended>>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the members. If two threads collect them at once, both get those that were stored first.
     fn get(&self, py: Python<'_>) -> PyResult<&Members> {
         if let Some(members) = self.members.get(py) {
             return Ok(members);
         }
-        let unread = self.unread().clone();
-        if let Some(unread) = unread {
-            let members = Members::of(py, unread.ended.snapshot(py)?, &unread.class)?;
+        let ended = self.ended().clone();
+        if let Some(ended) = ended {
+            let members = Members::of(ended.snapshot(py)?);
             let _ = self.members.set(py, members);
-            let done = self.unread().take();
+            let done = self.ended().take();
             drop(done);
         }
         let members = self.members.get(py);
@@ -359,49 +470,97 @@ impl Fold {
 #[pymethods]
 impl Fold {
     #[getter]
-    fn events(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        Ok(self.get(py)?.events.clone_ref(py))
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.get(py)?.events(py)
     }
 
     #[getter]
-    fn started(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        Ok(shared(py, &self.get(py)?.started))
+    fn started<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.get(py)?.last(py, Role::Started)
     }
 
     #[getter]
-    fn usage(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        Ok(shared(py, &self.get(py)?.usage))
+    fn usage<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.get(py)?.last(py, Role::Usage)
     }
 
     #[getter]
-    fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        Ok(shared(py, &self.get(py)?.error))
+    fn error<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.get(py)?.last(py, Role::Error)
     }
 
     #[getter]
     fn choices(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        Ok(self.get(py)?.choices.clone_ref(py))
+        let (choices, _) = self.get(py)?.choices(self.class.bind(py))?;
+        Ok(choices.clone_ref(py))
     }
 
     /// The choice with the lowest index, or an empty one.
     #[getter]
     fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(self.get(py)?.first.clone_ref(py))
+        let (_, first) = self.get(py)?.choices(self.class.bind(py))?;
+        Ok(first.clone_ref(py))
+    }
+
+    // The members of the first choice, for which no `Choice` is built.
+
+    #[getter]
+    fn text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.get(py)?.joined(py, Role::Text)
+    }
+
+    #[getter]
+    fn reasoning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.get(py)?.joined(py, Role::Reasoning)
+    }
+
+    #[getter]
+    fn refusal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.get(py)?.joined(py, Role::Refusal)
+    }
+
+    #[getter]
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.get(py)?.items(py)
+    }
+
+    #[getter]
+    fn tool_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.get(py)?.objects(py, |of| of == Role::Call)
+    }
+
+    #[getter]
+    fn server_tool_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.get(py)?.objects(py, |of| of == Role::ServerCall)
+    }
+
+    #[getter]
+    fn finish_reason(&self, py: Python<'_>) -> PyResult<Option<Py<PyString>>> {
+        let end = self.get(py)?.end();
+        Ok(end.map(|(reason, _)| word(py, reason)))
+    }
+
+    #[getter]
+    fn raw_finish_reason(&self, py: Python<'_>) -> PyResult<Option<Py<PyString>>> {
+        let end = self.get(py)?.end();
+        Ok(end
+            .and_then(|(_, raw)| raw)
+            .map(|reason| string(py, reason)))
     }
 
     #[getter]
     fn completeness(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(self.get(py)?.completeness)
+        Ok(self.get(py)?.snapshot.completeness)
     }
 
     #[getter]
-    fn diagnostics(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        Ok(self.get(py)?.diagnostics.clone_ref(py))
+    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.get(py)?.diagnostics(py)
     }
 
     #[getter]
     fn diagnostics_dropped(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.get(py)?.diagnostics_dropped)
+        Ok(self.get(py)?.snapshot.diagnostics_dropped)
     }
 
     /// True: parts are in order, and `Unknown` is a part.
@@ -412,15 +571,6 @@ impl Fold {
 
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        Ok(self.get(py)?.dialect)
+        Ok(self.get(py)?.snapshot.dialect)
     }
-}
-
-fn shared(py: Python<'_>, event: &Option<Py<PyAny>>) -> Option<Py<PyAny>> {
-    event.as_ref().map(|event| event.clone_ref(py))
-}
-
-/// Returns true if there is a value that is not empty.
-fn is_filled(py: Python<'_>, value: Option<&Lazy>) -> PyResult<bool> {
-    value.map_or(Ok(false), |value| value.is_filled(py))
 }

@@ -77,18 +77,6 @@ impl Lazy {
         Ok(built.into_bound(py))
     }
 
-    /// Returns false for an empty object or array, and for other values that are false in Python.
-    pub(crate) fn is_filled(&self, py: Python<'_>) -> PyResult<bool> {
-        if let State::Pending(Pending::Value(text) | Pending::Items(text)) = &*self.locked() {
-            let inner = text.strip_prefix(['{', '[']);
-            let inner = inner.and_then(|inner| inner.strip_suffix(['}', ']']));
-            if let Some(inner) = inner {
-                return Ok(!inner.trim().is_empty());
-            }
-        }
-        self.get(py)?.is_truthy()
-    }
-
     /// Locks the state. The lock is held only to read or store a value.
     fn locked(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -124,11 +112,6 @@ impl LazyItems {
             Some(text) => Lazy(Mutex::new(State::Pending(Pending::Items(text.into())))),
             None => Lazy::built(PyTuple::empty(py).into_any().unbind()),
         })
-    }
-
-    /// Returns false if there are no elements.
-    pub(crate) fn is_filled(&self, py: Python<'_>) -> PyResult<bool> {
-        self.0.is_filled(py)
     }
 
     pub(crate) fn empty() -> LazyItems {

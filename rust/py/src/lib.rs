@@ -8,6 +8,7 @@ mod convert;
 #[allow(unsafe_code)]
 mod delta;
 mod errors;
+mod event_log;
 mod events;
 mod fold;
 #[allow(unsafe_code)]
@@ -45,7 +46,7 @@ mod _native {
     };
 
     #[pymodule_export]
-    use crate::fold::{Fold, fold_snapshot};
+    use crate::fold::Fold;
 
     #[pymodule_export]
     use crate::parser::Parser;

@@ -3,6 +3,7 @@
 //! Words from small sets are interned, and JSON values are built when they are read (`lazy`). The caller handles
 //! errors.
 
+use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -39,15 +40,17 @@ fn opt(py: Python<'_>, text: Option<&str>) -> Option<Py<PyString>> {
 }
 
 /// Returns a word of a small set as an interned string.
-fn word(py: Python<'_>, text: &str) -> Py<PyString> {
-    static WORDS: Mutex<Vec<(String, Py<PyString>)>> = Mutex::new(Vec::new());
+pub(crate) fn word(py: Python<'_>, text: &'static str) -> Py<PyString> {
+    static WORDS: Mutex<Vec<(&str, Py<PyString>)>> = Mutex::new(Vec::new());
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, word)) = words.iter().find(|(known, _)| known == text) {
+    // A word usually has one address, so that its characters need not be compared.
+    let known = words.iter().find(|(known, _)| ptr::eq(*known, text));
+    if let Some((_, word)) = known.or_else(|| words.iter().find(|(known, _)| *known == text)) {
         return word.clone_ref(py);
     }
     let word = PyString::intern(py, text).unbind();
     if words.len() < WORDS_KEPT {
-        words.push((text.to_owned(), word.clone_ref(py)));
+        words.push((text, word.clone_ref(py)));
     }
     word
 }

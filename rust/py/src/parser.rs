@@ -3,7 +3,7 @@
 //! The class is frozen and its state is behind a lock that is only tried: concurrent calls raise `ParserBusy` and never
 //! race or wait. No panic crosses into Python.
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -96,11 +96,14 @@ impl Parser {
 
     /// Returns the close events that rebuild the response, its completeness, and the number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
-        let snapshot = self.snapshot_now(py)?;
+        let State { core, .. } = &*self.lock(py)?;
+        let mut sink = Collector::new(py, 0)?;
+        let result = guarded(|| core.snapshot(&mut sink));
+        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
         Ok((
-            PyList::new(py, snapshot.events)?,
-            snapshot.completeness,
-            snapshot.diagnostics_dropped,
+            PyList::new(py, sink.finish()?)?,
+            core.completeness().name(),
+            core.diagnostics_dropped(),
         ))
     }
 
@@ -110,9 +113,9 @@ impl Parser {
         let (py, parser) = (slf.py(), slf.get());
         let is_over = parser.lock(py)?.core.is_over();
         if is_over {
-            return Ok(Fold::later(Box::new(slf.clone().unbind()), choice));
+            return Ok(Fold::later(Arc::new(slf.clone().unbind()), choice));
         }
-        Fold::now(parser.snapshot_now(py)?, choice)
+        Ok(Fold::now(parser.snapshot_now(py)?, choice))
     }
 
     /// Returns the arguments that events have reported so far for the call `part`, or `None` if the provider sent no such
@@ -146,16 +149,14 @@ impl Parser {
     /// Returns what was read so far.
     fn snapshot_now(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let State { core, .. } = &*self.lock(py)?;
-        let mut sink = Collector::new(py, 0)?;
-        let result = guarded(|| core.snapshot(&mut sink));
-        result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
-        Ok(Snapshot {
-            events: sink.finish()?,
-            completeness: core.completeness().name(),
-            diagnostics: diagnostics(py, core)?,
-            diagnostics_dropped: core.diagnostics_dropped(),
-            dialect: core.dialect().map(Dialect::name),
-        })
+        Snapshot::of(
+            py,
+            |events| core.snapshot(events),
+            core.diagnostics(),
+            core.diagnostics_dropped(),
+            core.completeness().name(),
+            core.dialect().map(Dialect::name),
+        )
     }
 
     fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {

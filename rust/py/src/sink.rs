@@ -3,6 +3,8 @@
 //! Creates one object per event and nothing else. An error on the way (no memory, an unusable `streamweld._json`) is
 //! stored and raised by the caller. Deltas, the most frequent events, are built here; `objects` builds all others.
 
+use std::iter;
+
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use streamweld_core::model::event::DeltaKind;
@@ -12,6 +14,7 @@ use streamweld_core::model::event::Parts;
 use streamweld_core::model::event::Sink;
 
 use crate::delta::{Kind, Types};
+use crate::event_log::Replay;
 use crate::lazy::UnreadJson;
 use crate::objects::{Built, build};
 use crate::string_cache::StringCache;
@@ -87,6 +90,13 @@ impl Collector<'_> {
                 None => return self.push(Err(PyMemoryError::new_err(()))),
             }
         }
+    }
+}
+
+impl Replay for Collector<'_> {
+    #[inline]
+    fn delta(&mut self, kind: Kind, part: u32, text: &str, choice: i32) {
+        self.push_each(kind, choice, iter::once((part, text)));
     }
 }
 

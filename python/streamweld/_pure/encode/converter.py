@@ -89,6 +89,9 @@ class Converter:
         """Return the answer so far: its events, completeness and offset, as the parser returns them."""
         return self._parser.snapshot()
 
+    def fold(self, _choice: object, /) -> None:
+        """Return None: `response` folds the snapshot."""
+
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Read the next bytes and return those of the target. After the ending it returns nothing."""
         if self._over:

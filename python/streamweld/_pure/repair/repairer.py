@@ -165,6 +165,9 @@ class Repairer:
         """Return the parser's snapshot of the response so far."""
         return self._parser.snapshot()
 
+    def fold(self, _choice: object, /) -> None:
+        """Return None: `response` folds the snapshot."""
+
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the repaired bytes that are ready.
 

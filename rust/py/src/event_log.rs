@@ -1,0 +1,564 @@
+//! Events kept by value: their texts are stored in a few shared buffers.
+//!
+//! A long read is parsed into a log while other threads run, and a response keeps a log until its members are read. Uses
+//! no interpreter and creates no Python objects.
+
+use std::mem;
+use std::ops::{Deref, DerefMut, Range};
+use std::slice;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use streamweld_core::model::event::Delta;
+use streamweld_core::model::event::DeltaKind;
+use streamweld_core::model::event::Deltas;
+use streamweld_core::model::event::Event;
+use streamweld_core::model::event::Mark;
+use streamweld_core::model::event::Opened;
+use streamweld_core::model::event::Parts;
+use streamweld_core::model::event::Sink;
+use streamweld_core::model::event::Usage;
+
+use crate::delta::Kind;
+
+/// Events in order. Deltas without metadata, the most frequent events, are stored apart from the others.
+#[derive(Debug, Default)]
+pub(crate) struct EventLog {
+    pieces: Vec<Piece>,
+    /// The texts of `pieces`, concatenated.
+    piece_texts: String,
+    others: Vec<Kept>,
+    /// The texts of `others`, concatenated; `ends` holds the end of each.
+    texts: String,
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+    names: Vec<String>,
+}
+
+/// A delta without metadata.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    kind: Kind,
+    part: u32,
+    choice: i32,
+    /// End of its text.
+    end: usize,
+}
+
+/// Any other event. Its texts, bytes and names are empty here, and stored in the buffers. An event has at most one value
+/// of bytes and one list of names.
+#[derive(Debug)]
+struct Kept {
+    event: Event<'static>,
+    /// Number of pieces before it.
+    pieces: usize,
+    /// Position of its first text in `ends`.
+    first: usize,
+    bytes: Range<usize>,
+    names: Range<usize>,
+}
+
+/// Receiver of the events of a log.
+pub(crate) trait Replay: Sink {
+    /// Receives a delta without metadata.
+    fn delta(&mut self, kind: Kind, part: u32, text: &str, choice: i32);
+}
+
+/// A log that the next call reuses, so that it need not allocate memory.
+static SPARE: Mutex<Option<EventLog>> = Mutex::new(None);
+
+/// Maximum size of a spare log: those of reads of 64 KiB are smaller.
+const SPARE_BYTES: usize = 1 << 19;
+
+/// A log borrowed for one call.
+#[derive(Debug)]
+pub(crate) struct Borrowed(EventLog);
+
+impl Deref for Borrowed {
+    type Target = EventLog;
+
+    fn deref(&self) -> &EventLog {
+        &self.0
+    }
+}
+
+impl DerefMut for Borrowed {
+    fn deref_mut(&mut self) -> &mut EventLog {
+        &mut self.0
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if self.0.capacity() <= SPARE_BYTES {
+            self.0.clear();
+            *spare() = Some(mem::take(&mut self.0));
+        }
+    }
+}
+
+/// Locks `SPARE`. The lock is held only to take or store a log.
+fn spare() -> MutexGuard<'static, Option<EventLog>> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl EventLog {
+    /// Returns an empty log for one call.
+    pub(crate) fn borrow() -> Borrowed {
+        let spare = spare().take();
+        Borrowed(spare.unwrap_or_default())
+    }
+
+    /// Removes all events and keeps the memory.
+    fn clear(&mut self) {
+        self.pieces.clear();
+        self.piece_texts.clear();
+        self.others.clear();
+        self.texts.clear();
+        self.ends.clear();
+        self.bytes.clear();
+        self.names.clear();
+    }
+
+    /// Returns the number of bytes that the buffers occupy.
+    fn capacity(&self) -> usize {
+        self.pieces.capacity() * size_of::<Piece>()
+            + self.others.capacity() * size_of::<Kept>()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.names.capacity() * size_of::<String>()
+            + self.piece_texts.capacity()
+            + self.texts.capacity()
+            + self.bytes.capacity()
+    }
+
+    /// Returns the number of events.
+    pub(crate) fn len(&self) -> usize {
+        self.pieces.len() + self.others.len()
+    }
+
+    /// Passes all events, in order. Deltas without metadata are passed to `delta`.
+    pub(crate) fn replay<S: Replay>(&self, sink: &mut S) {
+        let mut start = 0;
+        let mut passed = 0;
+        let mut pass = |sink: &mut S, until: usize| {
+            for piece in self.pieces.get(passed..until).unwrap_or_default() {
+                let text = self.piece_texts.get(start..piece.end);
+                start = piece.end;
+                let Piece {
+                    kind, part, choice, ..
+                } = *piece;
+                sink.delta(kind, part, text.unwrap_or_default(), choice);
+            }
+            passed = until;
+        };
+        for kept in &self.others {
+            pass(sink, kept.pieces);
+            sink.event(&self.restored(kept));
+        }
+        pass(sink, self.pieces.len());
+    }
+
+    /// Returns the event at this position, not counting deltas without metadata.
+    pub(crate) fn other(&self, position: usize) -> Option<Event<'_>> {
+        self.others.get(position).map(|kept| self.restored(kept))
+    }
+
+    /// Yields the events, except deltas without metadata.
+    pub(crate) fn others(&self) -> impl ExactSizeIterator<Item = Event<'_>> {
+        self.others.iter().map(|kept| self.restored(kept))
+    }
+
+    fn restored<'a>(&'a self, kept: &'a Kept) -> Event<'a> {
+        let before = kept.first.checked_sub(1);
+        let start = before.and_then(|before| self.ends.get(before));
+        let mut reading = Reading {
+            log: self,
+            kept,
+            start: start.copied().unwrap_or_default(),
+            ends: self.ends.get(kept.first..).unwrap_or_default().iter(),
+        };
+        rebuilt(&kept.event, &mut reading)
+    }
+}
+
+impl Sink for EventLog {
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        let (kind, delta) = match event {
+            Event::TextDelta(delta) => (Kind::Text, delta),
+            Event::ToolCallDelta(delta) => (Kind::Arguments, delta),
+            Event::ReasoningDelta(delta) => (Kind::Reasoning, delta),
+            _ => return self.keep(event),
+        };
+        if delta.metadata.is_some() {
+            return self.keep(event);
+        }
+        self.piece_texts.push_str(delta.text);
+        self.pieces.push(Piece {
+            kind,
+            part: delta.part,
+            choice: delta.choice,
+            end: self.piece_texts.len(),
+        });
+    }
+
+    fn deltas(&mut self, deltas: &Deltas<'_>) {
+        let Deltas {
+            kind,
+            choice,
+            parts,
+            texts,
+            ends,
+        } = *deltas;
+        let kind = match kind {
+            DeltaKind::Text => Kind::Text,
+            DeltaKind::Reasoning => Kind::Reasoning,
+            DeltaKind::ToolCall => Kind::Arguments,
+            DeltaKind::Refusal => return deltas.each(|event| self.event(event)),
+        };
+        let start = self.piece_texts.len();
+        // The texts may end before the buffer does.
+        let length = ends.last().copied().unwrap_or_default();
+        self.piece_texts
+            .push_str(texts.get(..length).unwrap_or_default());
+        let piece = |part, end: usize| Piece {
+            kind,
+            part,
+            choice,
+            end: start + end,
+        };
+        match parts {
+            Parts::One(part) => {
+                let pieces = ends.iter().map(|end| piece(part, *end));
+                self.pieces.extend(pieces);
+            }
+            Parts::Each(parts) => {
+                let pieces = parts.iter().zip(ends);
+                self.pieces
+                    .extend(pieces.map(|(part, end)| piece(*part, *end)));
+            }
+        }
+    }
+}
+
+impl EventLog {
+    fn keep(&mut self, event: &Event<'_>) {
+        let (first, bytes, names) = (self.ends.len(), self.bytes.len(), self.names.len());
+        let event = rebuilt(event, &mut Writing { log: self });
+        self.others.push(Kept {
+            event,
+            pieces: self.pieces.len(),
+            first,
+            bytes: bytes..self.bytes.len(),
+            names: names..self.names.len(),
+        });
+    }
+}
+
+/// Replaces the borrowed values of an event, in the order of `rebuilt`.
+trait Values<'b> {
+    fn text(&mut self, text: &str) -> &'b str;
+    fn bytes(&mut self, bytes: &[u8]) -> &'b [u8];
+    fn names(&mut self, names: &[String]) -> &'b [String];
+
+    #[inline]
+    fn optional(&mut self, text: Option<&str>) -> Option<&'b str> {
+        text.map(|text| self.text(text))
+    }
+}
+
+/// Copies the values into the buffers and leaves empty ones.
+struct Writing<'l> {
+    log: &'l mut EventLog,
+}
+
+impl Values<'static> for Writing<'_> {
+    #[inline]
+    fn text(&mut self, text: &str) -> &'static str {
+        self.log.texts.push_str(text);
+        self.log.ends.push(self.log.texts.len());
+        ""
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> &'static [u8] {
+        self.log.bytes.extend_from_slice(bytes);
+        &[]
+    }
+
+    #[inline]
+    fn names(&mut self, names: &[String]) -> &'static [String] {
+        self.log.names.extend_from_slice(names);
+        &[]
+    }
+}
+
+/// Returns the values from the buffers.
+struct Reading<'l> {
+    log: &'l EventLog,
+    kept: &'l Kept,
+    /// Start of the next text, and the ends from there on.
+    start: usize,
+    ends: slice::Iter<'l, usize>,
+}
+
+impl<'l> Values<'l> for Reading<'l> {
+    #[inline]
+    fn text(&mut self, _: &str) -> &'l str {
+        let end = self.ends.next().copied().unwrap_or(self.start);
+        let text = self.log.texts.get(self.start..end).unwrap_or_default();
+        self.start = end;
+        text
+    }
+
+    fn bytes(&mut self, _: &[u8]) -> &'l [u8] {
+        let bytes = self.log.bytes.get(self.kept.bytes.clone());
+        bytes.unwrap_or_default()
+    }
+
+    #[inline]
+    fn names(&mut self, _: &[String]) -> &'l [String] {
+        let names = self.log.names.get(self.kept.names.clone());
+        names.unwrap_or_default()
+    }
+}
+
+/// Returns the event with other values for its texts, bytes and names.
+fn rebuilt<'b>(event: &Event<'_>, values: &mut impl Values<'b>) -> Event<'b> {
+    match *event {
+        Event::TextStarted(opened) => Event::TextStarted(rebuilt_opened(opened, values)),
+        Event::RefusalStarted(mark) => Event::RefusalStarted(rebuilt_mark(mark, values)),
+        Event::ToolCallReset(mark) => Event::ToolCallReset(rebuilt_mark(mark, values)),
+        Event::ToolCallRetracted(mark) => Event::ToolCallRetracted(rebuilt_mark(mark, values)),
+        Event::TextDelta(delta) => Event::TextDelta(rebuilt_delta(delta, values)),
+        Event::ReasoningDelta(delta) => Event::ReasoningDelta(rebuilt_delta(delta, values)),
+        Event::RefusalDelta(delta) => Event::RefusalDelta(rebuilt_delta(delta, values)),
+        Event::RefusalDone(delta) => Event::RefusalDone(rebuilt_delta(delta, values)),
+        Event::ToolCallDelta(delta) => Event::ToolCallDelta(rebuilt_delta(delta, values)),
+        Event::Usage(usage) => Event::Usage(Usage {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            total_tokens: usage.total_tokens,
+            cached_input_tokens: usage.cached_input_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+            raw: values.optional(usage.raw),
+        }),
+        Event::ResponseStarted {
+            id,
+            model,
+            created,
+            metadata,
+        } => Event::ResponseStarted {
+            id: values.optional(id),
+            model: values.optional(model),
+            created,
+            metadata: values.optional(metadata),
+        },
+        Event::TextDone {
+            part,
+            text,
+            annotations,
+            choice,
+            metadata,
+        } => Event::TextDone {
+            part,
+            text: values.text(text),
+            annotations: values.optional(annotations),
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::ReasoningStarted {
+            part,
+            kind,
+            item_id,
+            choice,
+            metadata,
+        } => Event::ReasoningStarted {
+            part,
+            kind,
+            item_id: values.optional(item_id),
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::ReasoningDone {
+            part,
+            text,
+            kind,
+            item_id,
+            signature,
+            encrypted_content,
+            choice,
+            metadata,
+        } => Event::ReasoningDone {
+            part,
+            text: values.text(text),
+            kind,
+            item_id: values.optional(item_id),
+            signature: values.optional(signature),
+            encrypted_content: values.optional(encrypted_content),
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::ToolCallStarted {
+            part,
+            call_id,
+            item_id,
+            name,
+            provider_executed,
+            custom,
+            choice,
+            metadata,
+        } => Event::ToolCallStarted {
+            part,
+            call_id: values.optional(call_id),
+            item_id: values.optional(item_id),
+            name: values.text(name),
+            provider_executed,
+            custom,
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::ToolCall {
+            part,
+            call_id,
+            name,
+            arguments,
+            state,
+            item_id,
+            reason,
+            raw_arguments,
+            provider_executed,
+            aliases,
+            custom,
+            raw_text,
+            choice,
+            metadata,
+        } => Event::ToolCall {
+            part,
+            call_id: values.text(call_id),
+            name: values.text(name),
+            arguments: values.text(arguments),
+            state,
+            item_id: values.optional(item_id),
+            reason,
+            raw_arguments: values.optional(raw_arguments),
+            provider_executed,
+            aliases: values.names(aliases),
+            custom,
+            raw_text: values.optional(raw_text),
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::ToolResult {
+            part,
+            call_id,
+            output,
+            is_error,
+            choice,
+            metadata,
+        } => Event::ToolResult {
+            part,
+            call_id: values.text(call_id),
+            output: values.text(output),
+            is_error,
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::Source {
+            part,
+            url,
+            title,
+            document,
+            choice,
+            metadata,
+        } => Event::Source {
+            part,
+            url: values.optional(url),
+            title: values.optional(title),
+            document: values.optional(document),
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::File {
+            part,
+            media_type,
+            data,
+            url,
+            choice,
+            metadata,
+        } => Event::File {
+            part,
+            media_type: values.optional(media_type),
+            data: values.optional(data),
+            url: values.optional(url),
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::Finished {
+            reason,
+            raw_reason,
+            choice,
+            metadata,
+        } => Event::Finished {
+            reason,
+            raw_reason: values.optional(raw_reason),
+            choice,
+            metadata: values.optional(metadata),
+        },
+        Event::UpstreamError {
+            code,
+            kind,
+            message,
+            raw,
+        } => Event::UpstreamError {
+            code: values.optional(code),
+            kind: values.optional(kind),
+            message: values.text(message),
+            raw: values.bytes(raw),
+        },
+        Event::Diagnostic {
+            code,
+            severity,
+            byte_offset,
+            event_ordinal,
+            part,
+            detail,
+        } => Event::Diagnostic {
+            code,
+            severity,
+            byte_offset,
+            event_ordinal,
+            part,
+            detail: values.text(detail),
+        },
+        Event::Unknown { event, raw } => Event::Unknown {
+            event: values.optional(event),
+            raw: values.bytes(raw),
+        },
+    }
+}
+
+fn rebuilt_delta<'b>(delta: Delta<'_>, values: &mut impl Values<'b>) -> Delta<'b> {
+    Delta {
+        part: delta.part,
+        text: values.text(delta.text),
+        choice: delta.choice,
+        metadata: values.optional(delta.metadata),
+    }
+}
+
+fn rebuilt_mark<'b>(mark: Mark<'_>, values: &mut impl Values<'b>) -> Mark<'b> {
+    Mark {
+        part: mark.part,
+        choice: mark.choice,
+        metadata: values.optional(mark.metadata),
+    }
+}
+
+fn rebuilt_opened<'b>(opened: Opened<'_>, values: &mut impl Values<'b>) -> Opened<'b> {
+    Opened {
+        part: opened.part,
+        item_id: values.optional(opened.item_id),
+        choice: opened.choice,
+        metadata: values.optional(opened.metadata),
+    }
+}

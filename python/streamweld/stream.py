@@ -85,17 +85,8 @@ class StreamParser:
     ) -> None:
         if dialect not in DIALECTS:
             raise UsageError(choice_message("dialect", dialect, DIALECTS))
-        if (
-            isinstance(policy, str)
-            and policy in USUAL
-            and limits is DEFAULT_LIMITS
-            and tools is None
-            and known_call_ids == ()
-            and content_type is None
-            and seed is None
-        ):
-            config = USUAL[policy]
-        else:
+        config = USUAL.get(policy) if isinstance(policy, str) and limits is DEFAULT_LIMITS else None
+        if config is None or not (tools is None and known_call_ids == () and content_type is None and seed is None):
             config = to_config(
                 policy, limits, tools=tools, known_call_ids=known_call_ids, content_type=content_type, seed=seed
             )
@@ -117,7 +108,11 @@ class StreamParser:
             TypeError: if `data` is not bytes, for example `str`.
         """
         if self._is_head_open:
-            self._keep_head(data)
+            if type(data) is bytes and not self._head:  # the usual first read
+                self._head = data[:HEAD_BYTES]
+                self._is_head_open = len(data) < HEAD_BYTES
+            else:
+                self._keep_head(data)
         try:
             return self._parser.feed(data)
         except StreamError as fault:
@@ -126,10 +121,6 @@ class StreamParser:
 
     def _keep_head(self, data: bytes | bytearray | memoryview) -> None:
         """Keep the first bytes of the body, to recognize a body that is not a stream."""
-        if type(data) is bytes and not self._head:  # the usual first read
-            self._head = data[:HEAD_BYTES]
-            self._is_head_open = len(data) < HEAD_BYTES
-            return
         reject_text(data)
         try:
             self._head += bytes(memoryview(data).cast("B")[: HEAD_BYTES - len(self._head)])
@@ -230,7 +221,10 @@ class _Body(StreamParser):
     __slots__ = ()
 
     def read(self, body: bytes | bytearray | memoryview) -> Response:
-        self._keep_head(body)
+        if type(body) is bytes:
+            self._head = body[:HEAD_BYTES]
+        else:
+            self._keep_head(body)
         try:
             self._parser.feed_silent(body)
             self._parser.close_silent()

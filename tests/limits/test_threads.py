@@ -1,4 +1,4 @@
-"""Parsing a whole body releases the GIL, so another thread runs meanwhile."""
+"""Parsing a whole body or a long read releases the GIL, so another thread runs meanwhile."""
 
 from __future__ import annotations
 
@@ -33,11 +33,18 @@ def read(data: bytes) -> str:
     return sw.parse(data, dialect="chat").text
 
 
+def fed(data: bytes) -> str:
+    parser = sw.StreamParser(dialect="chat")
+    parser.feed(data)
+    parser.close()
+    return parser.response.text
+
+
 def converted(data: bytes) -> bytes:
     return sw.convert(data, source="chat", target="anthropic", seed="same")
 
 
-@pytest.mark.parametrize("call", [read, converted])
+@pytest.mark.parametrize("call", [read, fed, converted])
 def test_another_thread_runs_during_a_long_call(call: Callable[[bytes], Any]) -> None:
     """With a switch interval of a minute, another thread runs only if the GIL is released.
 
@@ -74,17 +81,19 @@ def test_threads_read_different_bodies_at_once() -> None:
     made = [body(200 * number) for number in range(1, 9)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(read, [data for data, _ in made])) == [text for _, text in made]
+        assert list(pool.map(fed, [data for data, _ in made])) == [text for _, text in made]
         alone = [converted(data) for data, _ in made]
         assert list(pool.map(converted, [data for data, _ in made])) == alone
 
 
-def test_overlapping_calls_into_one_parser_are_refused() -> None:
+@pytest.mark.parametrize("feed", ["feed", "feed_silent"])
+def test_overlapping_calls_into_one_parser_are_refused(feed: str) -> None:
     """A parser in use by one thread raises `ParserBusy` in another, also while the GIL is released."""
     data, text = body(120_000)
     faults: list[BaseException] = []
     for _ in range(5):  # a busy machine may run the other thread only after the call
         parser: Any = load("native")("chat", to_config())
-        thread = threading.Thread(target=parser.feed_silent, args=(data,))
+        thread = threading.Thread(target=getattr(parser, feed), args=(data,))
         thread.start()
         while thread.is_alive():
             try:

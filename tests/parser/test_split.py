@@ -106,6 +106,31 @@ def test_single_cuts_of_vectors(backend: str, full: bool, vector: dict[str, Any]
     assert first_difference(backend, body, vector.get("options", {}), cuts) is None
 
 
+PADDING = b":" + b"x" * 5000 + b"\n\n"
+
+
+@pytest.mark.parametrize("vector", streams(), ids=label)
+def test_long_reads_give_the_events_of_short_ones(backend: str, vector: dict[str, Any]) -> None:
+    """The native backend parses long reads without the interpreter, and builds the events afterwards."""
+    body = b"".join(chunks_of(vector))
+    options = vector.get("options", {})
+    if "limits" in options or body.startswith(b"\xef\xbb\xbf") or body.lstrip()[:1] in (b"{", b"["):
+        pytest.skip("a comment before the body changes what is read")
+    short = placeless(backend, body, options)
+    if short[-1]["rule"] == "not_an_event_stream":
+        pytest.skip("the comment makes it an event stream")
+    assert placeless(backend, PADDING + body, options) == short
+
+
+def placeless(backend: str, body: bytes, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the events of one read without their places, and the exception."""
+    outcome = read(backend, [body], options)
+    events = [event.to_dict() for event in outcome.events]
+    for event in events:
+        event.pop("byte_offset", None)
+    return [*events, {"error": type(outcome.error), "rule": getattr(outcome.error, "rule", None)}]
+
+
 def test_empty_reads_change_nothing(backend: str) -> None:
     for vector in streams():
         body = b"".join(chunks_of(vector))

@@ -49,6 +49,15 @@ impl Load {
         taken: Option<usize>,
         call: impl FnOnce() -> T + Send,
     ) -> Result<T, String> {
+        if self.is_long(taken) {
+            py.detach(|| guarded(call))
+        } else {
+            guarded(call)
+        }
+    }
+
+    /// Counts the input of a call, and returns true if the call may take long.
+    pub(crate) fn is_long(&mut self, taken: Option<usize>) -> bool {
         let size = match taken {
             Some(bytes) => {
                 self.total += bytes;
@@ -57,11 +66,7 @@ impl Load {
             }
             None => self.total,
         };
-        if size < LONG {
-            guarded(call)
-        } else {
-            py.detach(|| guarded(call))
-        }
+        size >= LONG
     }
 
     /// Records that the call wrote output.

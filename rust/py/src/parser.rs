@@ -16,6 +16,7 @@ use streamweld_core::model::fault::Fault;
 
 use crate::convert::Load;
 use crate::errors::guarded;
+use crate::event_log::EventLog;
 use crate::fold::{Ended, Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
@@ -31,7 +32,6 @@ pub(crate) struct Parser(Mutex<State>);
 #[derive(Debug)]
 struct State {
     core: Core,
-    /// Work of the silent calls. Calls that build events need the interpreter throughout.
     load: Load,
 }
 
@@ -60,9 +60,9 @@ impl Parser {
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = data.py();
         let data = input::bytes(data)?;
-        let room = data.as_bytes().len() / USUAL_EVENT;
-        collect(py, self.open(py)?, room, |core, sink| {
-            core.feed(data.as_bytes(), sink)
+        let bytes = data.as_bytes();
+        collect(py, self.open(py)?, Some(bytes.len()), |core, sink| {
+            core.feed(bytes, sink)
         })
     }
 
@@ -82,7 +82,9 @@ impl Parser {
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyList>> {
         let input = InputEnd::of(broken);
-        collect(py, self.lock(py)?, 0, |core, sink| core.close(input, sink))
+        collect(py, self.lock(py)?, None, |core, sink| {
+            core.close(input, sink)
+        })
     }
 
     /// Ends the input without building events.
@@ -200,19 +202,32 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Returns the events of a call, or its exception with the events before it. A panic ends the stream. The lock is
-/// released before an exception is built, because that runs Python code.
+/// Returns the events of a call that reads `taken` bytes or ends the input, or its exception with the events before it.
+/// If the call may take long, other threads run meanwhile, and the events are built after it. A panic ends the stream. The
+/// lock is released before an exception is built, because that runs Python code.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,
-    room: usize,
-    call: impl FnOnce(&mut Core, &mut dyn Sink) -> Result<(), Fault>,
+    taken: Option<usize>,
+    call: impl FnOnce(&mut Core, &mut dyn Sink) -> Result<(), Fault> + Send,
 ) -> PyResult<Bound<'py, PyList>> {
-    let mut sink = Collector::new(py, room)?;
-    let result = guarded(|| call(&mut state.core, &mut sink));
-    let events = sink.finish();
-    if result.is_err() || events.is_err() {
-        state.core.give_up();
+    let State { core, load } = &mut *state;
+    let (result, events) = if load.is_long(taken) {
+        let mut log = EventLog::borrow();
+        let result = py.detach(|| guarded(|| call(core, &mut *log)));
+        (result, built(py, &log))
+    } else {
+        let mut sink = Collector::new(py, taken.unwrap_or_default() / USUAL_EVENT)?;
+        let result = guarded(|| call(core, &mut sink));
+        (result, sink.finish())
+    };
+    match &events {
+        Ok(events) if events.is_empty() => {}
+        Ok(_) => load.wrote(),
+        Err(_) => core.give_up(),
+    }
+    if result.is_err() {
+        core.give_up();
     }
     drop(state);
     let events = events?;
@@ -221,6 +236,13 @@ fn collect<'py>(
         Ok(Err(fault)) => Err(errors::raise(py, &fault, events)),
         Err(panic) => Err(errors::internal(py, &panic, events)),
     }
+}
+
+/// Returns the events of a log as objects.
+fn built(py: Python<'_>, log: &EventLog) -> PyResult<Vec<Py<PyAny>>> {
+    let mut sink = Collector::new(py, log.len())?;
+    log.replay(&mut sink);
+    sink.finish()
 }
 
 /// Runs a call without events that reads `taken` bytes or ends the input. Lets other threads run if it may take long.

@@ -50,7 +50,7 @@ class Signature:
 
 Piece = Text | File | Signature | Unread
 
-_REASONING_TYPES = frozenset({"reasoning", "reasoning_text", "summary_text", "thinking"})
+_REASONING_TYPES = ("reasoning", "reasoning_text", "summary_text", "thinking")  # not a set: a type may be any value
 _REASONING_MEMBERS = ("thinking", "reasoning", "summary", "content", "text")  # in order of precedence
 
 

@@ -170,11 +170,21 @@ class TestEmission:
         assert [type(e).__name__ for e in shown] == ["ToolCallStarted", "ToolCallDelta"]
         assert shown[0].name == "get_weather"
 
-    def test_another_part_settles_the_name(self) -> None:
+    def test_text_settles_the_names_before_it(self) -> None:
+        """The header of another call does not: names of parallel calls may come in pieces by turns."""
         rig = Rig()(0, "a", "f", "")(1, "b", "g", "")
-        assert [e.part for e in rig.out.events] == [0]
+        assert rig.out.events == []
         rig.text("x")
-        assert [type(e).__name__ for e in rig.out.events[1:]] == ["ToolCallStarted", "TextStarted", "TextDelta"]
+        started = [(type(e).__name__, e.part) for e in rig.out.events]
+        assert started == [("ToolCallStarted", 0), ("ToolCallStarted", 1), ("TextStarted", 2), ("TextDelta", 2)]
+
+    def test_arguments_of_another_call_settle_the_name(self) -> None:
+        rig = Rig()(0, "a", "f", "")(1, "b", "g", "")(1, None, None, "{")
+        assert [(type(e).__name__, e.part) for e in rig.out.events] == [
+            ("ToolCallStarted", 0),
+            ("ToolCallStarted", 1),
+            ("ToolCallDelta", 1),
+        ]
 
     def test_arguments_before_any_name_are_one_delta(self) -> None:
         rig = Rig()(0, "a", None, KEY)(0, None, None, '"O')

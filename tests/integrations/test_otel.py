@@ -17,6 +17,7 @@ from streamweld.integrations import otel
 from streamweld.integrations.asgi import RepairMiddleware
 
 from tests.integrations.test_asgi import CUT, HEAD, TOLD_AGAIN, piece, starlette, streaming
+from tests.integrations.test_otel_metrics import messages_with_a_cache
 from tests.proxy.test_proxy import CHAT
 from tests.support.servers.proxying import ASK, between
 from tests.support.servers.upstream import Talk, Upstream, running, sse, until
@@ -104,6 +105,19 @@ def test_a_request_of_the_proxy_is_one_span(spans: Any) -> None:
         "http.response.status_code": 200,
         "server.address": "127.0.0.1",
         "streamweld.completeness": "complete",
+    }
+
+
+def test_input_tokens_of_a_span_include_the_cache(spans: Any) -> None:
+    response = sw.parse(messages_with_a_cache())
+    span = otel.RequestSpan("http://localhost/v1/messages", "anthropic", "c", stream=True, headers={})
+    span.end(status=200, first=None, fault=None, response=response)
+    reported = dict(spans()[0].attributes)
+    assert {name: count for name, count in reported.items() if name.startswith("gen_ai.usage.")} == {
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 5,
+        "gen_ai.usage.cache_read.input_tokens": 90,
+        "gen_ai.usage.cache_creation.input_tokens": 3,
     }
 
 

@@ -142,6 +142,20 @@ def test_a_cut_stream(meters: Meters) -> None:
     assert "gen_ai.client.token.usage" not in points
 
 
+def messages_with_a_cache() -> bytes:
+    """Anthropic leaves tokens of the cache out of `input_tokens`; the conventions count them as input."""
+    counts = {"input_tokens": 7, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 3, "output_tokens": 1}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], "usage": counts}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}
+    return event({"type": "message_start", "message": message}) + event(end) + event({"type": "message_stop"})
+
+
+def test_input_tokens_include_the_cache(meters: Meters) -> None:
+    list(meters.metrics.measure(sw.iter_batches([messages_with_a_cache()])))
+    tokens = meters.read()["gen_ai.client.token.usage"]
+    assert {point.attributes["gen_ai.token.type"]: point.sum for point in tokens} == {"input": 100, "output": 5}
+
+
 def test_a_stream_that_is_left(meters: Meters) -> None:
     closed: list[bool] = []
 

@@ -51,18 +51,19 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "response.model": "gen_ai.response.model",
         "response.finish_reasons": "gen_ai.response.finish_reasons",
         "response.first": "gen_ai.response.time_to_first_chunk",
-        "usage.input_tokens": "gen_ai.usage.input_tokens",
-        "usage.output_tokens": "gen_ai.usage.output_tokens",
-        "usage.cached_input_tokens": "gen_ai.usage.cache_read.input_tokens",
-        "usage.cache_write_tokens": "gen_ai.usage.cache_creation.input_tokens",
-        "usage.reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+        "usage.input": "gen_ai.usage.input_tokens",
+        "usage.output": "gen_ai.usage.output_tokens",
+        "usage.cached_read": "gen_ai.usage.cache_read.input_tokens",
+        "usage.cache_write": "gen_ai.usage.cache_creation.input_tokens",
+        "usage.reasoning": "gen_ai.usage.reasoning.output_tokens",
         "server.address": "server.address",
         "server.port": "server.port",
         "status": "http.response.status_code",
     }
 )
 _FINISH: Final = {"tool_calls": "tool_call", "other": "stop"}
-_USAGE: Final = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens")
+# Fields of the normalized usage. The conventions count cached tokens as input, which not every API does.
+_USAGE: Final = ("input", "output", "cached_read", "cache_write", "reasoning")
 _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
 
 
@@ -163,7 +164,8 @@ class RequestSpan:
                 "response.finish_reasons": [_finish(choice) for choice in response.choices] or None,
             }
             if response.usage is not None:
-                sent |= {f"usage.{name}": getattr(response.usage, name) for name in _USAGE}
+                usage = response.usage.normalized()
+                sent |= {f"usage.{name}": getattr(usage, name) for name in _USAGE}
         for name, value in sent.items():
             if value is not None:
                 span.set_attribute(NAMES[name], value)

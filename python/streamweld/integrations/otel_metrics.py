@@ -221,14 +221,14 @@ class StreamMetrics:
                 self._gaps.record(gap, about)
         if watch.first_token is not None:
             self._first_token.record(watch.first_token - watch.started, about)
-        usage = response.usage
-        if usage is None:
+        if response.usage is None:
             return
-        for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+        usage = response.usage.normalized()  # the conventions count cached tokens as input, which not every API does
+        for kind, count in (("input", usage.input), ("output", usage.output)):
             if count is not None:
                 self._tokens.record(count, about | {"gen_ai.token.type": kind})
-        if usage.output_tokens and watch.first_token is not None and last > watch.first_token:
-            self._token_rate.record(usage.output_tokens / (last - watch.first_token), about)
+        if usage.output and watch.first_token is not None and last > watch.first_token:
+            self._token_rate.record(usage.output / (last - watch.first_token), about)
 
 
 class Watch:

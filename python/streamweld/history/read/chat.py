@@ -26,7 +26,7 @@ from streamweld.history.model import (
     Turn,
     pointer,
 )
-from streamweld.history.read.chat_reasoning import read_reasoning
+from streamweld.history.read.chat_reasoning import read_reasoning, thinking_block
 from streamweld.history.read.common import (
     as_list,
     as_mapping,
@@ -243,6 +243,8 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
             file_id=as_optional_text(file.get("file_id"), path),
             filename=as_optional_text(file.get("filename"), path),
         )
+    if kind == "redacted_thinking" or (kind == "thinking" and isinstance(raw.get("thinking"), str)):
+        return thinking_block(raw, origin, path, member=None)  # a block of Anthropic: Mistral's chunk holds a list
     if kind == "thinking":
         thought = raw.get("thinking")
         if isinstance(thought, list):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
     from streamweld.history.read.common import Json
 
-__all__ = ["MessageReasoning", "read_reasoning"]
+__all__ = ["MessageReasoning", "read_reasoning", "thinking_block"]
 
 _FIELDS: Final = ("reasoning_content", "reasoning")
 _BLOCK: Final = frozenset({"type", "thinking", "signature", "data"})
@@ -74,21 +74,31 @@ def _squeezed(text: str) -> str:
 
 
 def _blocks(mapping: Any, origin: Origin, path: Path) -> list[Reasoning]:
-    parts: list[Reasoning] = []
-    for n, raw in enumerate(as_list(mapping, path)):
-        block, at = as_mapping(raw, (*path, n)), (*path, n)
-        parts.append(
-            Reasoning(
-                *locate(origin, at, block, _BLOCK),
-                segments=_texts(block.get("thinking"), at),
-                kind="redacted" if block.get("type") == "redacted_thinking" else "thinking",
-                signature=as_text(block.get("signature"), at) or None,
-                encrypted=as_text(block.get("data"), at) or None,
-                issuer="anthropic",
-                member=THINKING_BLOCKS,
-            )
-        )
-    return parts
+    return [
+        thinking_block(as_mapping(raw, (*path, n)), origin, (*path, n), member=THINKING_BLOCKS)
+        for n, raw in enumerate(as_list(mapping, path))
+    ]
+
+
+def thinking_block(block: Json, origin: Origin, path: Path, *, member: str | None) -> Reasoning:
+    """Return the reasoning of an Anthropic block in a Chat message.
+
+    Args:
+        block: a `thinking` or `redacted_thinking` block.
+        origin: the message it belongs to.
+        path: where the block is in the history.
+        member: the member of the message that holds it; None for its content.
+    """
+    return Reasoning(
+        *locate(origin, path, block, _BLOCK),
+        segments=_texts(block.get("thinking"), path),
+        kind="redacted" if block.get("type") == "redacted_thinking" else "thinking",
+        signature=as_text(block.get("signature"), path) or None,
+        encrypted=as_text(block.get("data"), path) or None,
+        issuer="anthropic",
+        member=member,
+        touched=member is None,  # no Chat API accepts the block itself as content
+    )
 
 
 def _texts(value: Any, path: Path) -> tuple[str, ...]:

@@ -172,6 +172,13 @@ def test_g4_an_upstream_is_a_plain_address(upstream: str) -> None:
     assert "u:p" not in str(told.value)
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/chat/completions/", "/v1/responses", "/api/v1/messages"])
+def test_an_upstream_is_a_base_url(path: str) -> None:
+    """The path of the client's request is appended, so the path of an endpoint would be there twice."""
+    with pytest.raises(UsageError, match="the base URL"):
+        ProxyConfig(f"http://gateway.example{path}")
+
+
 # --- G5 and G9: which data is kept
 
 

@@ -21,6 +21,7 @@ from streamweld.errors import UsageError
 from streamweld.history.profiles import resolve
 from streamweld.integrations._defaults import LIMITS, MAX_STREAM_BYTES
 from streamweld.integrations.proxy.hosts import is_host, origin_of
+from streamweld.integrations.proxy.routes import dialect_of
 from streamweld.options import Limits, to_config, with_text_calls
 
 if TYPE_CHECKING:
@@ -122,6 +123,10 @@ class ProxyConfig:
             raise UsageError("upstream must have no user, query or fragment: clients bring their own credentials")
         if not self.upstream.isascii() or any(char <= " " for char in self.upstream):
             raise UsageError("upstream must be plain ASCII: escape the path, and write the host as DNS has it")
+        if dialect_of(parts.path.rstrip("/")) is not None:
+            raise UsageError(
+                "upstream must be the base URL, such as https://gateway.example/v1: the proxy adds the path"
+            )
         if self.to is not None and self.to not in PROXY_DIALECTS:
             raise UsageError(choice_message("to", self.to, PROXY_DIALECTS))
         if self.gateway is not None and self.to is None:

@@ -236,7 +236,10 @@ def test_what_is_raised_shows_the_payload_that_brought_it(body: bytes, shown: st
     assert converter.error.raw.startswith(shown.encode())
 
 
-START = b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","role":"assistant","content":[]}}\n\n'
+START = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant",'
+    b'"model":"c","content":[],"usage":{"input_tokens":1,"output_tokens":0}}}\n\n'
+)
 DATA = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}'
 
 

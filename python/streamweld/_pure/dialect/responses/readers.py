@@ -22,6 +22,7 @@ _MAX_ITEMS: Final = 4096  # maximum number of items to store
 _MAX_AT_INDEX: Final = 16  # maximum number of further items to store at one index
 _MAX_PARTS: Final = 4096  # maximum number of content parts to store; parts are not checked above it
 _BY_CALL_ID: Final = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
+_RESULT: Final = "_output"  # end of the types of results, which are whole when they are added
 _WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # types of items that need no id
 _MESSAGE_PARTS: Final = ("output_text", "refusal")  # types of the parts of a message
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
@@ -167,7 +168,7 @@ class Readers:
                 added = _added(item)
                 final[_identity(added)] = added.id
         for item in self._items.values():
-            if item.is_done:
+            if item.is_done or (item.kind or "").endswith(_RESULT):
                 continue
             identity = _identity(item)
             if identity not in final or (

@@ -97,7 +97,13 @@ def own_word(dialect: str, finished: Finished) -> str | None:
     raw = finished.raw_reason
     unknown = None if dialect in _CLOSED else "other"
     means = None if raw is None else DIALECTS[dialect]["finish"].get(raw, unknown)
-    return raw if means in (finished.finish_reason, "natural") else None
+    return raw if means in (finished.finish_reason, "natural") and _is_accepted(dialect, raw) else None
+
+
+def _is_accepted(dialect: str, word: str | None) -> bool:
+    """Return False if clients of the dialect reject a finish chunk with this word."""
+    accepted = DIALECTS[dialect].get("client_members", {}).get("finish", {}).get("finishReason", "")
+    return not accepted or word in accepted.removeprefix("=").removesuffix("?").split(",")
 
 
 def finish_is_lost(target: str, reason: str) -> bool:

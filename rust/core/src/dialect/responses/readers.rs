@@ -141,6 +141,12 @@ impl Item {
         self.kind.as_deref() == Some(kind)
     }
 
+    /// Returns true for the result of a call, which is whole when it is added.
+    fn is_result(&self) -> bool {
+        let kind = self.kind.as_deref();
+        kind.is_some_and(|kind| kind.ends_with("_output"))
+    }
+
     /// Reports the item to the encoder.
     fn report(&self, out: &mut Output<'_>, index: i64) {
         out.record_fact(WireFact::ItemAdded {
@@ -281,7 +287,8 @@ impl Readers {
             let item = Item::of(&sent);
             last.insert(item.identity(), item.id);
         }
-        for item in self.items.values().filter(|item| !item.is_done) {
+        let is_open = |item: &&Item| !item.is_done && !item.is_result();
+        for item in self.items.values().filter(is_open) {
             let optional = item.id.is_none() && WITHOUT_ID.iter().any(|kind| item.is(kind));
             let found = last.get(&item.identity());
             if found.is_none_or(|id| !optional && *id != item.id) {

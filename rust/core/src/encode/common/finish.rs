@@ -42,7 +42,18 @@ pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) ->
         Some(means) => means == reason || means == "natural",
         None => reason == "other" && !CLOSED.contains(&dialect),
     };
-    holds.then_some(raw)
+    (holds && is_accepted(dialect, raw)).then_some(raw)
+}
+
+/// Returns false if clients of the dialect reject a finish chunk with this word.
+fn is_accepted(dialect: &str, word: &str) -> bool {
+    let members = spec::fact(dialect, "client_members").and_then(|types| types.get("finish"));
+    let accepted = members.and_then(|members| members.get("finishReason"));
+    let Some(accepted) = accepted.and_then(Value::as_str) else {
+        return true;
+    };
+    let words = accepted.trim_start_matches('=').trim_end_matches('?');
+    words.split(',').any(|known| known == word)
 }
 
 /// Returns true for a reason after which clients run calls without arguments.

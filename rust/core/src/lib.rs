@@ -24,7 +24,7 @@ pub use crate::model::config::Config;
 pub use crate::pipeline::parser::Parser;
 pub use crate::repair::Repairer;
 
-/// The examples of the crate's README, which `cargo test` compiles and runs.
+/// The examples in the crate's README, which `cargo test` compiles and runs.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct ReadmeExamples;

@@ -1,7 +1,8 @@
 //! Fast paths that append the next plain piece to the open text part or to a call in progress.
 //!
 //! Most deltas are such pieces. Each method either does exactly what the rules in `text_parts` and `route_fragment`
-//! would do with the piece, or changes nothing and reports that, so that the rules decide. The fast paths add no rules.
+//! would do with the piece, or changes nothing and reports that the piece must go through the rules. The fast paths add
+//! no rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::choice::Choice;
@@ -42,9 +43,9 @@ impl Assembler {
         under_way.is_some_and(|(choice, _)| choice.textual.goes_on())
     }
 
-    /// Appends the first of several plain pieces of text, none of them empty; `ends` has the offset in `texts` at which
-    /// each one ends. Returns how many, up to the first that may be held. Returns 0 and changes nothing if one of them
-    /// does more than continue the open part.
+    /// Appends the first of several plain pieces of text, none of them empty; `ends` holds the end offset of each piece
+    /// in `texts`. Returns how many were appended; it stops at the first piece that may be held back. Returns 0 and
+    /// changes nothing if any piece does more than continue the open part.
     pub fn more_texts(
         &mut self,
         out: &mut Output<'_>,
@@ -72,8 +73,8 @@ impl Assembler {
         ends.len()
     }
 
-    /// Appends a plain piece of a call's arguments. Returns false and changes nothing if the piece does more than
-    /// continue a call that was shown.
+    /// Appends a plain piece of argument text to a call. Returns false and changes nothing if the piece does more than
+    /// continue a call that was already shown.
     #[inline]
     pub fn more_arguments(
         &mut self,
@@ -104,7 +105,7 @@ impl Assembler {
     }
 }
 
-/// Appends the next piece of a call and emits it, as R1a, R3a1 and A1 require.
+/// Appends the next piece of argument text to a call and emits it, as R1a, R3a1 and A1 require.
 #[inline]
 fn go_on(
     ctx: &mut RuleContext<'_, '_>,
@@ -151,7 +152,7 @@ fn go_on(
     Ok(true)
 }
 
-/// Returns true if all text of the call was shown so far, and further text may be shown as it arrives.
+/// Returns true if all text of the call so far has been shown and further text may be shown as it arrives.
 #[inline]
 pub(crate) fn is_shown(call: &Call) -> bool {
     call.started
@@ -180,7 +181,8 @@ impl ArgumentText {
     }
 
     /// Appends the next piece to a settled text. Returns false and changes nothing if the piece has to go through
-    /// `push`. `bare`: the piece was already scanned and contains only characters of a JSON string.
+    /// `push`. `bare`: the piece was already scanned and contains only plain string characters (no quotes, escapes or
+    /// control characters).
     #[inline(always)]
     pub(crate) fn append(&mut self, piece: &[u8], bare: bool) -> bool {
         let goes_on = bare && self.automaton.goes_on_with(piece.len());
@@ -193,8 +195,9 @@ impl ArgumentText {
         true
     }
 
-    /// Appends `count` pieces at once that contain only characters of a JSON string; the last one has `last` bytes.
-    /// Returns false and changes nothing if the text so far does not end inside a string.
+    /// Appends `count` pieces at once. They contain only plain string characters (no quotes, escapes or control
+    /// characters), and the last piece has `last` bytes. Returns false and changes nothing if the text so far does not
+    /// end inside a string.
     #[inline(always)]
     pub(crate) fn append_all(&mut self, pieces: &[u8], last: usize, count: usize) -> bool {
         if !self.automaton.goes_on_with(pieces.len()) {

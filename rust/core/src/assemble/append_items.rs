@@ -1,8 +1,9 @@
 //! Fast paths for items: append plain text to the part or call that received the previous piece with the same address.
 //!
-//! `Assembler::turn` counts every change to a choice except such pieces. While it is unchanged, an address leads to the
-//! same part or call. Each method either does exactly what the rules in `items` and `item_deltas_calls` would do with
-//! the piece, or changes nothing and reports that, so that the rules decide. The fast paths add no rules.
+//! `Assembler::turn` counts every change to a choice except such pieces. While the counter is unchanged, an address
+//! leads to the same part or call. Each method either does exactly what the rules in `items` and `item_deltas_calls`
+//! would do with the piece, or changes nothing and reports that the piece must go through the rules. The fast paths add
+//! no rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::append::is_shown;
@@ -34,7 +35,7 @@ struct View {
 }
 
 impl Assembler {
-    /// Appends a piece of a part's text as `part_text` does, and stores its route in `route_cache` for the pieces that
+    /// Appends a piece of text to a part as `part_text` does, and stores its route in `route_cache` for the pieces that
     /// follow.
     pub fn go_on_with_part(
         &mut self,
@@ -51,8 +52,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Appends a piece of a call's arguments as `call_text` does, and stores its route in `route_cache` for the pieces that
-    /// follow. These have the same `name`.
+    /// Appends a piece of argument text to a call as `call_text` does, and stores its route in `route_cache` for the
+    /// pieces that follow. Those pieces have the same `name`.
     pub fn go_on_with_call(
         &mut self,
         out: &mut Output<'_>,
@@ -71,7 +72,7 @@ impl Assembler {
     }
 
     /// Returns the route of a piece that only extended a text. Such a piece leaves every cached route valid, so the
-    /// counter returns to `sub_indexes`. After any other piece, the returned route matches nothing.
+    /// change counter is set back to `sub_indexes`. After any other piece, the returned route matches nothing.
     fn route_cache(
         &mut self,
         sub_indexes: u64,
@@ -90,15 +91,15 @@ impl Assembler {
         }
     }
 
-    /// Returns true if a plain piece was appended along this route and nothing since then could send the next one
+    /// Returns true if a plain piece was appended along this route and nothing since then could route the next piece
     /// elsewhere.
     #[inline]
     pub fn leads(&self, route_cache: &RouteCache) -> bool {
         route_cache.rules == self.turn.rules
     }
 
-    /// Appends a run of pieces to a part's text along the cached route: all of them, or none if one may do more than
-    /// continue the text.
+    /// Appends a run of pieces to a part along the cached route. Appends all of them, or none if any piece may do more
+    /// than continue the text.
     #[inline]
     pub fn more_of_part(
         &mut self,
@@ -127,9 +128,9 @@ impl Assembler {
         }
     }
 
-    /// Appends a run of pieces to a call's arguments along the cached route. Returns how many were appended; it stops
-    /// at the first piece that may do more than continue the text. `bare`: the pieces were already scanned and contain
-    /// only characters of a JSON string.
+    /// Appends a run of argument pieces to a call along the cached route. Returns how many were appended; it stops at
+    /// the first piece that may do more than continue the text. `bare`: the pieces were already scanned and contain
+    /// only plain string characters (no quotes, escapes or control characters).
     #[inline]
     pub fn more_of_call(
         &mut self,
@@ -180,7 +181,7 @@ impl Assembler {
             if !call.text.is_unfinished() {
                 let slot = call.slot;
                 choice.track(slot);
-                // The rules decide about anything that follows a whole value.
+                // The rules handle anything that follows a complete value.
                 self.turn.rules += 1;
                 break;
             }
@@ -190,7 +191,8 @@ impl Assembler {
 
     /// Appends runs of pieces to several calls in turn, each along its cached route. Returns how many pieces were
     /// appended; it stops at the first run with a piece that may do more than continue its text. All pieces were
-    /// already scanned and contain only characters of a JSON string. Writes the part number of each piece to `parts`.
+    /// already scanned and contain only plain string characters (no quotes, escapes or control characters). Writes the
+    /// part number of each piece to `parts`.
     #[inline]
     pub fn more_of_calls<'t>(
         &mut self,

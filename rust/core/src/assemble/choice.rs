@@ -48,7 +48,7 @@ pub struct FinishState {
     pub concluded: Option<&'static str>,
 }
 
-/// A static default, because every piece of a call reads this state: reading it must not allocate.
+/// The default is static because this state is read for every piece of a call, and reading it must not allocate.
 static UNFINISHED: FinishState = FinishState {
     raw: None,
     reason: None,
@@ -108,8 +108,8 @@ impl ByIndex {
     }
 }
 
-/// Calls of one type that can continue: with JSON, those whose text is a prefix of JSON; with free-form text, all of
-/// them, because such text has no defined end.
+/// Calls of one type that can continue. A JSON call can continue while its text is a prefix of JSON; a free-form call
+/// always can, because its text has no defined end.
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls {
     pub unfinished: CallList,
@@ -149,14 +149,14 @@ pub struct Choice {
     pub latest: Option<usize>,
     /// R3c3: the call at each position of the last list with several entries.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: calls that lost their id or index, as key, name and canonical arguments.
+    /// R1d, R3a3: calls that lost their id or index, stored by that key, name and canonical arguments.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
     /// Free-form calls are tracked separately, because a call cannot mix JSON and free-form text.
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
-    /// A name came in pieces.
+    /// A name arrived in pieces.
     pub joins_names: bool,
     /// Calls that were opened without a name, in order of creation.
     pub unnamed: VecDeque<usize>,
@@ -170,10 +170,11 @@ pub struct Choice {
     pub item_index: LazyBox<ItemIndex>,
     /// Item parts with accepted text that no event has shown yet.
     partly: LazyBox<Set<Spot>>,
-    /// Calls that are not dropped, by first id. `None` until `list_owners` is called.
+    /// Calls that are not dropped, keyed by first id. `None` until `list_owners` is called.
     #[allow(clippy::box_collection)] // only few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
-    /// Calls that changed since a whole message last omitted them. Filled from the first whole message on.
+    /// Calls that changed since a complete message last omitted them. Filled only once the first complete message has
+    /// arrived.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
     /// A call was emitted as final.
@@ -203,8 +204,8 @@ impl Choice {
             || !self.partly.is_empty()
     }
 
-    /// Updates `partly` after a part has changed. An open part may hold back half of a surrogate pair, an opening text
-    /// that deltas may repeat, or redacted text until it closes.
+    /// Updates `partly` after a part has changed. An open part may hold back half of a surrogate pair, or opening text
+    /// that deltas may repeat. It holds back redacted text until it closes.
     pub fn update_pending_part(&mut self, spot: Spot) {
         let waits = self.one(spot).is_some_and(|(one, part)| {
             let waits = one.joiner.is_pending() || one.snapshot.is_some();
@@ -348,7 +349,7 @@ impl Choice {
         }
     }
 
-    /// Returns the latest unfinished call that can take the payload. Only the last few calls are checked.
+    /// Returns the latest unfinished call that can accept the payload. Only the last few calls are checked.
     pub fn accepting(
         &self,
         piece: &[u8],
@@ -362,9 +363,10 @@ impl Choice {
         })
     }
 
-    /// Returns true if a call of `function_call` repeats one of the last calls of `tool_calls`.
+    /// Returns true if a `function_call` call repeats one of the last calls from `tool_calls`.
     ///
-    /// Only whole arguments can show that it is another call of that name: no gateway spreads calls over both forms.
+    /// Only complete arguments can show that it is a different call with that name, because no gateway spreads its
+    /// calls over both forms.
     pub fn mirrors(&mut self, name: &str, arguments: &[u8]) -> bool {
         let whole = is_whole(arguments);
         let last = self.calls.iter_mut().rev().take(MIRRORED);
@@ -377,8 +379,8 @@ impl Choice {
         })
     }
 
-    /// Marks the other open calls as ambiguous after one of them took a fragment that may belong to another: their next
-    /// pieces may be misplaced, too.
+    /// Marks the other open calls as ambiguous after one of them received a fragment that may belong to another call.
+    /// Their next pieces may be misplaced, too.
     pub fn mark_ambiguous(&mut self, chosen: usize, code: Code) {
         let custom = self.get(chosen).is_some_and(|call| call.custom);
         let open = self.open_calls(custom).unfinished.latest();
@@ -464,7 +466,7 @@ impl Choice {
             .flat_map(move |owned| owned.range(from..).copied())
     }
 
-    /// Removes and returns those of the first `count` calls that have changed, in order.
+    /// Removes the changed calls among the first `count` calls and returns them in order.
     pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
         let later = self.changed.split_off(&count);
         let taken = std::mem::replace(&mut self.changed, later);
@@ -512,7 +514,7 @@ impl Choice {
     }
 
     /// Returns the calls that are not dropped, in their final order: by index if each call has an index of its own and
-    /// no index moved between calls, otherwise by arrival. The call of `function_call` has no index.
+    /// no index moved between calls, otherwise in order of arrival. The call of `function_call` has no index.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {

@@ -57,9 +57,10 @@ enum Closing {
     Marked,
     /// Every choice has a finish reason.
     Reasoned,
-    /// The policy assumes the end: nothing is open, and choices without a finish reason get none.
+    /// The policy assumes that the response has ended: nothing is open, and choices without a finish reason do not get
+    /// one.
     Unstated,
-    /// The stream was cut; only choices with a finish reason have ended.
+    /// The stream was truncated; only choices with a finish reason have ended.
     Cut,
 }
 
@@ -69,7 +70,7 @@ impl Assembler {
         self.choices.has_pending()
     }
 
-    /// Takes the terminal marker, or the end of a whole body.
+    /// Handles the terminal marker or the end of a complete body.
     pub fn done(&mut self, out: &mut Output<'_>) -> ParseResult {
         if self.over {
             return Ok(());
@@ -84,7 +85,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Takes the end of the input.
+    /// Handles the end of the input.
     pub fn end(
         &mut self,
         out: &mut Output<'_>,
@@ -115,7 +116,7 @@ impl Assembler {
         }
     }
 
-    /// Returns how to interpret an input that ends here.
+    /// Returns how to interpret the end of the input at this point.
     fn outcome(&self, assumes: MissingTerminal, rest: UnfinishedInput, input: InputEnd) -> Outcome {
         // An unfinished event after the finish reason may contain more of the response.
         if rest != UnfinishedInput::Nothing
@@ -132,7 +133,7 @@ impl Assembler {
         }
     }
 
-    /// Closes everything after an input that ended too early. `code` is the diagnostic to report or raise.
+    /// Closes everything after the input ended too early. `code` is the diagnostic to report or raise.
     fn end_cut(
         &mut self,
         out: &mut Output<'_>,
@@ -164,7 +165,7 @@ impl Assembler {
         out.diagnose(code, None, position.name())
     }
 
-    /// Takes an error that the gateway sent, and closes everything.
+    /// Handles an error sent by the gateway and closes everything.
     pub fn upstream_error(
         &mut self,
         out: &mut Output<'_>,
@@ -265,8 +266,8 @@ impl Assembler {
         parts
     }
 
-    /// Emits the `Finished` event of each choice without a finish reason, if the end is assumed: the same event as with
-    /// a terminal marker.
+    /// Emits the `Finished` event of each choice without a finish reason if the end is assumed. A terminal marker would
+    /// cause the same event.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         if self.completeness == Completeness::Assumed {
             let choices = self.choices.iter();
@@ -276,7 +277,7 @@ impl Assembler {
         }
     }
 
-    /// Returns the arguments that were emitted so far for the call of this part, or `None` if there is no such call.
+    /// Returns the arguments emitted so far for the call with this part number, or `None` if there is no such call.
     pub fn shown_arguments(&self, part: u32) -> Option<Cow<'_, str>> {
         let calls = self.choices.iter().flat_map(|choice| &choice.calls);
         let call = calls

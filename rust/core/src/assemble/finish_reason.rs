@@ -1,4 +1,4 @@
-//! Finish reasons: chooses among several reasons and reconciles the reason with the calls of the choice.
+//! Chooses among several finish reasons and reconciles the chosen one with the calls of the choice.
 //!
 //! Each dialect has its own table that maps its words to reasons.
 
@@ -22,7 +22,7 @@ fn weight(reason: &str) -> u8 {
 /// What the end of a choice implies for its open calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsEnd {
-    /// A finish reason of success was sent: a call without arguments is complete.
+    /// A finish reason that means success was sent, so a call without arguments is complete.
     Success,
     /// No finish reason was sent, but the stream has ended.
     Unstated,
@@ -43,7 +43,8 @@ pub fn end_of_calls(finish: &FinishState, ended: bool) -> CallsEnd {
     }
 }
 
-/// Records a finish reason, as sent and as mapped. The first reason wins, unless a later mapped one has a higher rank.
+/// Records a finish reason, as sent and as mapped. The first reason wins, unless a later mapped reason has a higher
+/// rank.
 ///
 /// "natural" stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
 pub fn take_reason(

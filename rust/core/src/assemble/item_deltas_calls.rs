@@ -1,4 +1,4 @@
-//! Assembles calls that the wire itself opens and closes: their wire deltas. Complements `items`.
+//! Handles the wire deltas of calls that the wire itself opens and closes. Complements `items`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -41,7 +41,7 @@ use crate::model::output::Output;
 use crate::model::spec::Code;
 
 impl Assembler {
-    /// Opens a call. Its arguments are those that the opening event already carries, a snapshot.
+    /// Opens a call. Its arguments are the snapshot that the opening event carries.
     pub fn call_opened(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -109,7 +109,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Appends a piece of a call's arguments.
+    /// Appends a piece of argument text to a call.
     pub fn call_text(
         &mut self,
         out: &mut Output<'_>,
@@ -159,7 +159,7 @@ impl Assembler {
         Ok(slot.is_some_and(|slot| progress(ctx.out, choice, slot, metadata)))
     }
 
-    /// Sets the whole arguments of a call, which replace what was streamed. Does not close the call.
+    /// Sets the complete arguments of a call, replacing what was streamed. Does not close the call.
     pub fn call_value(
         &mut self,
         out: &mut Output<'_>,
@@ -178,7 +178,7 @@ impl Assembler {
         }
     }
 
-    /// Records that a call receives no more pieces of arguments. Its close is still to come.
+    /// Records that a call will receive no more argument text. Its closing event is still to come.
     pub fn call_paused(
         &mut self,
         out: &mut Output<'_>,
@@ -226,8 +226,8 @@ impl Assembler {
                 return true;
             };
             again = call.verdict.is_some() && by_call_id;
-            // With other arguments, it is a new call that reuses the id: sent whole in one delta (AI SDK) or as another
-            // item (Responses).
+            // If the arguments differ, this is a new call that reuses the id, sent in a single delta (AI SDK) or as
+            // another item (Responses).
             !again || is_same_or_empty(call, arguments)
         });
         let item = match known {
@@ -298,7 +298,7 @@ fn traits<'a>(call: &CallFields<'_>, metadata: Option<&'a str>) -> Traits<'a> {
     }
 }
 
-/// Returns true if the address led to the item by its call id: it has no item id, or that of another item with this
+/// Returns true if the address found the item by call id: its item id is missing or belongs to another item with this
 /// call id.
 fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(item_id), Some(item)) = (address.item_id, choice.item_index.get(item)) else {
@@ -313,7 +313,7 @@ fn announce(choice: &mut Choice, item: usize) {
     }
 }
 
-/// Applies a call that the wire sent whole, and closes its item.
+/// Applies a call that the wire sent in one piece, and closes its item.
 fn apply_whole_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -1,6 +1,6 @@
 //! Applies the list of parts from the close of an item or from a terminal list.
 //!
-//! All entries of one kind are matched with parts together, in `resolve/listed_parts`.
+//! The entries of one kind are matched with the parts all at once, in `resolve/listed_parts`.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -31,13 +31,14 @@ type Sort = (ItemKind, Channel, &'static str);
 #[derive(Debug)]
 struct Group {
     entries: Vec<usize>,
-    /// `None`: each entry is matched with a part on its own.
+    /// `None`: each entry is matched with a part individually.
     list: Option<TextList>,
     next_entry: usize,
 }
 
 impl Assembler {
-    /// Applies the whole parts of an item. `again`: they come from a terminal list, which only repeats.
+    /// Applies a list that contains the complete parts of an item. `again`: the list is a terminal list, which only
+    /// repeats content.
     pub fn parts_listed(
         &mut self,
         out: &mut Output<'_>,
@@ -121,8 +122,8 @@ impl Assembler {
     }
 }
 
-/// Matches the entries of one kind with the parts of their item. Returns `None` if they cannot be matched together:
-/// each entry of a terminal list is then applied on its own, and the entries of a close are ignored.
+/// Matches the entries of one kind with the parts of their item. Returns `None` if they cannot be matched together.
+/// Each entry of a terminal list is then applied individually, and the entries of a closing event are ignored.
 fn list_of(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -162,8 +163,8 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the entries.
-/// Its id may differ from the one in the list. Requires several entries or parts.
+/// Returns the item at the index of the list, or the latest open one, if its parts have exactly the text of the
+/// entries. Its id may differ from the one in the list. Requires several entries or parts.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

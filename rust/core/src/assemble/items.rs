@@ -1,9 +1,10 @@
 //! Assembles parts that the wire itself opens and closes: the wire deltas of every dialect except Chat.
 //!
 //! An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK block. It holds
-//! one call or text-like parts. Each method takes one wire delta; `item_deltas_calls` has those for calls. `item_index`
-//! finds the item of an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call
-//! that is announced twice, and `terminal_items` a terminal list. `metadata` is always the text of a JSON object.
+//! one call or text-like parts. Each method handles one wire delta; the methods for calls are in `item_deltas_calls`.
+//! `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced`
+//! handles a call that is announced twice, and `terminal_items` handles a terminal list. `metadata` is always the text
+//! of a JSON object.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -102,7 +103,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Opens a part. `text` is the text that the opening event already carries, a snapshot.
+    /// Opens a part. `text` is the snapshot that the opening event carries.
     pub fn part_opened(
         &mut self,
         out: &mut Output<'_>,
@@ -120,7 +121,7 @@ impl Assembler {
             known.is_some_and(|(one, part)| part.open && one.sub == at.address.sub)
         });
         if let Some(spot) = known {
-            // The part exists already: it was announced twice, or its deltas arrived first.
+            // The part already exists: it was announced twice, or its deltas arrived first.
             return put_metadata(&mut ctx, choice, spot, metadata);
         }
         fill(choice, item);
@@ -128,7 +129,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Appends a piece of a part's text. Opens the part if it does not exist.
+    /// Appends a piece of text to a part. Opens the part if it does not exist.
     pub fn part_text(
         &mut self,
         out: &mut Output<'_>,
@@ -160,7 +161,7 @@ impl Assembler {
         add_text(&mut ctx, choice, spot, text, at.address.sub, metadata)
     }
 
-    /// Sets the whole text of a part, which replaces what was streamed. Does not close the part.
+    /// Sets the complete text of a part, replacing what was streamed. Does not close the part.
     pub fn part_value(
         &mut self,
         out: &mut Output<'_>,

@@ -83,9 +83,9 @@ pub struct Assembler {
 enum EndOnWire {
     #[default]
     Unstated,
-    /// The dialect has no terminal marker, and an input that ends here is complete.
+    /// The dialect has no terminal marker, and input that ends here is complete.
     Whole,
-    /// The wire reported that it broke off: the response is truncated, even if everything was closed.
+    /// The wire reported that the stream broke off: the response is truncated, even if everything was closed.
     BrokenOff,
 }
 
@@ -122,7 +122,7 @@ impl Assembler {
             }
         };
         let choice = self.choices.turn(position);
-        // Cannot fail: the place was just found or filled.
+        // Cannot fail, because the entry was just found or inserted.
         let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
         Ok(At { choice, ctx })
     }
@@ -264,13 +264,13 @@ impl Assembler {
         }
     }
 
-    /// Returns true if `text` equals all text of the choice so far and that text arrived in at least two pieces (AM9).
+    /// Returns true if `text` equals all text of the choice so far, and that text arrived in at least two pieces (AM9).
     pub fn restates(&self, choice: i32, text: &Text<'_>) -> bool {
         let choice = self.choices.find(choice);
         choice.is_some_and(|choice| choice.textual.restates(text))
     }
 
-    /// Returns true if a fragment of `function_call` that has a name repeats a call of `tool_calls`.
+    /// Returns true if a `function_call` fragment with a name repeats a call from `tool_calls`.
     pub fn mirrors_call(&mut self, choice: i32, fragment: &Fragment<'_>) -> bool {
         let text = fragment.arguments.clone().map(|text| text.into_whole().0);
         let arguments = fragment.object_arguments.or(text.as_deref());
@@ -322,7 +322,7 @@ impl Assembler {
 
     // Calls
 
-    /// Takes one entry of a list of tool-call deltas.
+    /// Handles one entry of a list of tool-call deltas.
     #[inline]
     pub fn call(
         &mut self,
@@ -349,7 +349,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Takes a whole message, which corrects and completes the streamed parts or is the only content.
+    /// Handles a complete message, which corrects and completes the streamed parts or is the only content.
     pub fn message(
         &mut self,
         out: &mut Output<'_>,
@@ -434,7 +434,7 @@ impl Assembler {
 
     // The end
 
-    /// Keeps members that no event could carry, for the `Finished` event of the choice.
+    /// Keeps members that no event could carry, to be sent with the `Finished` event of the choice.
     pub fn choice_metadata(
         &mut self,
         out: &mut Output<'_>,
@@ -448,7 +448,8 @@ impl Assembler {
         leave(&mut ctx, choice, metadata)
     }
 
-    /// Counts data that a decoder is about to store until the end of the stream. A negative growth releases it.
+    /// Counts data that a decoder is about to store until the end of the stream. A negative `growth` releases such
+    /// data.
     pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> ParseResult {
         let mut ctx = RuleContext {
             shared: &mut self.shared,
@@ -457,12 +458,13 @@ impl Assembler {
         ctx.spend_growth(growth)
     }
 
-    /// Records that the wire reported a break: the response is truncated, even if everything was closed.
+    /// Records that the wire reported that the stream broke off: the response is truncated, even if everything was
+    /// closed.
     pub fn cut(&mut self) {
         self.end_on_wire = EndOnWire::BrokenOff;
     }
 
-    /// Takes the finish reason of a choice. `reason` is `raw_reason` mapped by the dialect's table; `natural` stands
+    /// Records the finish reason of a choice. `reason` is `raw_reason` mapped by the dialect's table; `natural` stands
     /// for any end that was not forced: `stop`, or `tool_calls` if there are calls.
     pub fn finish(
         &mut self,

@@ -21,7 +21,8 @@ pub type ParseResult = Result<(), Fault>;
 /// Bytes counted for each value that is stored separately (a member of merged metadata, an annotation), in
 /// addition to its text.
 const ENTRY_BYTES: i64 = 640;
-/// Number of such values that count with their text only, so that ordinary metadata fits a small `max_text_bytes`.
+/// Number of such values for which only the text is counted, so that ordinary metadata fits within a small
+/// `max_text_bytes`.
 const FREE_ENTRIES: i64 = 512;
 
 /// Bytes counted for each part besides its text: its record, its copy in a converter, and its ending, which is written
@@ -29,7 +30,7 @@ const FREE_ENTRIES: i64 = 512;
 const PART_BYTES: i64 = 2560;
 /// Bytes counted for each item that contains parts.
 const ITEM_BYTES: i64 = 1024;
-/// Number of parts, and of items, that count with their text only.
+/// Number of parts, and of items, for which only the text is counted.
 const FREE_PARTS: u32 = 256;
 
 /// State shared by all choices. One per stream.
@@ -114,7 +115,7 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    /// Checks the size of a fragment before it is examined: one above the limit could not be stored in any form.
+    /// Checks the size of a fragment before it is examined: a larger one could not be stored in any form.
     #[inline]
     pub fn check_piece(&self, size: usize) -> ParseResult {
         self.cap(LimitName::max_arguments_bytes, |limit| size as u64 > limit)
@@ -188,7 +189,7 @@ impl RuleContext<'_, '_> {
 
 impl Shared {
     /// Returns true if token counts arrived after the last call fragment, which shows that the gateway counted a
-    /// complete response. Counts in the same payload as a fragment show nothing, because some gateways send counts in
+    /// complete response. Counts in the same payload as a fragment prove nothing, because some gateways send counts in
     /// every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)

@@ -6,7 +6,7 @@ use crate::model::lazy_box::blank;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// Tool names, each with whether its schema requires a parameter, as far as the caller supplied them.
+/// The tools that the caller supplied: for each name, whether the schema requires a parameter.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     required: HashMap<String, bool>,
@@ -43,7 +43,8 @@ pub struct Settings {
 blank!(Settings);
 
 impl Settings {
-    /// Reads the settings from the config. Allocates nothing if it has none, which is the usual case.
+    /// Reads the settings from the config. Allocates nothing if the config has no such settings, which is the usual
+    /// case.
     pub fn of(config: &Config) -> LazyBox<Settings> {
         if config.tools.is_none() && config.known_call_ids.is_empty() && config.seed.is_none() {
             return LazyBox::default();

@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// Applies the whole message of one choice.
+/// Applies the complete message of one choice.
 pub fn reconcile(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -110,7 +110,7 @@ mod tests {
                 assert_eq!(number(bytes.as_bytes()), Some(expected), "{bytes}");
             }
         }
-        // A zero ends a number, and so does the ninth digit.
+        // A leading zero ends the number, and so does the ninth digit.
         assert_eq!(number(b"012}\n\n   "), Some((0, 1)));
         assert_eq!(number(b"1234567890}"), Some((123_456_789, 9)));
         for none in ["", "}", "-1}\n\n     ", "\u{3b1}1234567", ":1234567"] {

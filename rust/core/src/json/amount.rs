@@ -10,7 +10,7 @@ use memchr::memchr2;
 pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     let mut rest = text.as_bytes();
     let mut count = 0;
-    // The remaining bytes cannot contain more of them than their number.
+    // The remaining bytes cannot contain more such characters than there are bytes.
     while count + rest.len() as u64 > limit {
         let quote = memchr(b'"', rest);
         let (outside, string) = rest.split_at(quote.unwrap_or(rest.len()));

@@ -1,6 +1,6 @@
 //! Finds duplicate keys in an object, anywhere in a validated text.
 //!
-//! Most payloads have none: call `may_repeat` on members that were parsed anyway, and scan the text only if its answer
+//! Most payloads have none: call `may_repeat` on members that were parsed anyway, and scan the text only if the result
 //! is inconclusive.
 
 use crate::json::Kind;
@@ -71,7 +71,8 @@ fn joined(bytes: &[u8]) -> u64 {
 /// Returns true if a key may be duplicated in some object of the text, at any depth; false is certain.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::again(text);
-    // Hashes of the keys of all open objects, and for each open container where its own keys begin (`None`: an array).
+    // Hashes of the keys of all open objects and, for each open container, the position where its own keys begin
+    // (`None` for an array).
     let mut keys: Vec<u64> = Vec::with_capacity(USUAL_KEYS);
     let mut levels: Vec<Option<usize>> = Vec::with_capacity(USUAL_LEVELS);
     loop {

@@ -1,7 +1,7 @@
 //! Checks whether lists whose entries are decoded one by one have more entries than a payload may have.
 //!
-//! A decoded entry takes far more memory than its text: `1` takes two bytes in a list of tool calls. The entries are
-//! therefore counted before any of them is decoded.
+//! A decoded entry takes far more memory than its text: an entry `1` with its comma takes only two bytes in a list of
+//! tool calls. The entries are therefore counted before any of them is decoded.
 
 use crate::json::Kind;
 use crate::json::ScanError;

@@ -197,7 +197,7 @@ pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
     };
     let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
     let inner = inner.unwrap_or_default();
-    // An escape is longer than what it stands for.
+    // An escape is longer than the character that it stands for.
     inner == word
         || (inner.len() > word.len()
             && has_backslash(inner.as_bytes())

@@ -1,9 +1,9 @@
 //! Measures a number token digit by digit in constant memory.
 //!
-//! Answers two questions: does an integer fit in 64 bits, and does a float round to infinity? Both answers are exact,
-//! so they agree with any correctly rounding parser.
+//! Determines whether an integer fits in 64 bits and whether a float rounds to infinity. Both results are exact, so
+//! they agree with any correctly rounding parser.
 
-/// 2^1024 - 2^970: from here on, a decimal number rounds to infinity (the tie goes to the even neighbor).
+/// 2^1024 - 2^970: from this value on, a decimal number rounds to infinity (the tie goes to the even neighbor).
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
 
 /// Larger than any exponent that matters, and far from overflow.
@@ -108,7 +108,8 @@ impl Magnitude {
         }
     }
 
-    /// Returns true if the number is a float that rounds to infinity. An integer never is, because its text is kept.
+    /// Returns true if the number is a float that rounds to infinity. An integer never counts as infinite, because its
+    /// text is kept.
     pub(crate) fn is_infinite(&self) -> bool {
         if !self.float || !self.nonzero {
             return false;

@@ -2,7 +2,7 @@
 //! containers. Omits a number that may continue, a key without its value, and half an escape.
 //!
 //! The automaton determines how far the text is valid; this module only finds tokens. The pure-Python twin derives the
-//! same from its events (`json/partial.py`); the live view exists only there.
+//! same result from its events (`json/partial.py`); the live view exists only there.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;

@@ -98,8 +98,8 @@ fn is_low(unit: u16) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
-/// Splits after `at` bytes. Returns the whole text and an empty one if that is not a character boundary, which cannot
-/// happen for valid text.
+/// Splits after `at` bytes. Returns the whole text and an empty string if that is not a character boundary, which
+/// cannot happen for valid text.
 fn split(text: &str, at: usize) -> (&str, &str) {
     text.split_at_checked(at).unwrap_or((text, ""))
 }
@@ -116,7 +116,7 @@ fn unescape(raw: &str) -> Text<'_> {
     let mut rest = raw;
     // A high surrogate that may pair with the next escape.
     let mut high: Option<u16> = None;
-    // True once anything came before: a low surrogate is kept separate only at the very start.
+    // True once any text has been read, because a low surrogate is kept separate only at the very start.
     let mut begun = false;
     while !rest.is_empty() {
         let run = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());

@@ -1,6 +1,6 @@
 //! Finds the end of a string or number token, and rejects malformed ones.
 //!
-//! Free functions that take bytes and positions and return positions, so that a cursor that uses them can stay in
+//! These free functions take bytes and positions and return positions, so that a cursor that uses them can stay in
 //! registers.
 
 use memchr::memchr2;
@@ -28,7 +28,7 @@ pub(crate) fn string_end_in(bytes: &[u8], start: usize, calm: bool) -> Option<(u
     string_end_at(bytes, end, calm)
 }
 
-/// Returns the end of a string's content whose first byte that is not plain text is at `end`.
+/// Returns the end of a string's content, given the position `end` of its first byte that is not plain text.
 #[inline(always)]
 fn string_end_at(bytes: &[u8], end: usize, calm: bool) -> Option<(usize, bool)> {
     if bytes.get(end) == Some(&b'"') {
@@ -180,7 +180,7 @@ fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
-        // Only a digit has the upper half 3, also after 6 was added to its lower half.
+        // Only a digit has 3 in its upper half both before and after 6 is added to its lower half.
         let upper = ONES * 0xF0;
         let digit = ONES * 0x30;
         let other = ((word & upper) ^ digit) | (((word.wrapping_add(ONES * 6)) & upper) ^ digit);

@@ -1,6 +1,6 @@
 //! Wire deltas: the values that a decoder passes to the assembler, for any dialect.
 //!
-//! Borrowed for the length of one call.
+//! They are borrowed for the duration of one call.
 
 use crate::json::Text;
 use std::borrow::Cow;
@@ -133,7 +133,7 @@ pub struct CallFields<'a> {
     pub provider_executed: bool,
     /// Call of a free-form tool: its input is text, not JSON.
     pub custom: bool,
-    /// The sender reports that no tool accepts the arguments.
+    /// The sender reports that the arguments are invalid for the tool.
     pub refused: bool,
     pub metadata: Option<&'a str>,
 }
@@ -158,7 +158,7 @@ impl InputEnd {
     }
 }
 
-/// Unfinished input that was left when the input ended.
+/// What was left unfinished when the input ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
     /// None: the last event was complete.

@@ -2,7 +2,7 @@
 //!
 //! Names, fields and order are those of `_spec/events.json`. An event is valid only during the call to its sink; a
 //! receiver that keeps it (as a Python object, or as a test's record) copies it. `metadata`, `raw` and similar fields
-//! are texts that were validated before.
+//! are JSON texts that were already validated.
 
 use crate::model::delta::Channel;
 use crate::model::fault::Fault;
@@ -256,7 +256,7 @@ pub enum Parts<'a> {
     Each(&'a [u32]),
 }
 
-/// Several consecutive deltas of one kind and one choice, without metadata.
+/// Several consecutive deltas of the same kind and choice, without metadata.
 #[derive(Debug, Clone, Copy)]
 pub struct Deltas<'a> {
     pub kind: DeltaKind,
@@ -341,21 +341,22 @@ impl Usage<'_> {
 pub enum WireFact<'a> {
     /// The current payload and the name of its event.
     Payload { event: &'a [u8], data: &'a [u8] },
-    /// Clients of the dialect would misread the payload. Holds a reason of the code `rewritten`.
+    /// Clients of the dialect would misread the payload. Holds one of the reasons defined for the code `rewritten`.
     Misread(&'static str),
     /// Clients would read the payload correctly if its event had this name. Reported only for payloads that were not
     /// buffered during detection.
     Named(&'static str),
-    /// Clients would read the payload correctly after an opening event that is missing. Holds a reason of the code
-    /// `rewritten`.
+    /// Clients would read the payload correctly if the missing opening event came before it. Holds one of the reasons
+    /// defined for the code `rewritten`.
     Unopened(&'static str),
     /// The payload contains the first delta of this choice.
     Begun(i32),
-    /// Clients would read the payload correctly after a chunk with the role: it begins this choice without one.
+    /// Clients would read the payload correctly after a chunk with the role. The payload begins this choice without a
+    /// role.
     Roleless(i32),
     /// Clients do not expect the payload, and it produced no events.
     Emptied,
-    /// As `Emptied`, but clients would reject the payload, for this reason. No diagnostic reports it.
+    /// Like `Emptied`, but clients would reject the payload, for the given reason. No diagnostic reports it.
     LeftOut(&'static str),
     /// A diagnostic reports that clients do not expect the payload. `emptied`: it produced no events.
     Mended { emptied: bool },
@@ -377,7 +378,7 @@ pub enum WireFact<'a> {
         index: i64,
         kind: Option<&'a str>,
         id: Option<&'a str>,
-        /// Number of other items that had its index.
+        /// Number of earlier items that had the same index.
         before: usize,
     },
     /// An output item ended: its index, and the item as received.
@@ -412,7 +413,7 @@ pub trait Sink {
     /// only in one text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
-    /// Reports that everything that closes from now on closes because the input was cut.
+    /// Reports that the input was truncated: from now on, parts and calls close for this reason.
     fn cut(&mut self) {}
 
     /// Reports that a fault is certain: later diagnostics are recorded, not raised.

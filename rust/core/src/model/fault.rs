@@ -45,7 +45,7 @@ classes! {
     Internal = "InternalError",
 }
 
-/// Where a stream was cut.
+/// Where a stream was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     Empty,
@@ -141,7 +141,7 @@ pub struct Facts {
 pub struct Fault(Box<Facts>);
 
 impl Fault {
-    /// Creates a fault without a place and extra fields.
+    /// Creates a fault without a place or extra fields.
     pub fn new(class: Class, rule: &'static str) -> Fault {
         Fault(Box::new(Facts {
             class,
@@ -156,7 +156,7 @@ impl Fault {
         }))
     }
 
-    /// Creates the fault of a diagnostic that the policy raises. The class is the one in `_spec/diagnostics.json`.
+    /// Creates the fault for a diagnostic that the policy raises. The class is the one in `_spec/diagnostics.json`.
     pub fn of_code(code: Code, detail: impl Into<String>) -> Fault {
         let class = Class::from_name(code.raises()).unwrap_or(Class::Stream);
         let mut fault = Fault::new(class, code.name());
@@ -164,7 +164,7 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault of an exceeded limit. `observed` is always the limit plus one, so that it does not depend on
+    /// Creates the fault for an exceeded limit. `observed` is always the limit plus one, so that it does not depend on
     /// the chunking.
     pub fn limit(name: LimitName, limit: u64) -> Fault {
         let mut fault = Fault::new(Class::Limit, name.rule());
@@ -176,14 +176,14 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault of an event whose data is not JSON. `pos` is a byte offset in the data.
+    /// Creates the fault for an event whose data is not JSON. `pos` is a byte offset in the data.
     pub fn chunk(pos: usize) -> Fault {
         let mut fault = Fault::new(Class::ChunkDecode, Code::MALFORMED_JSON.name());
         fault.extra = Extra::Chunk { pos };
         fault
     }
 
-    /// Creates the fault of an error that the gateway sent.
+    /// Creates the fault for an error that the gateway sent.
     pub fn upstream(
         code: Option<String>,
         kind: Option<String>,
@@ -200,7 +200,7 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault of input that ended too early. `code` is the diagnostic that raises it.
+    /// Creates the fault for input that ended too early. `code` is the diagnostic that raises it.
     pub fn truncated(code: Code, position: Where, open_items: Vec<u32>) -> Fault {
         let mut fault = Fault::new(Class::Truncated, code.name());
         fault.detail = position.name().to_owned();
@@ -226,7 +226,7 @@ impl Fault {
         fault
     }
 
-    /// Sets byte offset and ordinal of the payload.
+    /// Sets the byte offset and ordinal of the payload.
     #[must_use]
     pub fn at(mut self, byte_offset: u64, event_ordinal: u64) -> Fault {
         self.byte_offset = byte_offset;

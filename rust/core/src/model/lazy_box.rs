@@ -1,7 +1,7 @@
 //! `LazyBox`: one word of state, allocated lazily on first mutable borrow.
 //!
-//! For state that few streams need. Reading an unallocated box returns a default value. Check before a mutable borrow
-//! that would change nothing, because it allocates.
+//! Used for state that few streams need. Reading an unallocated box returns a default value. Check this before a
+//! mutable borrow that would change nothing, because the borrow allocates.
 
 use std::ops::Deref;
 use std::ops::DerefMut;

@@ -52,8 +52,8 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Data of one event: the values of its data lines, plus one byte per line. Also bounds what a conversion buffers
-    /// of the input: before the dialect is detected, and in a block that repair has not passed through yet.
+    /// Data of one event: the values of its data lines, plus one byte per line. Also bounds how much input a conversion
+    /// buffers: before the dialect is detected, and in a block that repair has not passed through yet.
     max_event_bytes,
     /// The value of an `event` or `id` line.
     max_field_bytes,

@@ -93,8 +93,8 @@ pub trait EventFilter {
     /// unchanged.
     fn lets_row(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` has the offset in
-    /// `texts` at which each one ends.
+    /// Returns how many of the next pieces of a text can be emitted unchanged and all at once. `ends` holds the end
+    /// offset of each piece in `texts`.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
     /// Returns true if consecutive pieces should be combined into rows.
@@ -171,7 +171,7 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Returns the first of these consecutive pieces that may be emitted at once: their text and their ends.
+    /// Returns the first of these consecutive pieces that may be emitted at once: their text and their end offsets.
     #[inline]
     pub fn passes<'t>(
         &mut self,
@@ -234,7 +234,7 @@ impl<'a> Output<'a> {
         fault.map_or(result, Err)
     }
 
-    /// Reports that the response was cut: everything that closes now closes because of that.
+    /// Reports that the response was truncated: from now on, parts and calls close for this reason.
     pub fn cut(&mut self) {
         self.sink.cut();
     }
@@ -245,14 +245,15 @@ impl<'a> Output<'a> {
         self.sink.record_fact(fact);
     }
 
-    /// Marks the current payload as misread by clients of its dialect, without a diagnostic. `why` is a reason of the
-    /// code `rewritten`.
+    /// Marks the current payload as misread by clients of its dialect, without a diagnostic. `why` is one of the
+    /// reasons defined for the code `rewritten`.
     #[cold]
     pub fn mark_misread(&mut self, why: &'static str) {
         self.sink.record_fact(WireFact::Misread(why));
     }
 
-    /// Marks the current payload as one that clients would reject, without content; an unknown event is none. `why`: as for `mark_misread`.
+    /// Marks the current payload as one that clients would reject and that has no content. An event of an unknown type
+    /// does not count as content. `why`: as for `mark_misread`.
     #[cold]
     pub fn leave_out(&mut self, why: &'static str) {
         self.sink.record_fact(WireFact::LeftOut(why));
@@ -264,7 +265,7 @@ impl<'a> Output<'a> {
         self.sink.record_fact(WireFact::Named(name));
     }
 
-    /// Reports that clients would read the current payload correctly after an opening event that is missing.
+    /// Reports that clients would read the current payload correctly if the missing opening event came before it.
     #[cold]
     pub fn miss_opening(&mut self) {
         self.sink.record_fact(WireFact::Unopened("start_missing"));
@@ -282,7 +283,7 @@ impl<'a> Output<'a> {
         self.sink.at(self.ledger.offset, self.ledger.ordinal);
     }
 
-    /// Returns byte offset and ordinal of the current payload.
+    /// Returns the byte offset and ordinal of the current payload.
     pub fn position(&self) -> (u64, u64) {
         (self.ledger.offset, self.ledger.ordinal)
     }

@@ -66,7 +66,7 @@ words! {
         Drop = "drop",
         Keep = "keep",
     }
-    /// AM5: an identical call without id on the same index.
+    /// AM5: an identical call without an id on the same index.
     IdenticalCall {
         Drop = "drop",
         Keep = "keep",

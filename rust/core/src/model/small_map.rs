@@ -1,7 +1,7 @@
 //! Small maps, sets and lists: searched linearly while they are short, hashed once they are long.
 //!
-//! An empty one takes three words and no allocation; a hash table takes six and first allocates room for three. Maps
-//! and sets have no order.
+//! An empty map takes three words and no allocation; a hash table takes six words, and its first allocation has room
+//! for three entries. Maps and sets have no order.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -122,7 +122,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         if list.len() == FEW {
             self.0 = Store::Many(Box::new(mem::take(list).into_iter().collect()));
         } else if list.len() == list.capacity() {
-            // 1, 2, 4, 8: a Vec that grows on demand starts with room for four.
+            // Grows to 1, 2, 4 and 8 entries, because a Vec that grows on demand starts with room for four.
             list.reserve_exact(list.len().max(1));
         }
     }
@@ -146,7 +146,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
                 if position == list.len() {
                     list.push((key, V::default()));
                 }
-                // Cannot panic: the place was just found or filled.
+                // Cannot panic, because the entry was just found or inserted.
                 #[allow(clippy::indexing_slicing)]
                 &mut list[position].1
             }
@@ -300,7 +300,7 @@ impl<T: Numbered> List<T> {
     pub fn slot(&mut self, number: T::Number, make: impl FnOnce() -> T) -> &mut T {
         let position = self.position(number);
         let position = position.unwrap_or_else(|| self.push(make()));
-        // Cannot panic: the place was just found or filled.
+        // Cannot panic, because the entry was just found or inserted.
         #[allow(clippy::indexing_slicing)]
         &mut self.all[position]
     }

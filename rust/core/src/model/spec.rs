@@ -43,7 +43,7 @@ pub fn dialects() -> &'static Value {
     &DIALECTS
 }
 
-/// Returns the value of a dialect under a key.
+/// Returns a dialect's value for a key.
 pub(crate) fn fact(dialect: &str, key: &str) -> Option<&'static Value> {
     DIALECTS.get(dialect)?.get(key)
 }
@@ -59,7 +59,7 @@ pub fn diagnostics() -> &'static Map<String, Value> {
     object(&DIAGNOSTICS, "codes")
 }
 
-/// Returns the facts about writing a dialect under a key: finish words, usage conventions, faults, losses.
+/// Returns the facts about writing a dialect, for a key: finish words, usage conventions, faults, losses.
 pub(crate) fn conversion(key: &str) -> Option<&'static Value> {
     CONVERSIONS.get(key)
 }
@@ -245,7 +245,7 @@ impl Code {
         (0..=u8::MAX).take(Code::COUNT).map(Code)
     }
 
-    /// Returns the code of that name.
+    /// Returns the code with that name.
     pub fn from_name(name: &str) -> Option<Code> {
         Code::all().find(|code| code.name() == name)
     }

@@ -2,7 +2,7 @@
 //! event. A comment line before the first field of an event is a block of its own, so that it can be forwarded at
 //! once.
 //!
-//! Apart from line ends (LF, CR, CRLF), comments and field names, the format is not interpreted. The result does not
+//! Apart from line endings (LF, CR, CRLF), comments and field names, the format is not interpreted. The result does not
 //! depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if it arrives
 //! later.
 
@@ -22,7 +22,7 @@ pub(crate) enum PiecePosition {
     LineEnd,
 }
 
-/// Kind of the current line, as far as it matters for blocks.
+/// Kind of the current line, reduced to what matters for blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Line {
     /// Only blanks so far.
@@ -46,7 +46,7 @@ enum Early {
 /// Splitter of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
-    /// True if the last line has bytes but no line end yet.
+    /// True if the last line has bytes but no line ending yet.
     in_line: bool,
     line: Line,
     /// True if the block has a line other than a comment.
@@ -254,12 +254,12 @@ pub(crate) fn has_fields(block: &[u8]) -> bool {
         })
 }
 
-/// Returns the length of the line end at the end of the bytes.
+/// Returns the length of the line ending at the end of the bytes.
 fn end(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.ends_with(b"\r\n"))
 }
 
-/// Returns the length of the line end at the start of the bytes.
+/// Returns the length of the line ending at the start of the bytes.
 fn begin(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.starts_with(b"\r\n"))
 }

@@ -1,4 +1,4 @@
-//! Stateless helpers of the framer: line ends, field names and values, `retry` digits, UTF-8 decoding.
+//! Stateless helpers for the framer: line endings, field names and values, `retry` digits, UTF-8 decoding.
 
 use memchr::memchr2;
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ impl Digits {
     }
 }
 
-/// Splits before the next line end; returns `None` if there is none.
+/// Splits before the next line ending; returns `None` if there is none.
 #[inline]
 pub(crate) fn split_line(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(memchr2(b'\n', b'\r', rest)?)

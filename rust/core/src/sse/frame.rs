@@ -36,12 +36,13 @@ pub enum Item<'a> {
     Stray(Stray<'a>),
 }
 
-/// Receives what the framer emits. A closure over items implements it.
+/// Receives what the framer emits. Closures that take an item implement it.
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// Consumes complete events at the start of `rest` whose bytes are recognized. Each of them is a `data` line and a
-    /// blank line, nothing else. Returns zero events, without side effects, if `rest` has to be parsed line by line.
+    /// Consumes complete events at the start of `rest` whose bytes are recognized. Each of these events consists of one
+    /// `data` line and a blank line, and nothing else. Returns zero events, without side effects, if `rest` has to be
+    /// parsed line by line.
     #[inline]
     fn whole(&mut self, _rest: &[u8], _offset: u64, _ordinal: u64) -> Result<WholeEvents, Fault> {
         Ok(WholeEvents::default())

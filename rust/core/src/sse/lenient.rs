@@ -2,9 +2,9 @@
 //!
 //! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[` or `<`; the lines after
 //! it up to the blank line belong to it. It is emitted after the frame of its block, or in place of that frame if the
-//! frame's data is empty. A stray line that ends in `}` or `]` is emitted at once and alone, if no stray line is
-//! pending and the data before it in its block is empty: a stream with one document per line must not wait for a blank
-//! line.
+//! frame's data is empty. A stray line that ends in `}` or `]` is emitted at once and on its own if no stray line is
+//! pending and the data before it in its block is empty. A stream with one document per line therefore does not wait
+//! for a blank line.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;

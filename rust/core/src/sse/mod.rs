@@ -66,7 +66,7 @@ pub struct Framer {
     keep_stray: bool,
     /// Number of BOM bytes seen so far; 3 once the start of the input has been checked.
     bom: u8,
-    /// True if the last read ended in CR: an LF that comes next belongs to the same line end.
+    /// True if the last read ended in CR: an LF that comes next belongs to the same line ending.
     after_cr: bool,
     offset: u64,
     ordinal: u64,
@@ -83,7 +83,7 @@ pub struct Framer {
 
     /// Offset of the first field or stray line in the open event.
     block_offset: Option<u64>,
-    /// Size of the open event: each data or stray line, plus one byte for its line end.
+    /// Size of the open event: each data or stray line, plus one byte for its line ending.
     size: usize,
     has_data: bool,
     data: Vec<u8>,
@@ -180,7 +180,7 @@ impl Framer {
             }
             let at = base + (input.len() - rest.len()) as u64;
             if self.is_clear() {
-                // An event that fits the limit with its line ends also fits without them.
+                // An event that fits within the limit with its line endings also fits without them.
                 let room = rest.get(..self.max_event).unwrap_or(rest);
                 let taken = on.whole(room, at, self.ordinal)?;
                 if let Some(tail) = rest.get(taken.bytes..).filter(|_| taken.events > 0) {
@@ -238,7 +238,7 @@ impl Framer {
                     rest = tail;
                 }
                 Some(_) => {
-                    // Part of a BOM is the start of a field name that is unknown.
+                    // Part of a BOM is the start of an unknown field name.
                     if self.bom > 0 {
                         self.line = Line::Skip;
                     }
@@ -249,7 +249,7 @@ impl Framer {
         rest
     }
 
-    /// Skips the line end at the start of `rest`.
+    /// Skips the line ending at the start of `rest`.
     #[inline]
     fn past_line_end<'i>(&mut self, rest: &'i [u8]) -> &'i [u8] {
         match rest {

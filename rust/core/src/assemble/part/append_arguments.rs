@@ -1,7 +1,7 @@
 //! Appends argument text to a tool call, repairs it and emits the events (R1g, AM3, A8).
 //!
-//! `arguments` holds the repairs; which call a fragment belongs to was decided before. This module decides only what
-//! needs the text itself: R1g, AM3 and an overflow (A8).
+//! The repairs are in `arguments`. The caller has already decided which call a fragment belongs to. This module makes
+//! only the decisions that depend on the text itself: R1g, AM3 and an overflow (A8).
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -56,7 +56,7 @@ pub fn push_text(
     append_bytes(ctx, choice, slot, piece.as_bytes(), identity)
 }
 
-/// Appends argument bytes that carry a header. An overflow goes to another call.
+/// Appends argument bytes that carry a header. Overflow bytes go to another call.
 pub fn give(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -96,7 +96,7 @@ fn append_bytes(
 ) -> ParseResult {
     let mut siblings = Vec::new();
     let mut spill = append_to_call(ctx, choice, slot, piece, identity)?;
-    // Each call may pass bytes on to another one, once per value in the piece.
+    // Each call may pass bytes on to another call, once per value in the piece.
     while let Some(first) = spill.take() {
         let owned = first.piece.into_owned();
         let (mut piece, mut slot, mut is_sibling) =
@@ -232,7 +232,7 @@ pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
     Ok(())
 }
 
-/// Decides AM3 at the end: splits an unfinished text if the text of each index is a whole object.
+/// Resolves AM3 at the end: splits an unfinished text if the text of each index is a complete object.
 pub fn close_shared_id(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -303,7 +303,7 @@ fn overflow<'p>(
     let index = identity.index;
     if call.text.overflow.is_empty() {
         if call.announced_again.contains(&index) || call.text.replay_has_header {
-            // R1g, R1e: the call was announced a second time, and this text is the arguments of the second call.
+            // R1g, R1e: the call was announced a second time, and this text belongs to the second call.
             call.text.replay_has_header = false;
             let slot = new_sibling(ctx, choice, slot, index, true)?;
             let is_sibling = true;

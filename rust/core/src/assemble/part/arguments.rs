@@ -14,7 +14,7 @@
 //! A5   the fragment equals the one before                     keep
 //! A5'  every fragment so far came exactly twice               replace by one of each       (also at the end)
 //! A6   the text begins with the fragment                      hold it back until later fragments decide
-//! A7   the text is broken, the fragment is a whole object     replace           (not if the fragment is `{}`)
+//! A7   the text is broken, the fragment is a complete object  replace           (not if the fragment is `{}`)
 //! A8   the text is whole, and none of the above applies       overflow: the caller decides
 //!      (also for the rest of a fragment in which the text became whole)
 //!
@@ -52,9 +52,10 @@ pub struct ArgumentText {
     pub automaton: Automaton,
     /// The text is not JSON and cannot become JSON: fragments are only appended.
     pub plain: bool,
-    /// Text after a complete value that belongs to no other call.
+    /// Text after a complete value, if it belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
-    /// Length of the beginning of the text that was received again and is held back (A6). 0: nothing is held back.
+    /// Number of bytes at the beginning of the text that were received again and are held back (A6). 0: nothing is held
+    /// back.
     pub replayed: usize,
     /// The repetition began with a fragment that carried the call's name.
     pub replay_has_header: bool,
@@ -73,7 +74,7 @@ pub struct ArgumentText {
     canonical: Option<Box<str>>,
 }
 
-/// Decodes UTF-8, with U+FFFD for invalid bytes. Validates first because that is faster for long valid texts.
+/// Decodes UTF-8, replacing invalid bytes with U+FFFD. Validates first because that is faster for long valid texts.
 pub(crate) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -135,7 +136,7 @@ impl ArgumentText {
         self.data.len() <= LONGEST_PLACEHOLDER && PLACEHOLDERS.contains(&trim(&self.data))
     }
 
-    /// Returns true if an object may replace the text (A3). `{}` counts only if one fragment brought it whole.
+    /// Returns true if an object may replace the text (A3). `{}` counts only if it arrived in a single fragment.
     pub fn gives_way(&self) -> bool {
         if !self.is_placeholder() {
             return false;
@@ -149,7 +150,7 @@ impl ArgumentText {
             || (self.automaton.root().is_none() && !self.plain && self.is_unfinished())
     }
 
-    /// Returns true if the text remains a prefix of JSON, or JSON, after appending the piece.
+    /// Returns true if the text is still valid JSON, or a prefix of it, after appending the piece.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         !self.plain
             && self.overflow.is_empty()
@@ -231,7 +232,7 @@ impl ArgumentText {
         self.hold(piece.len(), true);
     }
 
-    /// Replaces the text from outside: by the closing value of a call, or after calls were split or joined.
+    /// Replaces the text with the closing value of a call, or after calls were split or joined.
     pub fn replace(&mut self, data: Vec<u8>) {
         self.become_text(data);
         self.overflow = Default::default();
@@ -248,7 +249,7 @@ impl ArgumentText {
         self.shown = self.shown.min(self.data.len());
     }
 
-    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to an unfinished text, and decides about
+    /// Ends the text: applies the cumulative and doubled hypotheses (A4', A5') to an unfinished text, and resolves
     /// held-back text.
     pub fn end(&mut self) -> Push<'static> {
         let doubled = self.doubling.whole_at_the_end(self.count);
@@ -287,7 +288,7 @@ impl ArgumentText {
         plainly(Change::Kept)
     }
 
-    /// Returns true if the fragment equals the one before (A5).
+    /// Returns true if the fragment equals the previous one (A5).
     pub fn is_last(&self, piece: &[u8]) -> bool {
         self.data.get(self.last..) == Some(piece)
     }
@@ -305,7 +306,7 @@ impl ArgumentText {
         self.count += 1;
     }
 
-    /// Extends the text by a fragment that begins with the text so far (A4).
+    /// Extends the text with a fragment that begins with the text so far (A4).
     fn grow(&mut self, piece: &[u8]) -> Push<'static> {
         let more = piece.get(self.data.len()..).unwrap_or_default();
         if more.is_empty() {
@@ -391,8 +392,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// Returns how many bytes of the fragment complete the object or array, if the text breaks only after that; 0
-    /// otherwise.
+    /// Returns how many bytes of the fragment complete the object or array if the text breaks only after those bytes;
+    /// otherwise 0.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;
@@ -406,8 +407,8 @@ impl ArgumentText {
             .saturating_sub(self.data.len())
     }
 
-    /// Completes the value with the head of the fragment and returns the rest as overflow. Drops both hypotheses,
-    /// so that the value just completed is never replaced.
+    /// Completes the value with the start of the fragment and returns the rest as overflow. Drops both hypotheses,
+    /// so that the value that was just completed is never replaced.
     fn split<'a>(&mut self, piece: &'a [u8], head: usize) -> Push<'a> {
         let (own, rest) = piece.split_at_checked(head).unwrap_or((piece, &[]));
         self.last = self.data.len();
@@ -418,7 +419,7 @@ impl ArgumentText {
         overflow(Cow::Borrowed(rest))
     }
 
-    /// Handles a broken text (A7): only a whole, non-empty object replaces it.
+    /// Handles a broken text (A7): only a complete, non-empty object replaces it.
     fn broken(&mut self, piece: &[u8]) -> Push<'static> {
         if is_object(piece) && !is_empty_object(piece) {
             self.become_text(piece.to_vec());
@@ -474,7 +475,7 @@ impl ArgumentText {
             return overflow(Cow::Owned(again));
         }
         if alone(&again).is_broken() {
-            // The repeated text is not valid by itself either: append all of it as received.
+            // The repeated text is not valid on its own either: append all of it as received.
             self.automaton.feed(&again);
             self.last = self.data.len();
             self.data.extend_from_slice(&again);

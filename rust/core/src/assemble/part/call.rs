@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// An id from the wire, shared between the object it addresses and the indexes that find it.
 pub type Id = Arc<str>;
 
-/// Maximum number of aliases of a call. Bounds the memory of a stream with a new id in every delta; the index or the
-/// order still finds the call.
+/// Maximum number of aliases of a call. Bounds the memory for a stream with a new id in every delta. Such a call can
+/// still be found by its index or its order.
 pub const MAX_ALIASES: usize = 64;
 
 /// Final result of a closed call.
@@ -67,10 +67,10 @@ pub struct Call {
     pub joiner: Surrogates,
     /// The arguments were sent as an object, and the text is its JSON.
     pub object_arguments: bool,
-    /// Result of merging several object payloads. Takes the place of the text.
+    /// Result of merging several object payloads. Used instead of the text.
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
-    /// Texts per index while AM3 is undecided.
+    /// Text received under each index while AM3 is undecided.
     pub shared_id: Option<Box<SharedId>>,
     /// The call is dropped unless arguments arrive (R1c).
     pub tentative: bool,
@@ -145,7 +145,7 @@ impl Call {
         self.text.settled()
     }
 
-    /// Returns the progress of the arguments, to judge a name that arrives with this payload.
+    /// Returns the progress of the arguments, used to classify a name that arrives with this payload.
     pub fn progress(&self, piece: &[u8]) -> Progress {
         if self.is_complete() {
             return Progress::Over;
@@ -177,8 +177,8 @@ impl Call {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
     }
 
-    /// Returns true if the piece may belong to the call by type. Free-form text and JSON never mix; a call without text
-    /// accepts either.
+    /// Returns true if the type of the piece allows it to belong to the call. Free-form text and JSON never mix; a call
+    /// without text accepts either.
     pub fn suits(&self, piece: &[u8], custom: bool) -> bool {
         let open = self.is_empty() && !self.joiner.is_pending();
         piece.is_empty() || self.custom == custom || open
@@ -193,7 +193,7 @@ impl Call {
         }
     }
 
-    /// Returns true if a piece of that type can be the next one of this call. Any free-form text can be.
+    /// Returns true if a piece of that type can be the next piece of this call. Any free-form text can.
     pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
         piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))
     }
@@ -206,7 +206,7 @@ impl Call {
         }
     }
 
-    /// Replaces the text by the merged objects.
+    /// Replaces the text with the merged objects.
     pub fn settle_merge(&mut self) {
         if let Some(merge) = self.merge.take() {
             self.text.replace(merge.text().into_bytes());

@@ -32,7 +32,7 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
     }
 }
 
-/// Emits the queued calls before a call that receives data. Returns the call that the later ones wait for.
+/// Emits the queued calls before a call that receives data. Returns the call that later calls wait for.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {
@@ -41,8 +41,9 @@ pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize
     flush(out, choice, None, true)
 }
 
-/// Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name. If
-/// names come in pieces, a call without arguments may still get a piece while another call receives data (`by_call`).
+/// Calls are emitted in the order in which they first appeared. Calls after a call without a name wait for that name.
+/// If names arrive in pieces, a call without arguments may still get a piece of its name while another call receives
+/// data (`by_call`).
 fn flush(
     out: &mut Output<'_>,
     choice: &mut Choice,
@@ -127,7 +128,7 @@ pub fn show_final(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
     choice.update_pending_call(slot);
 }
 
-/// Passes the final event of a closed call to `give`; for an open call, an event with its current state.
+/// Passes to `give` the final event of a closed call, or an event with the current state of an open call.
 pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(&Event<'_>)) {
     let metadata = call.metadata.as_ref().and_then(|members| members.text());
     let metadata = metadata.as_deref();
@@ -177,7 +178,7 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
-/// Emits the start of a call whose name the wire sends whole, so the name is final at once.
+/// Emits the start of a call whose name the wire sends in one piece, so the name is final at once.
 pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {

@@ -1,8 +1,8 @@
 //! Canonical form of a JSON value: one text for every spelling, so that equal values compare as equal strings.
 //!
 //! Ignores white space, escapes and the order of keys; numbers are compared as written. A JSON string that contains a
-//! JSON document has the canonical form of that document, because some gateways encode a summary twice. Meant for texts
-//! that the automaton found to be one complete value.
+//! JSON document has the canonical form of that document, because some gateways encode a summary twice. Call it only
+//! for texts that the automaton accepted as one complete value.
 
 use crate::json::Kind;
 use crate::json::MAX_DEPTH;
@@ -53,7 +53,7 @@ fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Scan<()> {
                 write(scanner, &mut value)?;
                 members.push((key, value));
             }
-            // The sort is stable: the last of equal keys stays last, and wins.
+            // The sort is stable, so the last of several equal keys stays last and wins.
             members.sort_by(|a, b| a.0.cmp(&b.0));
             out.push('{');
             let mut members = members.into_iter().peekable();

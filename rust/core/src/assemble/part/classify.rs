@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 
 /// Maximum length of a tool name, in characters.
 const NAME_LENGTH: usize = 128;
-/// Blanks, controls, formatting, private use and the replacement character, outside ASCII.
+/// Non-ASCII blanks, control, formatting and private-use characters, and the replacement character.
 const UNPRINTED: [RangeInclusive<char>; 12] = [
     '\u{80}'..='\u{a0}',
     '\u{ad}'..='\u{ad}',
@@ -31,8 +31,8 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
     '\u{f0000}'..='\u{10ffff}',
 ];
 
-/// Returns the final state of a call. Drops aliases that are another call's id. `unclosed`: the wire closed other calls
-/// but not this one.
+/// Returns the final state of a call. Drops aliases that are the id of another call. `unclosed`: the wire closed other
+/// calls but not this one.
 pub fn classify(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -142,7 +142,8 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
     other.then_some("not_object")
 }
 
-/// Returns true if the text can be a tool name. Outside ASCII, blanks, controls and formatting are rejected.
+/// Returns true if the text can be a tool name. Outside ASCII, blanks, control characters and formatting characters are
+/// rejected.
 fn is_name(name: &str) -> bool {
     let fits = |one: char| match one {
         '\0'..='\x7f' => one.is_ascii_alphanumeric() || "_.:/-".contains(one),
@@ -153,7 +154,7 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(fits)
 }
 
-/// Returns true if the text is one complete value when it ends here.
+/// Returns true if the text would be one complete value if it ended here.
 pub fn ends_whole(call: &Call) -> bool {
     call.text.automaton.finish() == Status::Complete
 }

@@ -12,8 +12,8 @@
 //! classify   complete, empty, incomplete or invalid, with a reason: `classify`
 //! order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
 //!
-//! Every step is linear in the number of calls and the length of their text. `CallsEnd` carries what the finish reason
-//! means for the calls.
+//! Every step is linear in the number of calls and the length of their text. `CallsEnd` describes what the finish
+//! reason means for the calls.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -40,7 +40,7 @@ use std::collections::HashSet;
 
 /// Closes every open call of the choice.
 ///
-/// `broken_off`: the input ended too early. A call that received text after the finish reason then counts as cut,
+/// `broken_off`: the input ended too early. A call that received text after the finish reason then counts as truncated,
 /// unless its JSON is complete.
 pub fn close_calls(
     ctx: &mut RuleContext<'_, '_>,
@@ -106,7 +106,7 @@ pub fn close_calls(
     Ok(())
 }
 
-/// Closes one call that the wire closed by itself. A client-side call without text stays open until its choice ends,
+/// Closes one call that the wire closed individually. A client-side call without text stays open until its choice ends,
 /// because the finish reason decides whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     // Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
@@ -136,7 +136,7 @@ pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
     Ok(())
 }
 
-/// Decides about held-back text and open ambiguities of a call, because no more fragments can arrive.
+/// Resolves the held-back text and open ambiguities of a call, because no more fragments can arrive.
 fn settle(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -190,7 +190,7 @@ fn drop_empty(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
     Ok(())
 }
 
-/// Drops calls without a name and id whose complete arguments repeat those of a named call.
+/// Drops calls without a name or id whose complete arguments repeat those of a named call.
 fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_echo = |call: &&Call| {
         let is_undecided = !call.dropped && call.verdict.is_none();
@@ -223,7 +223,7 @@ fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResul
 }
 
 /// Drops a call that the wire opened but never closed, if a call that it closed but never opened has the same name and
-/// arguments: the same call under another id.
+/// arguments. They are one call under two ids.
 fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_json = |call: &Call| call.is_complete() && !call.custom;
     let contents = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
@@ -280,8 +280,8 @@ fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// Replaces a text that represents another one: white space, null and "" by no arguments, a JSON string by the JSON in
-/// it.
+/// Replaces text that stands for something else: white space, null and "" stand for no arguments, a JSON string for the
+/// JSON in it.
 fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
@@ -313,8 +313,8 @@ fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Pa
     ctx.report(code, part)
 }
 
-/// Ignores a placeholder if the response has no finish reason, because the arguments may have been cut off after it.
-/// Token counts show that the response was complete, so then the placeholder is kept.
+/// Ignores a placeholder if the response has no finish reason, because the arguments may have been cut off after it. If
+/// token counts show that the response was complete, the placeholder is kept.
 fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || ctx.shared.is_counted() {
@@ -328,7 +328,7 @@ fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: 
     }
 }
 
-/// Drops the later one of two calls with the same content and the same id, or without an id and with the same index.
+/// Drops the later of two calls that have the same content and either the same id, or no id and the same index.
 fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let drops_twins = ctx.switches().identical_idless_same_index == IdenticalCall::Drop;
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -353,7 +353,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // A closed call is final, so of the other calls the later one is dropped, whichever came first.
+        // Closed calls are final and therefore kept. Of the other calls, each one that repeats a kept call is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.verdict.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();
@@ -425,7 +425,7 @@ fn identify(
     Ok(given)
 }
 
-/// Returns the earlier call that had the id of this one, and the id.
+/// Returns the earlier call that had the same id as this call, and the id.
 fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
     let call = choice.get(slot)?;
     let wire = call.wire_id(last)?;

@@ -2,19 +2,20 @@
 //! default.
 //!
 //! `cumulative`: a piece that begins with the text so far replaces it. `auto`: the same, starting with the first piece
-//! that extends a text of at least `AUTO_FROM` characters. Neither is the default because plain text has no grammar
+//! that extends a text of at least `AUTO_FROM` characters. Neither is the default, because plain text has no grammar
 //! that could confirm a repetition.
 
 use crate::json::Text;
 use crate::model::policy::ContentMode as Mode;
 use std::borrow::Cow;
 
-/// Minimum length in characters for `auto`: "a" before "and" may be real text.
+/// Minimum length in characters for `auto`, because an "a" before "and" may be real text.
 const AUTO_FROM: usize = 4;
 
 const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
 
-/// Removes repetitions from the content of one choice. Linear: a comparison costs at most the length of the piece.
+/// Removes repetitions from the content of one choice. Takes linear time, because a comparison costs at most the length
+/// of the piece.
 #[derive(Clone, Debug)]
 pub struct ContentMode {
     cumulative: bool,

@@ -22,7 +22,7 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Push<'a> {
     pub change: Change,
-    /// Diagnostic of the repair, if any.
+    /// Diagnostic for the repair, if any.
     pub code: Option<Code>,
     /// Text that does not belong to this call (`Overflow` only).
     pub spill: Cow<'a, [u8]>,

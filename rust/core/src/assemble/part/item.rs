@@ -22,7 +22,7 @@ pub struct ItemPart {
     pub position: usize,
     pub sub: Option<i64>,
     pub joiner: Surrogates,
-    /// Text of the opening event, as long as the deltas may still repeat it.
+    /// Text of the opening event, kept while the deltas may still repeat it.
     pub snapshot: Option<String>,
     /// Number of bytes of the snapshot that the deltas have repeated.
     pub again: usize,
@@ -67,7 +67,7 @@ impl ItemPart {
         }
     }
 
-    /// Returns true if the opening, a delta or the whole text of the part had this sub-index.
+    /// Returns true if the opening event, a delta or the complete text of the part had this sub-index.
     pub fn is_called(&self, sub: Option<i64>) -> bool {
         [self.sub, self.last_sub, self.value_sub].contains(&sub) || self.labels.has(sub)
     }
@@ -107,13 +107,13 @@ impl SubIndexTable {
         self.by_sub.entry((sort, sub)).or_default().insert(part);
     }
 
-    /// Returns the last part with that sub-index, of one kind or of any.
+    /// Returns the last part with that sub-index, of the given kind or of any kind.
     pub fn named(&self, channel: Channel, kind: Option<&str>, sub: Option<i64>) -> Option<usize> {
         let named = |sort: Sort| self.by_sub.get(&(sort, sub))?.last().copied();
         self.sorts(channel, kind).filter_map(named).max()
     }
 
-    /// Returns the last part of one kind or of any.
+    /// Returns the last part of the given kind, or of any kind.
     pub fn last(&self, channel: Channel, kind: Option<&str>) -> Option<usize> {
         let last = |sort: Sort| self.last.get(&sort).copied();
         self.sorts(channel, kind).filter_map(last).max()
@@ -138,15 +138,15 @@ pub struct Item {
     pub index: Option<i64>,
     /// Item id that is emitted, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// The wire opened the item. Otherwise it was created because something addressed it.
+    /// The wire opened the item. Otherwise, the item was created because something addressed it.
     pub announced: bool,
-    /// The wire opened the item without a part: its close carries more than the closes of its parts.
+    /// The wire opened the item without a part, so its closing event carries more than those of its parts.
     pub opened_bare: bool,
     pub open: bool,
     pub parts: Vec<ItemPart>,
     /// Number of open parts.
     pub open_parts: usize,
-    /// Index of the parts, once they are too many to search linearly.
+    /// Index of the parts, once there are too many to search linearly.
     pub sub_indexes: Option<Box<SubIndexTable>>,
     /// Slot of the item's call.
     pub call: Option<usize>,
@@ -156,9 +156,9 @@ pub struct Item {
     pub own_text: bool,
     /// The whole arguments were received.
     pub valued: bool,
-    /// Earlier item whose closed call this one announces again; set until `decide`.
+    /// Earlier item whose closed call this item announces again; set until `decide` runs.
     pub first: Option<usize>,
-    /// The earlier item, if this one turned out to announce the same call.
+    /// The earlier item, if this item turned out to announce the same call.
     pub alias_of: Option<usize>,
     pub restated: bool,
     pub again_reported: bool,
@@ -227,7 +227,7 @@ impl Item {
         self.parts.push(one);
     }
 
-    /// Counts one more id for the item; returns false if there are too many. Bounds the memory of a stream with a new
+    /// Counts one more id for the item; returns false if there are too many. Bounds the memory for a stream with a new
     /// id in every delta.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);

@@ -64,7 +64,7 @@ impl Choice {
     }
 }
 
-/// Creates the call of an item. `hidden`: not emitted yet, because it may turn out to be a duplicate.
+/// Creates the call of an item. `hidden`: the call is not emitted yet, because it may turn out to be a duplicate.
 pub fn begin_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -131,7 +131,7 @@ pub fn describe(
     Ok(())
 }
 
-/// Sets the name of a call and emits its start: the protocol sends a name whole. The first name is kept.
+/// Sets the name of a call and emits its start, because the protocol sends a name in one piece. The first name is kept.
 pub fn name_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -158,8 +158,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids that addressed the item: the first ones become its own, the others aliases. `other`: an unexpected
-/// id to report.
+/// Stores the ids that addressed the item: the first ones become its own, the others become aliases. `other`: an
+/// unexpected id to report.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -292,7 +292,7 @@ pub fn set_whole_arguments(
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
-            // It conflicts with the arguments of the opening event.
+            // The value conflicts with the arguments of the opening event.
             return report_conflict(ctx, choice, item);
         }
         record.snapshot = None;
@@ -441,7 +441,7 @@ fn replace(
     Ok(())
 }
 
-/// Closes a call that the wire closed. It becomes final if it has text or the provider executes it.
+/// Closes a call that the wire closed. The call becomes final if it has text or the provider executes it.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let is_open = |call: &&Call| call.verdict.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {

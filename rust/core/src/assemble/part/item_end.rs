@@ -43,7 +43,8 @@ pub fn end_item(
     Ok(())
 }
 
-/// Ends all open items because the choice is over. `ended`: it was not cut. `close_calls` closes the calls together.
+/// Ends all open items because the choice is over. `ended`: the choice was not truncated. `close_calls` closes the
+/// calls together.
 pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> ParseResult {
     for item in choice.item_index.opened() {
         decide(ctx, choice, item)?;

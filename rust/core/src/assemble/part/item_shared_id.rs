@@ -1,8 +1,8 @@
 //! Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
 //!
-//! `SharedId` collects the text of each index and detects that there were several calls; this module gives the further
-//! calls items of their own. Applies only if the index alone addresses a call (Anthropic blocks): an item id identifies
-//! the call by itself.
+//! `SharedId` collects the text of each index and detects that there were several calls; this module creates items for
+//! the additional calls. Applies only if the index alone addresses a call (Anthropic blocks), because an item id would
+//! identify the call by itself.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::FragmentIdentity;
@@ -19,7 +19,7 @@ use crate::model::fault::Fault;
 use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
-/// Starts to collect texts per index when an open call is announced at an index that is not bound to it.
+/// Starts to collect the text of each index when an open call is announced at an index that is not bound to it.
 pub fn share_id(
     ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -92,7 +92,7 @@ pub fn push_item(
     Ok(())
 }
 
-/// Decides AM3 when the wire closes one of the indexes while the joined text is incomplete. Returns true if the call
+/// Resolves AM3 when the wire closes one of the indexes while the joined text is incomplete. Returns true if the call
 /// was split.
 pub fn resolve_shared_id(
     ctx: &mut RuleContext<'_, '_>,

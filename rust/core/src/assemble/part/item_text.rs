@@ -33,7 +33,7 @@ pub struct Make {
     pub sub: Option<i64>,
 }
 
-/// Returns the whole text, or `None` if it is missing or empty. Half a surrogate pair is replaced.
+/// Returns the whole text, or `None` if it is missing or empty. Half of a surrogate pair is replaced with U+FFFD.
 pub fn whole(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
     let text = text.map(|text| text.into_whole().0);
     text.filter(|text| !text.is_empty())
@@ -361,8 +361,8 @@ fn show(
     }
 }
 
-/// Sets the whole text from an authoritative event. Replaces the streamed text; text added at its end is one more
-/// delta.
+/// Sets the whole text from an authoritative event. Replaces the streamed text. If it only adds text at the end, that
+/// text is emitted as one more delta.
 ///
 /// If the deltas of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then
 /// stored until the part ends.
@@ -437,7 +437,7 @@ pub fn conflict(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) 
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// Closes a part that the wire closed. `alone`: nothing of its item follows.
+/// Closes a part that the wire closed. `alone`: nothing more of its item follows.
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -497,7 +497,7 @@ pub fn end_part(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) 
     Ok(())
 }
 
-/// Ends the item and all of its parts. `whole`: it was not cut.
+/// Ends the item and all of its parts. `whole`: the item was not truncated.
 pub fn finish_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -512,7 +512,8 @@ pub fn finish_item(
             && (item.item_id.is_some() || encrypted_content.is_some_and(|text| !text.is_empty()))
     });
     if bare && whole {
-        // Open an empty part: encrypted or identified reasoning must be sent back in the next turn even without text.
+        // Open an empty part, because reasoning with encrypted content or an id must be sent back in the next turn even
+        // without text.
         let make = Make {
             channel: Channel::Reasoning,
             kind: "summary",

@@ -3,7 +3,7 @@
 //! Some gateways number every delta; others number parts that no event announced. Both are parsed as one part; only a
 //! close or the content list of the item shows what a label means.
 
-/// Maximum number of runs. A part with more has a new label in every delta, so its labels mean nothing.
+/// Maximum number of runs. A part with more runs has a new label in every delta, so its labels mean nothing.
 const MAX_RUNS: usize = 64;
 
 /// The labels of one part.
@@ -27,7 +27,7 @@ pub struct Runs {
 }
 
 impl Labels {
-    /// Records that the next delta, after `length` bytes of text, has another label than the one before.
+    /// Records that the next delta, after `length` bytes of text, has a different label from the previous one.
     pub fn change(&mut self, before: Option<i64>, label: Option<i64>, length: usize) {
         match self {
             Labels::One if length > 0 => {
@@ -75,7 +75,7 @@ impl Labels {
         }
     }
 
-    /// Stores the closing text of a label. Returns false if it does not address a run of the part.
+    /// Stores the closing text of a label. Returns false if the label does not address a run of the part.
     ///
     /// An unknown label is mapped to the first label that has this text and no close yet.
     pub fn note_close(&mut self, label: Option<i64>, text: &str, value: &str) -> bool {
@@ -100,7 +100,7 @@ impl Labels {
         true
     }
 
-    /// Resets the runs after the text was replaced by one of this length: no text belongs to a label any more.
+    /// Resets the runs after the text was replaced by one of this length: text no longer belongs to any label.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);
@@ -111,8 +111,8 @@ impl Labels {
         matches!(self, Labels::Several(all) if !all.closes.is_empty())
     }
 
-    /// Returns the text of the part with the closing texts put in. A single closing text that differs from its label's
-    /// own text is the whole text.
+    /// Returns the text of the part with the closing texts inserted. A single closing text that differs from its
+    /// label's own text is the text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

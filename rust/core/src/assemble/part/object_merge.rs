@@ -1,8 +1,9 @@
 //! Merges JSON objects that arrive in several pieces: arguments sent as objects, and provider metadata.
 //!
-//! `ObjectMerge` merges arguments member by member: a string that begins with the previous one replaces it, any other
-//! string is appended to it, and every other value replaces. `RawMembers` keeps the last text of each key. Merging
-//! costs as much as the new piece; the whole text is built only on demand.
+//! `ObjectMerge` merges arguments member by member: a string that begins with the previous string replaces it, any
+//! other string is appended to the previous string, and a value of any other type replaces the previous value.
+//! `RawMembers` keeps the last text of each key. Merging costs as much as the new piece; the whole text is built only
+//! on demand.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -15,7 +16,8 @@ use crate::model::lazy_box::blank;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Returns key and text of each member, in order. Of equal keys the last value counts, at the position of the first.
+/// Returns key and text of each member, in order. If a key is repeated, its last value counts, at the position of the
+/// first.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found = Keyed::default();
     found.members.reserve_exact(FEW);
@@ -73,7 +75,7 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
                 position
             }
         };
-        // Cannot panic: the place was just found or filled.
+        // Cannot panic, because the entry was just found or inserted.
         #[allow(clippy::indexing_slicing)]
         &mut self.members[position].1
     }
@@ -102,7 +104,7 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
     }
 }
 
-/// A member's value: its JSON text, or for a string its characters.
+/// A member's value: the characters of a string, or the JSON text of any other value.
 #[derive(Clone, Debug)]
 enum Value {
     Wire(String),
@@ -228,7 +230,7 @@ fn inside(text: &str) -> Option<&str> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     pub bytes: i64,
-    /// Number of values that are stored separately. The members of a single object are one text.
+    /// Number of values that are stored separately. The members of a single object are stored as one text.
     pub entries: i64,
 }
 
@@ -362,8 +364,8 @@ fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
     1 + lengths.sum::<usize>()
 }
 
-/// Returns true if `raw`, which has these members, is also what `written` returns for them: no escapes in its keys,
-/// none of them twice, no white space between them.
+/// Returns true if `written` would return exactly `raw`, which has these members. Its keys then have no escapes and no
+/// duplicates, and it has no white space between members.
 fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
     let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
     !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)

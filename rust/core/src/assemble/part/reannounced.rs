@@ -22,7 +22,8 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
-/// Returns true if the announcement means a second call: another name, or another id after the first call is finished.
+/// Returns true if the announcement means a second call: it has a different name, or a different id after the first
+/// call is finished.
 pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
     if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
         return true;
@@ -34,7 +35,7 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
 
 /// Returns true if a close with the ids of an open call closes that call, even under another name.
 ///
-/// Announcements create calls, closes end them; the AI SDK's own repair of a call may rename it.
+/// An announcement creates a call and a close ends it. The AI SDK's own repair may rename the call in between.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(record), Some(call)) = (choice.item_index.get(item), choice.call_of(item)) else {
         return false;
@@ -71,7 +72,7 @@ pub fn is_close_under_another_id(
         && arguments.is_some_and(|arguments| is_same_or_empty(call, arguments))
 }
 
-/// Replaces the name of a call by the one in its closing event.
+/// Replaces the name of a call with the one in its closing event.
 pub fn rename_call(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -124,7 +125,8 @@ pub fn report_reannounced(
         .diagnose(Code::ANNOUNCED_AGAIN, Some(call.part), detail)
 }
 
-/// Links a new item to the closed call of `first` that it announces again. Its events are held back until `decide`.
+/// Links a new item to the closed call of `first` that it announces again. Its events are held back until `decide`
+/// runs.
 pub fn begin_reannounced(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -166,7 +168,7 @@ pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -
     };
     let empty = call.text.is_blank() && (call.is_empty() || !call.custom);
     if !empty && before.verdict.is_none() && before.text.is_blank() {
-        // The first call has no text yet: it takes this one.
+        // The first call has no text yet, so it gets this text.
         let data = call.text.data.clone();
         if let Some(before) = choice.get_mut(earlier) {
             before.text.replace(data);

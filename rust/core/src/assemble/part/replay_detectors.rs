@@ -5,11 +5,11 @@
 use crate::json::Automaton;
 use crate::model::spec::Code;
 
-/// A4': every fragment begins with the one before.
+/// A4': every fragment begins with the previous one.
 #[derive(Clone, Debug)]
 pub struct Cumulative {
     pub alive: bool,
-    /// At least one fragment was longer than the one before.
+    /// At least one fragment was longer than the previous one.
     pub grown: bool,
     /// A4 applied: a later fragment that begins with the text replaces it.
     pub follows: bool,
@@ -60,7 +60,7 @@ pub struct Doubling {
     pub alive: bool,
     /// A5' applied: the second fragment of each pair is dropped.
     pub follows: bool,
-    /// Set from the first pair on.
+    /// Set once the first pair is complete.
     single: Option<Box<Single>>,
 }
 

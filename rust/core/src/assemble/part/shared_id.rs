@@ -1,6 +1,6 @@
-//! Collects argument text per index while one call id is announced at several indexes (AM3): one call, or several?
+//! Determines whether one call id that is announced at several indexes (AM3) belongs to one call or to several.
 //!
-//! The texts are collected next to the joined text of the call. If the joined text breaks and the text of each index is
+//! The text of each index is collected in addition to the joined text of the call. If the joined text breaks and the text of each index is
 //! valid, there were several calls; if the text of one index cannot be JSON, there is one call.
 
 use crate::json::Automaton;
@@ -35,7 +35,7 @@ impl Numbered for Own {
 #[derive(Clone, Debug, Default)]
 pub struct SharedId {
     owns: List<Own>,
-    /// Number of indexes with text, and number of indexes whose text is a whole object.
+    /// Number of indexes with text, and number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
     /// It is one call after all: nothing more is collected.

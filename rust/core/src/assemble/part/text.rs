@@ -107,7 +107,7 @@ impl TextPart {
         give(&DeltaKind::from(self.channel).event(delta));
     }
 
-    /// Passes the closing event of the part to `give`; for an open part, the event with its current text.
+    /// Passes to `give` the closing event of the part, with its current text if the part is still open.
     pub fn done(&self, choice: i32, give: impl FnOnce(&Event<'_>)) {
         let (part, text) = (self.part, self.text.as_str());
         let metadata = self.close_metadata();

@@ -231,8 +231,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// Replaces the text of the only part of a channel by that of a terminal message, if the part is still open.
-    /// Returns false if nothing was replaced.
+    /// Replaces the text of a channel's only part with that of a terminal message, if the part is still open. Returns
+    /// false if nothing was replaced.
     pub fn correct(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -291,8 +291,8 @@ impl TextParts {
         }
     }
 
-    /// Closes the parts at the end of the choice, including half a surrogate pair without a part. Returns what fits no
-    /// part, as member name and raw array.
+    /// Closes the parts at the end of the choice, including half a surrogate pair without a part. Returns what belongs
+    /// to no part, as a member name and a raw array.
     pub fn end(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,
@@ -330,8 +330,8 @@ impl TextParts {
         Ok(left)
     }
 
-    /// Returns true if the parts already have the signatures and encrypted content, because a terminal message repeated
-    /// them.
+    /// Returns true if the parts already have the signatures and encrypted content, which means that a terminal message
+    /// repeated them.
     fn have_attached(&self, waiting: &[Attributes]) -> bool {
         let among = |field: fn(&Attributes) -> &Option<String>| {
             let known = self.parts.iter().map(|part| field(&part.attributes));

@@ -105,7 +105,7 @@ pub fn report_guess(
     Ok(())
 }
 
-/// Opens a further call of the same tool.
+/// Opens another call of the same tool.
 pub fn sibling(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

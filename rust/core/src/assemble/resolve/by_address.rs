@@ -1,6 +1,6 @@
 //! Finds the item that a delta addresses, or creates it if no event opened it.
 //!
-//! Content changes only when a new item displaces an open one, which is then closed.
+//! Content changes only when a new item displaces an open item, which is then closed.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::Spot;
@@ -167,7 +167,7 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// Returns the item that a delta led to, or creates a placeholder if no event opened one. Closes nothing.
+/// Returns the item that a delta addresses, or creates a placeholder if no event opened one. Closes nothing.
 pub fn known_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -224,7 +224,7 @@ fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize)
     ctx.report(Code::AMBIGUOUS_ORPHAN_INDEX, part)
 }
 
-/// Opens a part without text and metadata.
+/// Opens a part without text or metadata.
 pub fn opened(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -301,7 +301,8 @@ fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
 
-/// AM2: returns a code if giving the payload to this call is a guess: other calls are open, or it would take any text.
+/// AM2: returns a code if giving the payload to this call is a guess, because other calls are open or the call would
+/// accept any text.
 pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     let call = choice.get(slot)?;
     let others = choice.open_calls(call.custom).unfinished.len() > 1;

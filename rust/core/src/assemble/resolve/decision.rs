@@ -1,5 +1,5 @@
-//! Types for routing a tool-call fragment: `Incoming` is the fragment, `Decision` the result of `by_evidence::decide`,
-//! which `route_fragment` carries out.
+//! Types for routing a tool-call fragment. `Incoming` is the fragment; `Decision` is the result of
+//! `by_evidence::decide`, which `route_fragment` carries out.
 
 use crate::model::spec::Code;
 
@@ -12,7 +12,7 @@ pub enum Resolution {
     New,
     /// The fragment addresses the call, but its payload is a replay.
     Drop,
-    /// The fragment addresses the call and may be a replay of it, so its payload is held.
+    /// The fragment addresses the call and may be a replay of it, so its payload is held back.
     Replay,
     /// The fragment belongs to no call.
     Ignore,

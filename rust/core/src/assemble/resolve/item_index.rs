@@ -41,9 +41,9 @@ pub struct ItemIndex {
     open_of: [LazyBox<CallList>; 3],
     by_id: Map<ItemKind, Map<Id, usize>>,
     pub by_call: Map<Id, usize>,
-    /// Entries of `by_call` from earlier steps, because results may arrive later.
+    /// Entries of `by_call` from earlier steps, kept because results may arrive later.
     earlier: LazyBox<Map<Id, usize>>,
-    /// Calls whose id a later call took, by id and name.
+    /// Calls whose id a later call took over, keyed by id and name.
     namesakes: LazyBox<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
     /// Items that have a part or a call, in order.
@@ -152,8 +152,8 @@ impl ItemIndex {
         }
     }
 
-    /// Records the ids of an address that led to the item. Returns an id that differs from the item's own, the first
-    /// time.
+    /// Records the ids of an address that led to the item. The first time that an id differs from the item's own,
+    /// returns that id.
     pub fn learn(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

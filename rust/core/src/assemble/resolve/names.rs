@@ -24,7 +24,7 @@ pub enum Progress {
     None,
     /// Some argument text.
     Started,
-    /// The argument text is a whole JSON value, or the fragment with the name starts another one.
+    /// The argument text is a complete JSON value, or the fragment with the name starts another one.
     Over,
 }
 

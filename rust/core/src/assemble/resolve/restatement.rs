@@ -21,7 +21,7 @@ pub(crate) enum StreamedContent {
         item: usize,
         name: String,
         arguments_text: String,
-        /// The arguments are a whole JSON value, so they are compared in canonical form.
+        /// The arguments are a complete JSON value, so they are compared in canonical form.
         whole: bool,
     },
 }

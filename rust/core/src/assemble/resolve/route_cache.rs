@@ -1,4 +1,4 @@
-//! Caches where the last piece of an address was appended, so that the fast paths can append the next one without a
+//! Caches where the last piece for an address was appended, so that the fast paths can append the next one without a
 //! lookup.
 
 use crate::assemble::part::item::Spot;
@@ -7,8 +7,8 @@ use crate::assemble::part::item::Spot;
 pub(crate) struct ChangeCounter {
     /// Changes that may alter where an address leads. Pieces that only extend a text do not count.
     pub(crate) sub_indexes: u64,
-    /// Changes that may alter what the rules decide. While it is unchanged, a part or call that took one plain piece
-    /// takes the next.
+    /// Changes that may alter what the rules decide. While this counter is unchanged, a part or call that accepted one
+    /// plain piece accepts the next one.
     pub(crate) rules: u64,
 }
 impl ChangeCounter {

@@ -32,7 +32,7 @@ use std::borrow::Cow;
 /// R3c3: maximum number of list positions that are remembered.
 const MAX_POSITIONS: u32 = 4096;
 
-/// Takes one tool-call fragment from the wire.
+/// Handles one tool-call fragment from the wire.
 #[inline]
 pub fn take_fragment(
     ctx: &mut RuleContext<'_, '_>,

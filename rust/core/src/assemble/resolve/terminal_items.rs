@@ -80,7 +80,7 @@ impl Restatement {
         }
     }
 
-    /// Returns the item and the part that an entry repeats, as far as they exist.
+    /// Returns the item and the part that an entry repeats; either is `None` if it does not exist.
     pub fn part(
         &mut self,
         choice: &mut Choice,

@@ -40,8 +40,8 @@ pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
     Some(LearnableChunk::new(ChunkKind::Text, raw))
 }
 
-/// Learns from reasoning in one plain field, possibly with the same text repeated in other members. `reported` is true if
-/// the repetition was already reported.
+/// Learns from reasoning in one plain field, possibly with the same text repeated in other members. `reported` is true
+/// if the repetition was already reported.
 pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<LearnableChunk<'a>> {
     let text = thought.field.filter(|_| thought.extra.is_empty())?;
     let mut learnable = LearnableChunk::new(ChunkKind::Reasoning, text);

@@ -1,4 +1,5 @@
-//! Rows of whole Chat events that differ only in one short text: frames, matches and extracts them in one pass.
+//! Handles rows of complete Chat events that differ only in one short text: frames, matches and extracts them in one
+//! pass.
 //!
 //! All bytes between two texts are known, so one comparison covers them. A few dozen texts are collected, checked for
 //! UTF-8 together and delivered together. The first event that differs in any other way ends the row and takes the

@@ -13,7 +13,7 @@ use crate::json::token::string_end;
 use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
 
-/// The line ends between two events.
+/// The line endings between two events.
 const BETWEEN: &[u8] = b"\n\n";
 
 /// Returns true if `digits` accepts the whole number. Any other number becomes part of the template.
@@ -44,9 +44,9 @@ pub(crate) struct Template {
     /// Positions of the `reasoning_details` and `usage` values, if they contain holes.
     details: Option<Box<[Mark; 2]>>,
     usage: Option<Box<[Mark; 2]>>,
-    /// True if the template contains no line end, so that it can match before the input is split into lines.
+    /// True if the template contains no line ending, so that it can match before the input is split into lines.
     one_line: bool,
-    /// True for a template on one line whose only varying and relevant member is one text.
+    /// True for a template on one line whose only varying member that matters is one text.
     pub(crate) plain: bool,
     memos: LazyBox<Memos>,
 }

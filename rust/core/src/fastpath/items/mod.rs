@@ -127,7 +127,7 @@ impl ItemTemplates {
         self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
     }
 
-    /// Removes all templates because they no longer hold.
+    /// Removes all templates because they no longer apply.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.last = 0;
@@ -190,7 +190,8 @@ mod tests {
         }
     }
 
-    /// A repeated event may be decoded in full one time and matched the other time. Its mark must be the same.
+    /// The same event may be decoded in full the first time and matched the second time. Its mark must be the same both
+    /// times.
     #[test]
     fn whoever_marks_an_event_finds_the_same() {
         let mut marks = std::collections::HashSet::new();

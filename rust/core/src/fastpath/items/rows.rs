@@ -81,8 +81,8 @@ impl ItemTemplates {
         }
     }
 
-    /// Appends the texts of a row to the parts that received the previous ones, and emits them. Returns how many, up to
-    /// the first that may do more than continue its part or is of another kind.
+    /// Appends the texts of a row to the parts that received the previous ones, and emits them. Returns how many were
+    /// appended; it stops at the first text that may do more than continue its part or is of another kind.
     #[inline]
     fn give(
         &mut self,
@@ -140,8 +140,8 @@ impl ItemTemplates {
         gone
     }
 
-    /// Extracts the members of the events at the start of the input, up to the first that is not a short text for a
-    /// known part.
+    /// Extracts the members of the events at the start of the input, up to the first event that is not a short text for
+    /// a known part.
     #[inline]
     fn gather<'r>(
         &self,
@@ -194,7 +194,7 @@ impl ItemTemplates {
     }
 }
 
-/// Groups the pieces of a row after the `first` ones into runs with the same template.
+/// Skips the first `first` pieces of a row and groups the others into runs with the same template.
 #[inline]
 fn runs<'r>(
     row: &'r [Brought],
@@ -225,8 +225,9 @@ impl ItemTemplate {
         }
     }
 
-    /// Appends the next pieces to the part that received the previous one. Returns how many, up to the first that may
-    /// do more. `bare` means that the pieces were already scanned and contain no escapes or control characters.
+    /// Appends the next pieces to the part that received the previous one. Returns how many were appended; it stops at
+    /// the first piece that may do more than continue the part. `bare` means that the pieces were already scanned and
+    /// contain no escapes or control characters.
     #[inline]
     pub(crate) fn more(
         &mut self,

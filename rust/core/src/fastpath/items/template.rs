@@ -91,7 +91,7 @@ pub(crate) struct ItemAddress {
     pub(crate) sub: Option<i64>,
 }
 
-/// Maximum number of holes. Each is of another kind, and no dialect uses all kinds.
+/// Maximum number of holes. Each hole is of a different kind, and no dialect uses all kinds.
 const HOLES: usize = 4;
 
 /// Maximum length of an object in a hole, and its maximum depth.
@@ -119,7 +119,7 @@ pub(crate) struct ItemTemplate {
     holes: [Option<(Hole, u32)>; HOLES],
     /// Hash of the fixed bytes (see `text_mark`).
     frame: u64,
-    /// True if the template contains no line end, so that it can match before the input is split into lines.
+    /// True if the template contains no line ending, so that it can match before the input is split into lines.
     one_line: bool,
     pub(crate) item_address: ItemAddress,
     /// `None` for a tool call.

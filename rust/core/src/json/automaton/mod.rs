@@ -1,8 +1,9 @@
 //! Validates JSON text that arrives in pieces: a prefix of JSON, one complete value, or broken.
 //!
-//! Accepts exactly RFC 8259, with two limits of its own (nesting, numbers that round to infinity). Takes constant time
-//! per byte, does not recurse, and has a small state that is copied to try a piece. The input is the bytes of UTF-8
-//! text. This automaton decides what is valid: `scan` takes its error positions from here.
+//! Accepts exactly RFC 8259, with two additional limits: the nesting depth is limited, and numbers that round to
+//! infinity are rejected. Takes constant time per byte, does not recurse, and has a small state that is copied to try a
+//! piece. The input is the bytes of UTF-8 text. This automaton decides what is valid: `scan` takes its error positions
+//! from here.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ enum State {
 
 const SYNTAX: State = State::Broken(Problem::Syntax);
 
-/// State of the validation. A copy of it is a checkpoint.
+/// State of the validation. A copy serves as a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Automaton {
     /// One bit per level, the innermost lowest; a set bit is an object.
@@ -86,7 +87,7 @@ impl Automaton {
         }
     }
 
-    /// Consumes the next piece. Once the text is broken, the state does not change any more.
+    /// Consumes the next piece. Once the text is broken, the state no longer changes.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -95,8 +96,8 @@ impl Automaton {
         self.run(bytes)
     }
 
-    /// Consumes the next piece, unless it breaks the text: then the state does not change, and the result is that of
-    /// the attempt.
+    /// Consumes the next piece, unless it breaks the text. In that case, the state does not change, and the returned
+    /// result is that of the attempt.
     #[inline]
     pub fn offer(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -173,7 +174,7 @@ impl Automaton {
         }
     }
 
-    /// Returns the result if the text ended here, which completes a number at the root.
+    /// Returns what the result would be if the text ended here, which would complete a number at the root.
     pub fn finish(&self) -> Status {
         match self.state {
             State::Zero | State::Integer | State::Fraction | State::ExponentDigits

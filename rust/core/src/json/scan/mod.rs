@@ -15,12 +15,12 @@
 //! # }
 //! ```
 //!
-//! The value of each member or item must be consumed by exactly one call: `value`, `skip`, `text`, `number`,
-//! `boolean`, `null`, or by entering it. Call `kind` first if it may be of another kind: a call for the wrong kind is
-//! an error.
+//! The value of each member or item must be consumed by exactly one call: `value`, `skip`, `text`, `number`, `boolean`,
+//! `null`, or by entering it. Call `kind` first if the value may be of another kind, because a call for the wrong kind
+//! is an error.
 //!
-//! A text is accepted if and only if the automaton accepts it, whatever was requested; error positions are the
-//! automaton's. The scanner does not recurse, and allocates only for strings with escapes.
+//! A text is accepted if and only if the automaton accepts it, whatever was requested; error positions are those of the
+//! automaton. The scanner does not recurse, and allocates only for strings with escapes.
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +44,7 @@ use crate::json::value::Value;
 use crate::json::verdict::Problem;
 use crate::json::verdict::Status;
 
-/// A cursor over one JSON text. A copy of it is a bookmark.
+/// A cursor over one JSON text. A copy serves as a bookmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanner<'a> {
     text: &'a str,

@@ -181,7 +181,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return state is not None and state.textual.restates(text)
 
     def mirrors_call(self, choice: int, fragment: Fragment) -> bool:
-        """Return True if a fragment of `function_call` that has a name repeats a call of `tool_calls`."""
+        """Return True if a `function_call` fragment with a name repeats a call from `tool_calls`."""
         state = self._choices.get(choice)
         arguments = fragment.object_arguments or fragment.arguments or ""
         return state is not None and state.mirrors(fragment.name or "", replace_lone_surrogates(arguments).encode())
@@ -206,7 +206,7 @@ class Assembler(ItemSurface, AttachedSurface):
     # Calls
 
     def call(self, choice: int, fragment: Fragment) -> None:
-        """Take one entry of a list of tool-call deltas."""
+        """Handle one entry of a list of tool-call deltas."""
         if self._over:
             return
         self._shared.called_at = self._out.ordinal
@@ -225,7 +225,7 @@ class Assembler(ItemSurface, AttachedSurface):
         refusal: str | None,
         fragments: Sequence[Fragment],
     ) -> None:
-        """Take a whole message, which corrects and completes the streamed parts or is the only content."""
+        """Handle a complete message, which corrects and completes the streamed parts or is the only content."""
         if self._over:
             return
         state = self._choice(choice)
@@ -284,7 +284,7 @@ class Assembler(ItemSurface, AttachedSurface):
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
-        """Keep members that no event could carry, for the `Finished` event of the choice."""
+        """Keep members that no event could carry, to be sent with the `Finished` event of the choice."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
 
@@ -293,7 +293,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._shared.spend_growth(growth)
 
     def finish(self, choice: int, raw_reason: str) -> None:
-        """Take the finish reason of a choice."""
+        """Record the finish reason of a choice."""
         if self._over:
             return
         state = self._choice(choice)
@@ -302,7 +302,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._close_choice(state, ended=True)
 
     def cut(self) -> None:
-        """Record that the wire reported a break: the response is truncated, even if everything was closed."""
+        """Record that the wire reported a broken-off stream: it is truncated, even if everything was closed."""
         self._broken_off = True
 
     def whole_here(self) -> None:
@@ -310,7 +310,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._whole_here = True
 
     def done(self) -> None:
-        """Take the terminal marker, or the end of a whole body."""
+        """Handle the terminal marker or the end of a complete body."""
         if self._over:
             return
         self._over = True
@@ -320,7 +320,10 @@ class Assembler(ItemSurface, AttachedSurface):
         self.completeness = "complete"
 
     def end(self, rest: Rest, how: InputEnd = InputEnd.CLEAN) -> Completeness:
-        """Take the end of the input. If a terminal marker was read before, it decides, however the input ended."""
+        """Handle the end of the input.
+
+        If a terminal marker was read earlier, it determines the result, however the input ended.
+        """
         if self._over:
             return self.completeness
         ends = {_end_of(choice) for choice in self._choices.values()}
@@ -342,14 +345,14 @@ class Assembler(ItemSurface, AttachedSurface):
         return self.completeness
 
     def _assume(self, code: str) -> None:
-        """Close everything after an input without a terminal marker that ended where the response may have ended."""
+        """Close everything after the input ended without a terminal marker where the response may be complete."""
         self._over = True
         self._close(ended=False, assumed=True)
         self.completeness = "assumed"
         self._out.diagnose(code)
 
     def _truncate(self, code: str, rest: Rest, how: InputEnd) -> None:
-        """Close everything after an input that ended too early."""
+        """Close everything after the input ended too early."""
         self._over = True
         self.completeness = "truncated"
         where = self._cut_where() if rest == "nothing" else rest
@@ -363,7 +366,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._out.diagnose(code, None, where)
 
     def upstream_error(self, code: str | None, kind: str | None, message: str, raw: bytes) -> None:
-        """Take an error that the gateway sent, and close everything."""
+        """Handle an error sent by the gateway and close everything."""
         if self._over:
             return
         self._over = True
@@ -390,7 +393,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return events
 
     def shown_arguments(self, part: int) -> str | None:
-        """Return the argument text of a call that deltas have shown, or None if no call with that part was shown."""
+        """Return the argument text that deltas have shown for a call, or None if no call with that part was shown."""
         for choice in self._choices.values():
             for call in choice.calls:
                 if call.part == part and call.started and not call.dropped:

@@ -1,7 +1,7 @@
 """Assembles the content of a response that is neither text nor a call: files, sources, tool results and unmodeled
 items.
 
-Each one is emitted once and kept for the snapshot. Of several results for one call, the last one counts.
+Each one is emitted once and kept for the snapshot. If a call has several results, the last one counts.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class AttachedSurface:
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
         """Add the result of a tool that the client did not run. `output` is JSON text.
 
-        A further result for the same call keeps the part number of the first. The result goes to the latest call with
-        this id and uses the id that this call has in its final event. The call then counts as answered.
+        A further result for the same call keeps the part number of the first result. The result goes to the latest call
+        with this id and uses the id that this call has in its final event. The call then counts as answered.
         """
         state = self._live_choice(choice)
         if state is None:

@@ -180,7 +180,7 @@ class Choice:
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
     def take_changed(self, count: int) -> list[Call]:
-        """Remove and return those of the first `count` calls that have changed, in order."""
+        """Remove the changed calls among the first `count` calls and return them in order."""
         taken = sorted([slot for slot in self.changed if slot < count])
         return [self.changed.pop(slot) for slot in taken]
 
@@ -223,7 +223,7 @@ class Choice:
         return None if slot is None else self.calls[slot]
 
     def accepting(self, piece: bytes, *, custom: bool = False, other_than: Call | None = None) -> Call | None:
-        """Return the latest unfinished call that can take the payload. Only the last few calls are checked."""
+        """Return the latest unfinished call that can accept the payload. Only the last few calls are checked."""
         for slot in self.open_calls(custom=custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
             if call is not other_than and call.takes(piece, custom=custom):
@@ -231,9 +231,10 @@ class Choice:
         return None
 
     def mirrors(self, name: str, arguments: bytes) -> bool:
-        """Return True if a call of `function_call` repeats one of the last calls of `tool_calls`.
+        """Return True if a `function_call` call repeats one of the last calls from `tool_calls`.
 
-        Only whole arguments can show that it is another call of that name: no gateway spreads calls over both forms.
+        Only complete arguments can show that it is a different call with that name, because no gateway spreads its
+        calls over both forms.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):
@@ -244,7 +245,7 @@ class Choice:
         return False
 
     def mark_ambiguous(self, chosen: Call, code: str) -> None:
-        """Mark the other open calls as ambiguous after one of them took a fragment that may belong to another.
+        """Mark the other open calls as ambiguous after one received a fragment that may belong to another.
 
         Their next pieces may be misplaced, too.
         """

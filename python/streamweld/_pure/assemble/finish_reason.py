@@ -1,4 +1,4 @@
-"""Finish reasons: chooses among several reasons and reconciles the reason with the calls of the choice.
+"""Chooses among several finish reasons and reconciles the chosen one with the calls of the choice.
 
 Each dialect has its own table that maps its words to reasons.
 """

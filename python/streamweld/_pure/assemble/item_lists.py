@@ -1,6 +1,6 @@
 """Applies the list of parts from the close of an item or from a terminal list.
 
-All entries of one kind are matched with parts together, in `resolve/listed_parts`.
+The entries of one kind are matched with the parts all at once, in `resolve/listed_parts`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def grouped(
 def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: bool) -> TextList | None:
     """Match the entries of one kind with the parts of their item. Return None if they cannot be matched together.
 
-    Each entry of a terminal list is then applied on its own, and the entries of a close are ignored.
+    Each entry of a terminal list is then applied individually, and the entries of a closing event are ignored.
     """
     item_index = choice.item_index
     address = item_index.usable(first.address)

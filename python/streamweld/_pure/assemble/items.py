@@ -1,9 +1,9 @@
 """Assembles parts and calls that the wire itself opens and closes: the wire deltas of every dialect except Chat.
 
 An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK block. It holds one
-call or text-like parts. `Assembler` inherits these methods; each takes one wire delta. `item` finds the item of an
-address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call that is announced twice, and
-`terminal_items` a terminal list.
+call or text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item_index` finds the item
+for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call that is announced
+twice, and `terminal_items` handles a terminal list.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Open a part. `text` is the text that the opening event already carries, a snapshot."""
+        """Open a part. `text` is the snapshot that the opening event carries."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -134,7 +134,7 @@ class ItemSurface:
         text: str,
         metadata: str | None,
     ) -> None:
-        """Append a piece of a part's text. Open the part if it does not exist."""
+        """Append a piece of text to a part. Open the part if it does not exist."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -164,7 +164,7 @@ class ItemSurface:
         reasoning_kind: ReasoningKind,
         text: str | None,
     ) -> None:
-        """Set the whole text of a part, which replaces what was streamed. Do not close the part."""
+        """Set the complete text of a part, replacing what was streamed. Do not close the part."""
         state = self._item_choice(choice)
         if state is None or not text:
             return
@@ -270,7 +270,10 @@ class ItemSurface:
                 end_item(state, other, None, None)
 
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
-        """Apply the whole parts of an item. `again`: they come from a terminal list, which only repeats."""
+        """Apply a list that contains the complete parts of an item.
+
+        `again`: the list is a terminal list, which only repeats content.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -334,7 +337,7 @@ class ItemSurface:
         custom: bool,
         metadata: str | None,
     ) -> None:
-        """Open a call. `arguments` are those that the opening event already carries, a snapshot."""
+        """Open a call. `arguments` are the snapshot that the opening event carries."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -371,7 +374,7 @@ class ItemSurface:
             hold(state, item, arguments, address.index)
 
     def call_text(self, choice: int, address: Address, text: str, name: str | None, metadata: str | None) -> None:
-        """Append a piece of a call's arguments."""
+        """Append a piece of argument text to a call."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -391,7 +394,7 @@ class ItemSurface:
         return call is not None and call_events.progress(state, call, metadata)
 
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
-        """Set the whole arguments of a call, which replace what was streamed. Do not close the call."""
+        """Set the complete arguments of a call, replacing what was streamed. Do not close the call."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -400,7 +403,7 @@ class ItemSurface:
             set_whole_arguments(state, item, arguments)
 
     def call_paused(self, choice: int, address: Address) -> None:
-        """Record that a call receives no more pieces of arguments. Its close is still to come."""
+        """Record that a call will receive no more argument text. Its closing event is still to come."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -445,7 +448,7 @@ class ItemSurface:
             if item.call is not None:
                 item.call.unopened = True
         elif again and not is_same_or_empty(call, arguments):
-            # It is a new call that reuses the id: sent whole in one delta (AI SDK) or as another item (Responses).
+            # This is a new call that reuses the id, sent in a single delta (AI SDK) or as another item (Responses).
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             changed = item.announced and is_another(call, address, None) and not again
@@ -503,7 +506,7 @@ def _whole(
     custom: bool,
     metadata: str | None,
 ) -> None:
-    """Apply a call that the wire sent whole, and close its item."""
+    """Apply a call that the wire sent in one piece, and close its item."""
     call = item.call
     if call is None:
         return
@@ -523,7 +526,7 @@ def _is_over(item: Item, address: Address) -> bool:
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:
-    """Return True if the address led to the item by its call id: it has no item id, or that of another item."""
+    """Return True if the address found the item by call id: its item id is missing or belongs to another item."""
     return item is not None and (
         address.item_id is None
         or (address.call_id is not None and address.item_id not in (item.item_id, address.call_id))

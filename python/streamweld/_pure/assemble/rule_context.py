@@ -16,14 +16,15 @@ __all__ = ["RuleContext"]
 
 # Bytes counted for each value that is stored separately (a member of merged metadata, an annotation), besides its text.
 _ENTRY_BYTES = 640
-# Number of such values that count with their text only, so that ordinary metadata fits a small `max_text_bytes`.
+# Number of such values for which only the text is counted, so that ordinary metadata fits within a small
+# `max_text_bytes`.
 _FREE_ENTRIES = 512
 # Bytes counted for each part besides its text: its record, its copy in a converter, and its ending, which is written
 # when the stream ends.
 _PART_BYTES = 2560
 # Bytes counted for each item that contains parts.
 _ITEM_BYTES = 1024
-# Number of parts, and of items, that count with their text only.
+# Number of parts, and of items, for which only the text is counted.
 _FREE_PARTS = 256
 
 
@@ -69,7 +70,7 @@ class RuleContext:
     def is_counted(self) -> bool:
         """Return True if token counts arrived after the last call fragment: the gateway counted a complete response.
 
-        Counts in the same payload as a fragment show nothing, because some gateways send counts in every chunk.
+        Counts in the same payload as a fragment prove nothing, because some gateways send counts in every chunk.
         """
         return self.counted_at is not None and self.counted_at > self.called_at
 
@@ -116,7 +117,7 @@ class RuleContext:
         self._calls += 1
 
     def check_piece(self, size: int) -> None:
-        """Check the size of a fragment before it is examined: one above the limit could not be stored in any form."""
+        """Check the size of a fragment before it is examined: a larger one could not be stored in any form."""
         limit = self.settings.limits.max_arguments_bytes
         if limit is not None and size > limit:
             raise self.out.limit("max_arguments_bytes", limit)

@@ -36,7 +36,7 @@ def reconcile(
     refusal: str | None,
     fragments: Sequence[Fragment],
 ) -> None:
-    """Apply the whole message of one choice."""
+    """Apply the complete message of one choice."""
     choice.message_seen = True
     _channel(choice, "reasoning", reasoning)
     _channel(choice, "text", content)

@@ -1,11 +1,11 @@
 # ruff: noqa: SLF001 (a copy of an automaton is made by the automaton)
 """Incremental JSON validator: reports whether a text is a prefix of one JSON value (RFC 8259), complete, or broken.
 
-All JSON validation of this backend happens here: other modules build values, this one decides what is valid and at
-which byte it stops being so. Reads UTF-8 bytes and builds no values.
+All JSON validation of this backend happens here: other modules build values, and this module decides what is valid and
+at which byte a text becomes invalid. Reads UTF-8 bytes and builds no values.
 
-Each byte is examined a bounded number of times, however the text is cut: a regular expression consumes tokens that lie
-whole in one piece (a member, an element, a run of string text), and the states carry the rest over.
+Each byte is examined a bounded number of times, however the text is split. A regular expression consumes tokens that
+lie entirely within one piece (a member, an element, a run of string text); the states carry the rest over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_DEPTH: Final = LIMITS["max_json_depth"] or 128
 
 
 class Automaton:
-    """Validate a text fed in pieces of any size. The final state does not depend on how the text was cut."""
+    """Validate a text fed in pieces of any size. The final state does not depend on how the text was split."""
 
     __slots__ = (
         "_hex",
@@ -154,8 +154,8 @@ class Automaton:
         self.pos = base + end
         return self.verdict
 
-    # Each of these methods reads one token or a piece of it. It takes the offset of an unread byte and returns the
-    # offset of the next one. If the text breaks, it sets the state.
+    # Each of these methods reads one token or a piece of it. It takes the offset of the first unparsed byte and returns
+    # the offset of the next unparsed byte. If the text breaks, it sets the state.
 
     def _step(self, state: int, data: bytes, at: int) -> int:
         if _COLON <= state <= _END:

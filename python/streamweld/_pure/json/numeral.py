@@ -1,4 +1,4 @@
-"""Size of a JSON number token in bounded memory, and conversion of integers of any length."""
+"""Measure a JSON number token in bounded memory, and convert integers of any length."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Numeral(NamedTuple):
-    """The facts about a number token that decide its size, whatever its length. Immutable, so copies share it."""
+    """The facts about a number token that determine its size, whatever its length. Immutable, so copies share it."""
 
     negative: bool = False
     integer_digits: int = 0  # 0 for a zero before the point

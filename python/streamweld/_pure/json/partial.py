@@ -1,7 +1,7 @@
 """Parse one JSON object while its text arrives: the value so far, the open string, and the changes.
 
 The automaton validates the text, so this module only finds tokens. Each character is examined a bounded number of
-times, however the text was cut. Nothing is guessed: a number that may continue, a key without its value and half an
+times, however the text was split. Nothing is guessed: a number that may continue, a key without its value and half an
 escape are omitted until they are complete.
 """
 

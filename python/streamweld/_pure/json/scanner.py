@@ -75,7 +75,7 @@ class Payload:
         self._spans: dict[Path, dict[str | int, Span]] = {}  # spans of the containers that were queried
 
     def raw(self, *path: str | int) -> str | None:
-        """Return the text of the member at `path` as sent, or None. Of repeated keys, the last one counts."""
+        """Return the text of the member at `path` as sent, or None. If a key is repeated, the last one counts."""
         span = self._span(path)
         return None if span is None else self.text[span[0] : span[1]]
 
@@ -143,7 +143,8 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
         value = _parse_plain(text)
     except (_NotPlain, ValueError, RecursionError):
         return _parse_checked(data, text, depth)
-    # A text is at most as deep as it has brackets, so the usual payload need not be walked to find its depth.
+    # A text cannot be nested deeper than its number of brackets, so most payloads need not be walked to find their
+    # depth.
     if text.count("{") + text.count("[") > depth:
         _check(data, depth)
     return Payload(text, value)
@@ -203,7 +204,7 @@ def _integer(digits: str) -> int | BigInteger:
     return value if -(1 << 63) <= value < 1 << 64 else BigInteger(digits)
 
 
-# The fast path: the C scanner, with hooks that give up where the rules above are stricter than it.
+# The fast path: the C scanner, with hooks that abort where the rules above are stricter than the scanner's.
 
 
 class _NotPlain(Exception):

@@ -1,4 +1,4 @@
-"""Translate finish reasons of any dialect and spelling.
+"""Translate finish reasons from any dialect and in any spelling.
 
 Gateways forward the words of their upstream API, sometimes in capitals or camel case. The lookup order is: the
 dialect's own table with exact spelling; the same table ignoring case and separators; the tables of the other dialects.

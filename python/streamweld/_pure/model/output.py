@@ -168,7 +168,7 @@ class Output:
     def mark_misread(self, why: str) -> None:
         """Mark the current payload as misread by clients of its dialect, without a diagnostic.
 
-        `why` is a reason of the code `rewritten`.
+        `why` is one of the reasons defined for the code `rewritten`.
         """
         self.misread = True
         self.why = self.why or why
@@ -176,7 +176,7 @@ class Output:
     def leave_out(self, why: str) -> None:
         """Mark the current payload as rejected by clients and without content. `why`: as for `mark_misread`.
 
-        An event of an unknown type is no content.
+        An event of an unknown type does not count as content.
         """
         self.emptied = True
         self.why = self.why or why
@@ -195,12 +195,12 @@ class Output:
     def rename(self, name: str) -> None:
         """Record that clients would read the current payload correctly if its event had this name.
 
-        Only for payloads that were not buffered during detection.
+        Called only for payloads that were not buffered during detection.
         """
         self.name = name
 
     def miss_opening(self) -> None:
-        """Record that clients would read the current payload correctly after an opening event that is missing."""
+        """Record that clients would read the current payload correctly if the missing opening event came before it."""
         self.unopened = True
         self.why = self.why or "start_missing"
 
@@ -246,7 +246,10 @@ class Output:
         return fits
 
     def fault(self, name: str, rule: str, detail: str = "", **own: Any) -> errors.StreamError:
-        """Create an exception of `streamweld.errors` with the current place. `own`: the fields of its class."""
+        """Create an exception of `streamweld.errors` with the current place.
+
+        `own`: the fields specific to its class.
+        """
         made: errors.StreamError = getattr(errors, name)(
             rule=rule,
             detail=detail,

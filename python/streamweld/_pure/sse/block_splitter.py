@@ -1,8 +1,8 @@
 """Split an event stream into blocks: the bytes up to and including a blank line, with or without an event.
 
-A comment before any other line of a block is a block of its own. Handles line ends (LF, CR, CRLF), comments and the
-field names that a block needs, but no other SSE rules. The result does not depend on how the bytes were cut: the LF of
-a CRLF that ends a block belongs to that block, even if it arrives later.
+A comment before any other line of a block is a block of its own. Handles line endings (LF, CR, CRLF), comments and the
+field names that a block needs, but no other SSE rules. The result does not depend on how the bytes were split: the LF
+of a CRLF that ends a block belongs to that block, even if it arrives later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # number of bytes split into lines at once; the last line may exceed it
 
 # Where a piece ends: inside a block; inside a block, after a payload that can be passed through before its block ends;
-# at the end of a block; or the piece is the LF of the line end before it.
+# at the end of a block; or the piece is the LF of the line ending before it.
 PiecePosition: TypeAlias = Literal["inside", "ready", "end", "behind"]
 
 
@@ -116,7 +116,7 @@ class Splitter:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
 
     def _look_for_array(self, head: bytes) -> None:
-        """Check whether the stream is an array, as far as its beginning shows."""
+        """Check whether the stream is an array, judging by its beginning so far."""
         inside = inside_of_array(head[:ARRAY_WINDOW])
         self._array = bool(inside)
         self._head = head if inside is None and len(head) < ARRAY_WINDOW else None
@@ -132,7 +132,7 @@ class Splitter:
 
 
 def _lines(data: bytes, start: int) -> Iterator[bytes]:
-    """Yield the lines from `start` on, with their ends. Works in steps to bound the memory for short lines."""
+    """Yield the lines from `start` on, with their line endings. Works in steps to bound the memory for short lines."""
     while start < len(data):
         end = data.find(b"\n", start + _LINES) + 1 or len(data)
         yield from data[start:end].splitlines(keepends=True)  # for bytes, splits only at LF, CR and CRLF
@@ -142,7 +142,7 @@ def _lines(data: bytes, start: int) -> Iterator[bytes]:
 def inside_of_array(head: bytes) -> int | None:
     """Return the offset of the first element if a body with this beginning is an array of objects.
 
-    Returns 0 if it is not one, None if more bytes are needed.
+    Returns 0 if it is not such an array, or None if more bytes are needed.
     """
     text = head.removeprefix(_BOM).lstrip(_WHITE)
     if not text or (len(head) < len(_BOM) and _BOM.startswith(head)):

@@ -52,7 +52,10 @@ class Pending:
 
 
 class FramerLimit(Exception):
-    """A limit was exceeded. `items`: results of the same feed() before it; `offset`: that of the event's first line."""
+    """A limit was exceeded.
+
+    `items`: results of the same feed() call before the error. `offset`: stream offset of the event's first line.
+    """
 
     def __init__(self, limit_name: str, limit: int, offset: int) -> None:
         super().__init__(limit_name, limit, offset)

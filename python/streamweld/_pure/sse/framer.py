@@ -1,10 +1,10 @@
 """Parse bytes into server-sent-event frames (WHATWG HTML section 9.2.6), plus payloads outside of any field.
 
-Does no I/O. Data stays bytes. A line is classified as soon as its field name is complete: bytes of ignored lines are
-dropped on arrival, bytes of an event are stored once and never scanned again.
+Does no I/O. Data stays bytes. A line is classified as soon as its field name is complete. Bytes of ignored lines are
+dropped on arrival; bytes of an event are stored once and never scanned again.
 
-Stray lines (only with `keep_stray`) are lines without a known field that are not comments and whose first byte after
-spaces and tabs is `{`, `[` or `<`, and all further lines without a known field up to the next blank line.
+Stray lines (only with `keep_stray`) have no known field, are not comments, and begin with `{`, `[` or `<` after spaces
+and tabs. All further lines without a known field up to the next blank line are stray lines, too.
  - They are emitted joined, at the blank line or at the end: after the frame of the block, or instead of it if its data
    is empty.
  - The first of them is emitted at once if it ends in `}` or `]` and the block has no data so far: a document on one
@@ -25,7 +25,7 @@ __all__ = ["Frame", "Framer", "FramerLimit", "Pending", "Stray", "as_bytes"]
 
 
 class Framer:
-    """Parse reads of any size into frames. Frames and offsets do not depend on how the bytes were cut."""
+    """Parse reads of any size into frames. Frames and offsets do not depend on how the bytes were split."""
 
     __slots__ = (
         "_after_cr",
@@ -135,7 +135,7 @@ class Framer:
         self.total = offset + len(piece)
         self._tail = piece[-3:] if len(piece) >= 3 else (self._tail + piece)[-3:]
         if self._bom is not None:
-            # "The UTF-8 decode algorithm strips one leading BOM", however it is cut.
+            # "The UTF-8 decode algorithm strips one leading BOM", however the BOM is split.
             held = self._bom
             piece = held + piece
             if len(piece) < 3 and codecs.BOM_UTF8.startswith(piece):
@@ -277,7 +277,7 @@ class Framer:
             self._value.clear()
 
     def _whole_data(self, value: bytes, offset: int) -> None:
-        """Add a data line that lies whole in one read. Fast path of `_line` and `_end_line`."""
+        """Add a data line that lies entirely within one read. Fast path of `_line` and `_end_line`."""
         self._size += len(value) + 1
         if self._block_offset < 0:
             self._block_offset = offset
@@ -319,7 +319,7 @@ class Framer:
         self._space = False
 
     def _give_stray(self, items: list[Frame | Stray]) -> None:
-        """Emit the first stray line of its block at once, as it ends like a document."""
+        """Emit the first stray line of its block at once, because it ends like a document."""
         if self._data.length:  # the frame is emitted first, at the blank line
             return
         if self._block_offset == self._stray_offset:

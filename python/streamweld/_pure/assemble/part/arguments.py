@@ -14,7 +14,7 @@ finished value, which is computed once. Ids, names, indexes and events are handl
     A5   the fragment equals the one before                     keep
     A5'  every fragment so far came exactly twice               replace by one of each       (also at the end)
     A6   the text begins with the fragment                      hold it back until later fragments decide
-    A7   the text is broken, the fragment is a whole object     replace     (not if the fragment is `{}`)
+    A7   the text is broken, the fragment is a complete object  replace     (not if the fragment is `{}`)
     A8   the text is whole, and none of the above applies       overflow: the caller decides
          (also for the rest of a fragment in which the text became whole)
 
@@ -140,7 +140,7 @@ class ArgumentText:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
 
     def gives_way(self) -> bool:
-        """Return True if an object may replace the text (A3). `{}` counts only if one fragment brought it whole."""
+        """Return True if an object may replace the text (A3). `{}` counts only if it arrived in a single fragment."""
         if not self.is_placeholder():
             return False
         return self.has_no_arguments() or self._last == 0
@@ -153,7 +153,7 @@ class ArgumentText:
         return len(self.data) == 0 or (self.automaton.root is None and not self.plain and self.unfinished)
 
     def accepts(self, piece: bytes) -> bool:
-        """Return True if the text remains a prefix of JSON, or JSON, after appending the piece."""
+        """Return True if the text is still valid JSON, or a prefix of it, after appending the piece."""
         return not (self.plain or self.overflow or self.replayed) and self.automaton.after(piece).verdict != "broken"
 
     def repeats(self, piece: bytes) -> bool:
@@ -172,7 +172,7 @@ class ArgumentText:
         return 0 < len(piece) < len(self.data) and self.data.startswith(piece)
 
     def is_last(self, piece: bytes) -> bool:
-        """Return True if the fragment equals the one before (A5)."""
+        """Return True if the fragment equals the previous one (A5)."""
         return len(piece) == len(self.data) - self._last and self.data.endswith(piece)
 
     def canonical(self) -> str:
@@ -212,7 +212,7 @@ class ArgumentText:
         self._hold(len(piece), has_header=True)
 
     def replace(self, data: bytes | bytearray) -> None:
-        """Replace the text from outside: by the closing value of a call, or after calls were split or joined."""
+        """Replace the text with the closing value of a call, or after calls were split or joined."""
         self._become(bytearray(data))
         self.overflow.clear()
         self.replayed = 0
@@ -228,7 +228,7 @@ class ArgumentText:
         self.shown = min(self.shown, len(self.data))
 
     def end(self) -> Push:
-        """End the text: apply the hypotheses A4' and A5' to an unfinished text, and decide about held-back text."""
+        """End the text: apply the hypotheses A4' and A5' to an unfinished text, and resolve held-back text."""
         single = self._doubled
         doubled = single is not None and self._count % 2 == 0 and single.pairs > 1 and single.is_object()
         if self.plain or self.complete or self.overflow or not self.data:
@@ -274,7 +274,7 @@ class ArgumentText:
         self._count += 1
 
     def _grow(self, piece: bytes) -> Push:
-        """Extend the text by a fragment that begins with the text so far (A4)."""
+        """Extend the text with a fragment that begins with the text so far (A4)."""
         if len(piece) == len(self.data):
             return _KEPT
         self.automaton.feed(piece[len(self.data) :])
@@ -357,9 +357,9 @@ class ArgumentText:
         return after.pos - len(self.data) if closed else 0
 
     def _split(self, piece: bytes, head: int) -> Push:
-        """Complete the value with the head of the fragment and return the rest as overflow.
+        """Complete the value with the start of the fragment and return the rest as overflow.
 
-        Drops both hypotheses, so that the value just completed is never replaced.
+        Drops both hypotheses, so that the value that was just completed is never replaced.
         """
         self._last = len(self.data)
         self.automaton.feed(piece[:head])
@@ -369,7 +369,7 @@ class ArgumentText:
         return Push(Change.OVERFLOW, None, piece[head:])
 
     def _broken(self, piece: bytes) -> Push:
-        """Handle a broken text (A7): only a whole, non-empty object replaces it."""
+        """Handle a broken text (A7): only a complete, non-empty object replaces it."""
         if _is_object(piece) and not _is_empty_object(piece):
             self._become(bytearray(piece))
             return Push(Change.REPLACED, "args_restart")
@@ -407,7 +407,7 @@ class ArgumentText:
             self.replayed = 0
             return Push(Change.OVERFLOW, None, bytes(again))
         if Automaton().feed(bytes(again)) == "broken":
-            # The repeated text is not valid by itself either: append all of it as received.
+            # The repeated text is not valid on its own either: append all of it as received.
             self.replayed = 0
             return self._append_broken(bytes(again))
         self._become(again)

@@ -167,7 +167,7 @@ class Call:
         return self.merge is None and (not piece or self.text.accepts(piece))
 
     def suits(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if the piece may belong to the call by type.
+        """Return True if the type of the piece allows it to belong to the call.
 
         Free-form text and JSON never mix; a call without text accepts either.
         """
@@ -181,11 +181,11 @@ class Call:
             self.shared_id = None
 
     def takes(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if a piece of that type can be the next one of this call. Any free-form text can be."""
+        """Return True if a piece of that type can be the next piece of this call. Any free-form text can."""
         return not piece or (self.custom == custom and (custom or self.accepts(piece)))
 
     def progress(self, piece: bytes) -> Progress:
-        """Return the progress of the arguments, to judge a name that arrives with this payload."""
+        """Return the progress of the arguments, used to classify a name that arrives with this payload."""
         if self.complete:
             return "over"
         if self.empty:
@@ -198,7 +198,7 @@ class Call:
         return self.text.canonical() if self.merge is None else canonical(self.merge.text())
 
     def settle_merge(self) -> None:
-        """Replace the text by the merged objects."""
+        """Replace the text with the merged objects."""
         if self.merge is not None:
             self.text.replace(self.merge.text().encode())
             self.merge = None

@@ -46,9 +46,9 @@ def named(choice: Choice, call: Call) -> None:
 def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
     """Emit the queued calls, whose names are final now that another part of the choice receives data.
 
-    Calls are emitted in the order in which they first appeared. Those after a call without a name wait for its name. If
-    names come in pieces, a call without arguments may still get a piece while another call receives data (`by_call`).
-    Return the slot of the call that the later ones wait for.
+    Calls are emitted in the order in which they first appeared. Calls after a call without a name wait for that name.
+    If names arrive in pieces, a call without arguments may still get a piece of its name while another call receives
+    data (`by_call`). Return the slot of the call that later calls wait for.
     """
     if not choice.unstarted:
         return choice.first_unnamed
@@ -114,7 +114,7 @@ def show_final(choice: Choice, call: Call) -> None:
 
 
 def final_event(choice: Choice, call: Call) -> ToolCall:
-    """Return the final event of a closed call; for an open call, an event with its current state."""
+    """Return the final event of a closed call, or an event with the current state of an open call."""
     metadata = None if call.metadata is None else parse_metadata(call.metadata.text())
     verdict = call.verdict
     if verdict is None:
@@ -156,7 +156,7 @@ def minted_id(choice: Choice, call: Call) -> str:
 
 
 def show_start(choice: Choice, call: Call) -> None:
-    """Emit the start of a call whose name the wire sends whole, so the name is final at once."""
+    """Emit the start of a call whose name the wire sends in one piece, so the name is final at once."""
     if call.name:
         _start(choice, call)
 

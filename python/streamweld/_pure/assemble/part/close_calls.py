@@ -12,8 +12,8 @@
     classify   complete, empty, incomplete or invalid, with a reason
     order      by index if every call has its own index and never changed it, else by arrival; `function_call` has none
 
-Every step is linear in the number of calls and the length of their text. The caller passes what the finish reason means
-for the calls.
+Every step is linear in the number of calls and the length of their text. The caller determines what the finish reason
+means for the calls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 _NAME_LENGTH = 128  # in characters
 _JOIN_COST = 8
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
-# Blanks, controls, formatting, private use and the replacement character, outside ASCII: first and last character.
+# Non-ASCII blanks, control, formatting and private-use characters, and the replacement character, as ranges.
 _UNPRINTED = (
     ("\u0080", "\u00a0"), ("\u00ad", "\u00ad"), ("\u1680", "\u1680"), ("\u2000", "\u200f"), ("\u2028", "\u202f"),
     ("\u205f", "\u206f"), ("\u3000", "\u3000"), ("\ue000", "\uf8ff"), ("\ufeff", "\ufeff"), ("\ufff0", "\uffff"),
@@ -53,9 +53,9 @@ _UNPRINTED = (
 def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> None:
     """Close every open call of the choice.
 
-    `ended`: the choice is over; otherwise every call was cut. `cut`: the finish reason means that the response is
+    `ended`: the choice is over; otherwise every call was truncated. `cut`: the finish reason means that the response is
     incomplete, so an unfinished call is not an anomaly. `broken_off`: the input ended too early. A call that received
-    text after the finish reason then counts as cut, unless its JSON is complete.
+    text after the finish reason then counts as truncated, unless its JSON is complete.
     """
     for call in list(choice.calls):
         if not call.dropped and call.verdict is None:
@@ -96,7 +96,7 @@ def close_calls(choice: Choice, *, ended: bool, cut: bool, broken_off: bool) -> 
 
 
 def close_call(choice: Choice, call: Call) -> None:
-    """Close one call that the wire closed by itself."""
+    """Close one call that the wire closed individually."""
     _settle(choice, call, ended=True)
     unwrap(choice, call)
     owners = choice.owners(call) if call.aliases else {}
@@ -124,7 +124,7 @@ def _undecided(choice: Choice) -> list[Call]:
 
 
 def _settle(choice: Choice, call: Call, *, ended: bool) -> None:
-    """Decide about held-back text and open ambiguities, as no more fragments can arrive."""
+    """Resolve held-back text and open ambiguities, because no more fragments can arrive."""
     out = choice.shared.out
     tail = call.joiner.flush()
     if tail:
@@ -154,7 +154,7 @@ def _drop_empty(choice: Choice, call: Call) -> None:
 
 
 def _join_fragments(choice: Choice) -> None:
-    """Join pieces of one call that were taken for several calls, first along each index, then in order of arrival."""
+    """Join pieces of one call that were mistaken for several, first along each index, then in order of arrival."""
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
@@ -205,7 +205,7 @@ def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, 
 
 
 def _drop_echoes(choice: Choice) -> None:
-    """Drop complete arguments that were repeated outside of any call: no id and no name, so not another call."""
+    """Drop complete arguments repeated outside of any call: without an id or a name, they are not another call."""
     calls = _live(choice)
     nameless = [call for call in _undecided(choice) if not call.name and call.id is None and call.complete]
     if not nameless:
@@ -220,7 +220,7 @@ def _drop_echoes(choice: Choice) -> None:
 def _drop_openings(choice: Choice) -> None:
     """Drop a call that was opened but not closed, if one with equal content was closed but not opened.
 
-    It is the same call under another id: name and arguments are equal.
+    They are one call under two ids: name and arguments are equal.
     """
     closed = {(call.name, call.canonical()) for call in _live(choice) if call.unopened and _is_json(call)}
     for call in _undecided(choice) if closed else ():
@@ -263,7 +263,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """Replace a text that represents another: white space, null and "" by no arguments, a JSON string by its JSON."""
+    """Replace text that stands for something else: white space, null or "" for nothing, a JSON string for its JSON."""
     text = call.text
     if text.empty:
         return
@@ -291,8 +291,8 @@ def unwrap(choice: Choice, call: Call) -> None:
 def _ignore_placeholder(choice: Choice, call: Call) -> None:
     """Discard a placeholder as the arguments of a call if the stream sent no finish reason.
 
-    Without a reason, the real arguments may have been cut off. Token counts after the call show that the response was
-    complete; the placeholder is then kept.
+    Without a reason, the real arguments may have been cut off. If token counts after the call show that the response
+    was complete, the placeholder is kept.
     """
     if _means_the_end(choice) or choice.shared.is_counted:
         return
@@ -303,7 +303,7 @@ def _ignore_placeholder(choice: Choice, call: Call) -> None:
 
 
 def _dedupe(choice: Choice) -> None:
-    """Drop the later one of two calls with the same content and id, or without an id and with the same index."""
+    """Drop the later of two calls with equal content and the same id, or with the same index and no id."""
     by_key: dict[tuple[str, str | int, str], list[Call]] = {}
     drops_twins = choice.shared.settings.switches.identical_idless_same_index == "drop"
     for call in _live(choice):
@@ -314,7 +314,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # A closed call is final, so of the other calls the later one is dropped, whichever came first.
+        # Closed calls are final and therefore kept. Of the other calls, each one that repeats a kept call is dropped.
         contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.verdict is None):
             content = call.canonical() if call.complete else call.text.text()
@@ -348,7 +348,7 @@ def _identify(choice: Choice, call: Call) -> str:
 
 
 def _wire_id(choice: Choice, call: Call) -> str | None:
-    """AM12: return the id received that identifies the call, the first or the last one.
+    """AM12: return the received id that identifies the call: the first or the last one.
 
     The last one does not include ids that a repair gave the call.
     """
@@ -358,7 +358,7 @@ def _wire_id(choice: Choice, call: Call) -> str | None:
 
 
 def _means_the_end(choice: Choice) -> bool:
-    """Return True if a call without arguments is complete, because the choice was not cut."""
+    """Return True if a call without arguments is complete, because the choice was not truncated."""
     finish = choice.finish
     if finish.raw is None:
         return choice.shared.settings.switches.empty_call_without_reason == "run"
@@ -379,7 +379,7 @@ def _classify(
     """Return the final state of a call.
 
     `owners`: how many calls have each id as their first one. Aliases that are another call's id are dropped. `success`:
-    a call without arguments is complete. `closes`: the wire closed at least one call by itself.
+    a call without arguments is complete. `closes`: the wire closed at least one call individually.
     """
     text = call.text
     reason: str | None = None
@@ -446,7 +446,10 @@ def _fault_of_text(call: Call) -> str | None:
 
 
 def _is_name(name: str) -> bool:
-    """Return True if the text can be a tool name. Outside ASCII, blanks, controls and formatting are rejected."""
+    """Return True if the text can be a tool name.
+
+    Outside ASCII, blanks, control characters and formatting characters are rejected.
+    """
     if not 0 < len(name) <= _NAME_LENGTH:
         return False
     if _NAME_CHARACTERS.issuperset(name):

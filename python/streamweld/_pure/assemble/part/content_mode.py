@@ -2,7 +2,7 @@
 default.
 
 `cumulative`: a piece that begins with the text so far replaces it. `auto`: the same, starting with the first piece that
-extends a text of at least `_AUTO_FROM` characters. Neither is the default because plain text has no grammar that could
+extends a text of at least `_AUTO_FROM` characters. Neither is the default, because plain text has no grammar that could
 confirm a repetition.
 """
 

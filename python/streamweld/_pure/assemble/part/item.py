@@ -56,7 +56,7 @@ class ItemPart:
         self.conflict_reported = False
 
     def is_called(self, sub: int | None) -> bool:
-        """Return True if the opening, a delta or the whole text of the part had this sub-index."""
+        """Return True if the opening event, a delta or the complete text of the part had this sub-index."""
         return sub in (self.sub, self.last_sub, self.value_sub) or self.labels.has(sub)
 
     def show(self, text: str) -> None:
@@ -161,7 +161,7 @@ class Item:
     def count_alias(self) -> bool:
         """Count one more id for the item; return False if there are too many.
 
-        Bounds the memory of a stream with a new id in every delta.
+        Bounds the memory for a stream with a new id in every delta.
         """
         self._aliases += 1
         return self._aliases <= MAX_ALIASES

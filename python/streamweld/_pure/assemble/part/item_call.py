@@ -50,7 +50,7 @@ _LOST = b'{"'  # bytes that a gateway loses when it drops the first fragment
 def begin_call(
     choice: Choice, item: Item, address: Address, *, custom: bool, provider_executed: bool, hidden: bool = False
 ) -> Call:
-    """Create the call of an item. `hidden`: not emitted yet, because it may turn out to be a duplicate."""
+    """Create the call of an item. `hidden`: the call is not emitted yet, because it may turn out to be a duplicate."""
     shared = choice.shared
     nameless = address.call_id is None and not shared.ids_optional
     if hidden:
@@ -88,7 +88,10 @@ def describe(choice: Choice, call: Call, *, custom: bool, provider_executed: boo
 
 
 def name_call(choice: Choice, call: Call, name: str | None) -> None:
-    """Set the name of a call and emit its start: the protocol sends a name whole. The first name is kept."""
+    """Set the name of a call and emit its start, because the protocol sends a name in one piece.
+
+    The first name is kept.
+    """
     if name is None or not name or name.isspace():
         return
     choice.shared.check_name(name)
@@ -103,7 +106,7 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids that led to the item: the first ones become its own, the others aliases.
+    """Store the ids that led to the item: the first ones become its own, the others become aliases.
 
     `other`: an unexpected id to report.
     """
@@ -290,7 +293,7 @@ def _replace(choice: Choice, call: Call, data: bytes) -> None:
 
 
 def end_call(choice: Choice, item: Item) -> None:
-    """Close a call that the wire closed. It becomes final if it has text or the provider executes it."""
+    """Close a call that the wire closed. The call becomes final if it has text or the provider executes it."""
     call = item.call
     if call is None or call.verdict is not None or call.dropped:
         return

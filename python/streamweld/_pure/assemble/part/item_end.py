@@ -1,6 +1,6 @@
 """Ends items: when the wire closes one, or when the choice is over.
 
-Only items: `item_text` closes parts, `item_call` and `close_calls` close calls.
+This module closes only items: `item_text` closes parts; `item_call` and `close_calls` close calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
 
 
 def end_items(state: Choice, *, ended: bool) -> None:
-    """Close all open items because the choice is over. `ended`: it was not cut.
+    """Close all open items because the choice is over. `ended`: the choice was not truncated.
 
     `close_calls` closes the calls together.
     """

@@ -1,8 +1,8 @@
 """Splits items whose calls share one id: the id of an open call is announced again at a second index (AM3).
 
-`SharedId` collects the text of each index and detects that there were several calls; this module gives the further
-calls items of their own. Applies only if the index alone addresses a call (Anthropic blocks): an item id identifies the
-call by itself.
+`SharedId` collects the text of each index and detects that there were several calls; this module creates items for the
+additional calls. Applies only if the index alone addresses a call (Anthropic blocks), because an item id would identify
+the call by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["push_item", "resolve_shared_id", "share_id"]
 
 
 def share_id(choice: Choice, item: Item, address: Address) -> None:
-    """Start to collect texts per index when an open call is announced at an index that is not bound to it."""
+    """Start to collect the text of each index when an open call is announced at an index that is not bound to it."""
     call, index = item.call, address.index
     if call is None or call.index is None or index is None or address.item_id is not None:
         return
@@ -52,7 +52,7 @@ def push_item(choice: Choice, item: Item, text: str, index: int | None) -> None:
 
 
 def resolve_shared_id(choice: Choice, item: Item) -> bool:
-    """Decide AM3 when the wire closes one of the indexes while the joined text is incomplete.
+    """Resolve AM3 when the wire closes one of the indexes while the joined text is incomplete.
 
     Return True if the call was split.
     """

@@ -193,8 +193,9 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
 def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
     """Set the whole text from an authoritative event.
 
-    Replaces the streamed text; text added at its end is one more delta. If the deltas of the part came under several
-    sub-indexes, the value may be the text of `sub` alone; it is then stored until the part ends.
+    Replaces the streamed text. If it only adds text at the end, that text is emitted as one more delta. If the deltas
+    of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then stored until the
+    part ends.
     """
     if not text:
         return
@@ -235,7 +236,7 @@ def report_conflict(choice: Choice, one: ItemPart) -> None:
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """Close a part that the wire closed. `alone`: nothing of its item follows."""
+    """Close a part that the wire closed. `alone`: nothing more of its item follows."""
     if not one.part.open:
         return
     put_metadata(choice, one, metadata)
@@ -271,7 +272,7 @@ def end_part(choice: Choice, one: ItemPart) -> None:
 def finish_item(
     choice: Choice, item: Item, encrypted_content: str | None, metadata: str | None, *, whole: bool = True
 ) -> None:
-    """End the item and all of its parts. `whole`: it was not cut."""
+    """End the item and all of its parts. `whole`: the item was not truncated."""
     if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):
         # An empty part, because encrypted reasoning must be sent back in the next turn even without text.
         open_part(choice, item, "reasoning", "summary", None, None, None)

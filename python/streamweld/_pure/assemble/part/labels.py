@@ -28,7 +28,7 @@ class Labels:
         self._aliases: dict[int | None, int | None] = {}  # unknown label of a close, known label with the same text
 
     def change(self, before: int | None, label: int | None, length: int) -> None:
-        """Record that the next delta, after `length` characters of text, has another label than the one before."""
+        """Record that the next delta, after `length` characters of text, has a different label from the last."""
         if self.state == "one" and length > 0:
             self.state = "several"
             self._runs = [(before, 0), (label, length)]
@@ -52,7 +52,7 @@ class Labels:
         return self.has(label) and self._streamed(label, text) == value
 
     def note_close(self, label: int | None, text: str, value: str) -> bool:
-        """Store the closing text of a label. Return False if it does not address a run of the part.
+        """Store the closing text of a label. Return False if the label does not address a run of the part.
 
         An unknown label stands for the first label that has this text and no close yet.
         """
@@ -70,9 +70,9 @@ class Labels:
         return bool(self._closes)
 
     def closed_text(self, text: str) -> str | None:
-        """Return the text of the part with the closing texts put in.
+        """Return the text of the part with the closing texts inserted.
 
-        A single closing text that differs from its label's own text is the whole text.
+        A single closing text that differs from its label's own text is the text of the whole part.
         """
         closes = self._closes
         if not closes:
@@ -92,7 +92,7 @@ class Labels:
         return "".join(pieces)
 
     def replaced(self, length: int) -> None:
-        """Reset the runs after the text was replaced by one of this length: no text belongs to a label any more."""
+        """Reset the runs after the text was replaced by one of this length: text no longer belongs to any label."""
         self._runs = [(label, length) for label, _ in self._runs]
 
     def _streamed(self, label: int | None, text: str) -> str:

@@ -1,8 +1,8 @@
 """Merges JSON objects that arrive in several pieces: arguments sent as objects, and provider metadata.
 
-`ObjectMerge` merges arguments member by member: a string that begins with the previous one replaces it, any other
-string is appended to it, and every other value replaces. `RawMembers` keeps the last text of each key. Merging costs as
-much as the new piece; the whole text is built only on demand.
+`ObjectMerge` merges arguments member by member: a string that begins with the previous string replaces it, any other
+string is appended to the previous string, and a value of any other type replaces the previous value. `RawMembers` keeps
+the last text of each key. Merging costs as much as the new piece; the whole text is built only on demand.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ObjectMerge:
 
 
 def _members(raw: str) -> dict[str, str]:
-    """Return the text of each member. Of equal keys the last value counts, at the position of the first.
+    """Return the text of each member. If a key is repeated, its last value counts, at the position of the first.
 
     Text that is not an object has no members.
     """

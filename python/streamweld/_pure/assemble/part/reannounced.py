@@ -37,7 +37,7 @@ __all__ += ["begin_reannounced", "report_reannounced"]
 def is_another(call: Call, address: Address, name: str | None) -> bool:
     """Return True if the announcement means a second call.
 
-    It has another name, or another id after the first call is finished.
+    It has a different name, or a different id after the first call is finished.
     """
     if name is not None and call.name and name != call.name:
         return True
@@ -48,7 +48,7 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
     """Return True if a close with the ids of an open call closes that call, even under another name.
 
-    Announcements create calls, closes end them; the AI SDK's own repair of a call may rename it.
+    An announcement creates a call and a close ends it. The AI SDK's own repair may rename the call in between.
     """
     if not item.open or call.verdict is not None:
         return False
@@ -70,7 +70,7 @@ def is_close_under_another_id(
 
 
 def rename_call(choice: Choice, item: Item, name: str | None) -> None:
-    """Replace the name of a call by the one in its closing event."""
+    """Replace the name of a call with the one in its closing event."""
     call = item.call
     if call is None:
         return
@@ -102,7 +102,10 @@ def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
 def begin_reannounced(
     choice: Choice, item: Item, first: Item, address: Address, *, custom: bool, provider_executed: bool
 ) -> None:
-    """Link a new item to the closed call of `first` that it announces again. Hold back its events until `decide`."""
+    """Link a new item to the closed call of `first` that it announces again.
+
+    Its events are held back until `decide` runs.
+    """
     item.first = first
     item.announced = True
     begin_call(choice, item, address, custom=custom, provider_executed=provider_executed, hidden=True)
@@ -118,7 +121,7 @@ def decide(choice: Choice, item: Item, address: Address) -> None:
     earlier = first.call
     empty = not call.text.data if call.custom else call.text.has_no_arguments()
     if not empty and earlier.verdict is None and earlier.text.is_blank():
-        # The first call has no text yet: it takes this one.
+        # The first call has no text yet, so it gets this text.
         earlier.text.replace(call.text.data)
         call_events.publish(choice, earlier)
         item.alias_of = first

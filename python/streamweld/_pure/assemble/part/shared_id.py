@@ -1,6 +1,6 @@
-"""Collects argument text per index while one call id is announced at several indexes (AM3): one call, or several?
+"""Determines whether one call id that is announced at several indexes (AM3) belongs to one call or to several.
 
-The texts are collected next to the joined text of the call. If the joined text breaks and the text of each index is
+The text of each index is collected in addition to the joined text of the call. If the joined text breaks and the text of each index is
 valid, there were several calls; if the text of one index cannot be JSON, there is one call.
 """
 
@@ -29,7 +29,7 @@ class SharedId:
     def __init__(self, index: int, text: bytes | bytearray) -> None:
         self._owns: dict[int, _Own] = {}
         self._filled = 0  # number of indexes with text
-        self._whole = 0  # number of indexes whose text is a whole object
+        self._whole = 0  # number of indexes whose text is a complete object
         self.closed = False  # it is one call after all: nothing more is collected
         self.announce(index)
         self.add(index, bytes(text))

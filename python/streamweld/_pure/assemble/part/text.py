@@ -84,7 +84,7 @@ class TextPart:
         return RefusalDelta(self.part, text, choice=self.choice, provider_metadata=value)
 
     def done(self) -> TextDone | ReasoningDone | RefusalDone:
-        """Return the closing event of the part; for an open part, the event with its current text."""
+        """Return the closing event of the part, with its current text if the part is still open."""
         metadata = self._metadata()
         if self.channel == "text":
             annotations = tuple(entry for raw in self.annotations for entry in loads_raw(raw))

@@ -167,7 +167,7 @@ class TextParts:
     def end(self) -> dict[str, str]:
         """Close the parts at the end of the choice, including half a surrogate pair without a part.
 
-        Return what fits no part, as member name and raw array.
+        Return what belongs to no part, as a member name and a raw array.
         """
         self.close_open()
         for channel in _CHANNELS:
@@ -191,7 +191,7 @@ class TextParts:
         return left
 
     def _was_attached(self, signature: str | None, encrypted_content: str | None) -> bool:
-        """Return True if the parts already have this data, because a terminal message repeated it."""
+        """Return True if the parts already have this data, which means that a terminal message repeated it."""
         if signature is not None and not any(part.signature == signature for part in self.parts):
             return False
         return encrypted_content is None or any(part.encrypted_content == encrypted_content for part in self.parts)

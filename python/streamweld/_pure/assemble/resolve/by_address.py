@@ -1,6 +1,6 @@
 """Finds the item that a delta addresses, or creates it if no event opened it.
 
-Content changes only when a new item displaces an open one, which is then closed.
+Content changes only when a new item displaces an open item, which is then closed.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
 
 
 def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
-    """Return the item that a delta led to, or create a placeholder if no event opened one. Close nothing."""
+    """Return the item that a delta addresses, or create a placeholder if no event opened one. Close nothing."""
     if item is None:
         return state.item_index.create(kind, address)
     learn(state, item, address)
@@ -138,7 +138,7 @@ def _report_guess(state: Choice, call: Call) -> None:
 
 
 def opened(state: Choice, item: Item, channel: Channel, reasoning_kind: ReasoningKind, sub: int | None) -> ItemPart:
-    """Open a part without text and metadata."""
+    """Open a part without text or metadata."""
     fill(state, item)
     return open_part(state, item, channel, reasoning_kind, sub, None, None)
 

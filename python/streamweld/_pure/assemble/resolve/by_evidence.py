@@ -252,7 +252,7 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 def guess(choice: Choice, call: Call) -> str | None:
     """AM2: return a code if giving the payload to this call is a guess.
 
-    It is a guess if other calls are open, or if the call would take any text.
+    It is a guess if other calls are open, or if the call would accept any text.
     """
     others = choice.open_calls(custom=call.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None

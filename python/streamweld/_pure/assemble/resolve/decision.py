@@ -1,4 +1,4 @@
-"""Types for routing a tool-call fragment: `Incoming` is the fragment, `Decision` the result of `by_evidence.decide`.
+"""Types for routing a tool-call fragment (`Incoming`): `Decision` is the result of `by_evidence.decide`.
 
 `route_fragment` carries out the decision.
 """

@@ -16,8 +16,8 @@ __all__ = ["Progress", "Relation", "relate"]
 # piece of the call's name. other: the name of another tool.
 Relation = Literal["late", "same", "grows", "fragment", "other"]
 
-# Progress of the call's arguments when the name arrives. none: no text. started: some text. over: the text is a whole
-# JSON value, or the fragment with the name starts another one.
+# Progress of the call's arguments when the name arrives. none: no text. started: some text. over: the text is a
+# complete JSON value, or the fragment with the name starts another one.
 Progress = Literal["none", "started", "over"]
 
 

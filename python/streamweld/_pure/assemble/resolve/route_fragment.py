@@ -32,7 +32,7 @@ __all__ = ["close_shared_id", "divide", "give", "open_call", "push_text", "take_
 
 
 def take_fragment(choice: Choice, fragment: Fragment) -> None:
-    """Take one tool-call fragment from the wire."""
+    """Handle one tool-call fragment from the wire."""
     index, unusable = _usable_index(choice, fragment)
     text = fragment.arguments or ""
     identity = _present(fragment.id)
@@ -153,7 +153,7 @@ def _report_guess(choice: Choice, call: Call, code: str) -> None:
 
 
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
-    """Take a piece of argument text for a call, as it was sent."""
+    """Handle a piece of argument text for a call, as it was sent."""
     piece = call.joiner.push(text).encode()
     if call.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", call.part)
@@ -164,7 +164,7 @@ def push_text(choice: Choice, call: Call, text: str, index: int | None, *, heade
 def give(choice: Choice, call: Call, piece: bytes, index: int | None, *, header: bool, identified: bool) -> None:
     """Append bytes to the arguments of a call, repair them, or route them to the call that they belong to."""
     siblings: list[Call] = []
-    # Each call may leave bytes for another one, as many times as the piece has values.
+    # Each call may pass bytes on to another call, once per value in the piece.
     spill = _give_one(choice, call, piece, index, header=header, identified=identified)
     while spill is not None:
         if spill.is_sibling:
@@ -258,7 +258,7 @@ def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
 
 
 def close_shared_id(choice: Choice, call: Call) -> None:
-    """Resolve AM3 at the close: split the call if its text is unfinished and each index has a whole object."""
+    """Resolve AM3 at the close: split the call if its text is unfinished and each index has a complete object."""
     shared_id = call.shared_id
     if shared_id is not None and not call.complete and shared_id.divides_whole():
         divide(choice, call, shared_id)
@@ -336,7 +336,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
 
 
 def _sibling(choice: Choice, call: Call, index: int | None) -> Call:
-    """Open a further call of the same tool."""
+    """Open another call of the same tool."""
     call_events.flush_unstarted(choice)
     choice.shared.out.mark_misread("another_call")
     other = choice.create(custom=call.custom)

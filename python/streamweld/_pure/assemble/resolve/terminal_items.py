@@ -33,7 +33,7 @@ def restated_part(
     reasoning_kind: ReasoningKind,
     text: str | None,
 ) -> tuple[Item | None, ItemPart | None]:
-    """Return the item and the part that an entry repeats, as far as they exist."""
+    """Return the item and the part that an entry repeats; either is `None` if it does not exist."""
     named = restatement.item_index.by_ids(kind, address)
     if named is not None:
         return named, find_whole(named, channel, reasoning_kind, address.sub, text)

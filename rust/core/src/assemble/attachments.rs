@@ -64,7 +64,7 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// Adds the result of a tool that the client did not run. `output` is JSON text. A further result for the same call
+    /// Adds the result of a tool that the client did not run. `output` is JSON text. Another result for the same call
     /// keeps the part number of the first result.
     ///
     /// The result goes to the latest call with this id and uses the id that this call has in its final event. The call

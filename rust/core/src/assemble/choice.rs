@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 pub const LEGACY_INDEX: i64 = -1;
 /// Maximum number of unfinished calls that are checked for a fragment without a usable index.
 const CANDIDATES: usize = 8;
-/// Maximum number of calls that a call of `function_call` is compared with.
+/// Maximum number of calls that a `function_call` call is compared with.
 const MIRRORED: usize = 64;
 /// Indexes below this value are looked up without hashing.
 const LOW: usize = 32;
@@ -147,9 +147,9 @@ pub struct Choice {
     pub by_index: ByIndex,
     /// The call that was addressed last.
     pub latest: Option<usize>,
-    /// R3c3: the call at each position of the last list with several entries.
+    /// R3c3: the call at each position in the last list with several entries.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: calls that lost their id or index, stored by that key, name and canonical arguments.
+    /// R1d, R3a3: calls that lost their id or index, keyed by that id or index, the name and the canonical arguments.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
     /// Free-form calls are tracked separately, because a call cannot mix JSON and free-form text.
@@ -554,7 +554,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
     call.verdict.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
-/// Keeps unmodeled members that no event could carry, for the `Finished` event.
+/// Keeps unmodeled members that no event could carry, to be sent with the `Finished` event.
 pub fn leave(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> ParseResult {
     let more = choice.metadata.add(metadata);
     ctx.spend_growth(more)

@@ -30,7 +30,7 @@ use std::borrow::Cow;
 /// How complete a choice was when the input ended, from the best case to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ChoiceEnd {
-    /// It has a finish reason.
+    /// The choice has a finish reason.
     Reasoned,
     /// Everything that the wire opened was closed, but there is no finish reason.
     Closed,

@@ -139,7 +139,7 @@ impl Assembler {
         add_arguments(&mut ctx, choice, item, &text, address.index)
     }
 
-    /// Emits an event about a call in progress, without arguments. Returns false if no open call has the address.
+    /// Emits an event about a call in progress, without arguments. Returns false if no open call matches the address.
     pub fn call_progress(
         &mut self,
         out: &mut Output<'_>,
@@ -197,7 +197,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Closes a call; creates it if it was not announced. Without arguments, the streamed arguments are final.
+    /// Closes a call, creating it first if it was not announced. If no arguments are given, the streamed arguments are
+    /// final.
     pub fn call_closed(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());

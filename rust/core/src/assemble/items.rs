@@ -1,10 +1,10 @@
-//! Assembles parts that the wire itself opens and closes: the wire deltas of every dialect except Chat.
+//! Assembles parts that the wire itself opens and closes, as it does in every dialect except Chat.
 //!
-//! An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK block. It holds
-//! one call or text-like parts. Each method handles one wire delta; the methods for calls are in `item_deltas_calls`.
-//! `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced`
-//! handles a call that is announced twice, and `terminal_items` handles a terminal list. `metadata` is always the text
-//! of a JSON object.
+//! An item is what the wire addresses: a Responses output item, an Anthropic content block, or an AI SDK block. It
+//! holds one call or text-like parts. Each method handles one wire delta; the methods for calls are in
+//! `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes
+//! calls, `reannounced` handles a call that is announced twice, and `terminal_items` handles a terminal list.
+//! `metadata` is always the text of a JSON object.
 
 use crate::assemble::Assembler;
 use crate::assemble::At;
@@ -232,7 +232,7 @@ impl Assembler {
         ctx.report(Code::LATE_DELTA, part.part)
     }
 
-    /// Closes a part. Without `text`, the streamed text is final.
+    /// Closes a part. If `text` is missing, the streamed text is final.
     pub fn part_closed(
         &mut self,
         out: &mut Output<'_>,
@@ -255,7 +255,7 @@ impl Assembler {
             None if text.is_none() => return Ok(()),
             None => opened(&mut ctx, choice, item, make(&at))?,
         };
-        // An item that was opened by an event of its own, or whose parts are numbered, also has a close event of its
+        // An item that was opened by an event of its own, or whose parts are numbered, also has a closing event of its
         // own.
         let alone = choice
             .item_index
@@ -270,7 +270,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Closes an item and everything in it. Without `kind`, closes whichever item is open at the address.
+    /// Closes an item and everything in it. If `kind` is missing, closes whichever item is open at the address.
     pub fn item_closed(
         &mut self,
         out: &mut Output<'_>,
@@ -328,7 +328,7 @@ impl Assembler {
     }
 
     /// Applies a part from a terminal list: creates the part if it is missing and closes it if it is open, but never
-    /// appends.
+    /// appends to it.
     pub fn restate_part(
         &mut self,
         out: &mut Output<'_>,
@@ -364,12 +364,13 @@ impl Assembler {
         close_part(&mut ctx, choice, spot, metadata, alone)
     }
 
-    /// Ends a step: ids and indexes may be reused for other items. Closes open text; open calls wait for the end.
+    /// Ends a step: ids and indexes may be reused for other items. Closes open text parts; open calls stay open until
+    /// the end.
     pub fn forget_addresses(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
         let Some(At { choice, mut ctx }) = self.item_choice(out, choice)? else {
             return Ok(());
         };
-        // Earlier steps left only calls open, and those wait for the end.
+        // Earlier steps left only calls open, and those stay open until the end.
         for item in choice.item_index.opened_here() {
             let record = choice.item_index.get(item);
             if record.is_some_and(|item| item.first.is_some() || item.kind != ItemKind::Call) {

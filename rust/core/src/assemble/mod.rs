@@ -1,9 +1,9 @@
 //! Turns wire deltas into events: assembles the parts and calls of one stream and determines how it ended.
 //!
-//! `Assembler` is the facade: each method takes one wire delta from a decoder. It depends on no dialect and no framing.
-//! The identity rules are in `by_evidence`, the argument rules in `arguments`, the close rules in `close_calls`. Events
-//! and diagnostics leave through `Output`. The methods for parts and calls that the wire itself opens and closes are in
-//! `items`.
+//! `Assembler` is the facade: each method handles one wire delta from a decoder. It does not depend on any dialect or
+//! framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
+//! `close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls that the wire
+//! itself opens and closes are in `items`.
 
 pub(crate) mod append;
 pub(crate) mod append_items;
@@ -78,7 +78,7 @@ pub struct Assembler {
     completeness: Completeness,
 }
 
-/// What the wire reported about its end, apart from the terminal marker and the finish reasons.
+/// What the wire reported about the end of the stream, apart from the terminal marker and the finish reasons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EndOnWire {
     #[default]
@@ -419,7 +419,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Marks this place as a valid end of the input, for a dialect without a terminal marker (Gemini).
+    /// Marks this point as a valid end of the input, for a dialect without a terminal marker (Gemini).
     pub fn whole_here(&mut self) {
         if self.end_on_wire != EndOnWire::BrokenOff {
             self.end_on_wire = EndOnWire::Whole;

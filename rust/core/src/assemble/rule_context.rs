@@ -133,7 +133,7 @@ impl RuleContext<'_, '_> {
         Ok(())
     }
 
-    /// Returns true if `more` further bytes of a call's text stay within the limits.
+    /// Returns true if `more` additional bytes of a call's text would stay within the limits.
     #[inline]
     pub fn has_room_for_arguments(&self, before: usize, more: usize) -> bool {
         let limits = &self.out.config.limits;

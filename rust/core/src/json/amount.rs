@@ -1,7 +1,7 @@
 //! Bounds the number of values in a text before any value is read, by counting commas and opening brackets outside
 //! strings.
 //!
-//! Every value except the outermost follows one of these. Nothing is allocated. Text that is not JSON is counted, too.
+//! Every value except the outermost follows one of these. Nothing is allocated. Text that is not JSON is also counted.
 
 use memchr::memchr;
 use memchr::memchr2;

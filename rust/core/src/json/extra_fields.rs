@@ -9,7 +9,8 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
-/// Maximum number of chunk-level members that are remembered. Further members and long ones are carried every time.
+/// Maximum number of chunk-level members that are remembered. Additional members and long members are carried every
+/// time.
 const REMEMBERED: usize = 64;
 const LONGEST_KEY: usize = 256;
 const LONGEST: usize = 4096;

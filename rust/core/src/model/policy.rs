@@ -6,7 +6,7 @@ use crate::model::spec::Severity;
 /// Action of a policy for one diagnostic code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// End the stream with the exception of that code.
+    /// End the stream with the exception for that code.
     Raise,
     /// Record it and continue.
     Diagnose,
@@ -82,7 +82,7 @@ words! {
         Flag = "flag",
         Split = "split",
     }
-    /// AM7: a payload equal to the one before.
+    /// AM7: a payload equal to the previous one.
     DuplicatePayload {
         Keep = "keep",
         Drop = "drop",

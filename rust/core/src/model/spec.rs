@@ -237,7 +237,7 @@ const UNLISTED: Row = Row {
 };
 
 impl Code {
-    /// Number of codes: the length of a table by code.
+    /// Number of codes, which is the length of a table indexed by code.
     pub const COUNT: usize = NAMES.len();
 
     /// Returns every code, in order.
@@ -250,7 +250,7 @@ impl Code {
         Code::all().find(|code| code.name() == name)
     }
 
-    /// Returns the position of this code in a table by code; less than `COUNT`.
+    /// Returns the position of this code in a table indexed by code; always less than `COUNT`.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -263,8 +263,8 @@ impl Code {
         self.row().severity
     }
 
-    /// Returns the Python name of the exception that is raised for this code. Codes of severity info name none; if a
-    /// caller's policy raises them nevertheless, the base class is used.
+    /// Returns the Python name of the exception that is raised for this code. Codes with severity `info` do not name an
+    /// exception; if a caller's policy raises one anyway, the base class is used.
     pub fn raises(self) -> &'static str {
         self.row().raises.unwrap_or("StreamError")
     }

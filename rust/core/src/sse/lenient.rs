@@ -28,7 +28,7 @@ impl Framer {
         if begins {
             self.open_block(at);
             self.has_stray = true;
-            // A size of 1 is a single empty data line.
+            // A size of 1 means a single empty data line.
             self.alone = self.size <= 1;
             self.strayed = true;
             self.seldom.stray_offset = at;

@@ -19,7 +19,7 @@ use crate::model::policy::Overflow;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// The identity members that came with the text of a fragment.
+/// The identity members that arrived with the text of a fragment.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentIdentity {
     pub index: Option<i64>,
@@ -189,7 +189,7 @@ fn append_to_call<'p>(
     Ok(None)
 }
 
-/// Splits the call (AM3): one call for each index that announced the id.
+/// Splits the call (AM3) into one call for each index that announced the id.
 pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(shared_id) = choice.get_mut(slot).and_then(|call| call.shared_id.take()) else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Argument text of one tool call: appends each fragment that keeps it valid JSON, and repairs it otherwise.
+//! Argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the
+//! text.
 //!
 //! Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never
 //! scanned twice. A comparison with the text so far costs at most the length of the fragment, except for the canonical
@@ -8,15 +9,15 @@
 //! A2   the fragment repeats the finished text                 keep
 //! A3   the text is a placeholder, the fragment is an object   replace           (not if it has a header or follows a
 //!                                                                               repeated header; `{}` counts only
-//!                                                                               if one fragment brought it whole)
+//!                                                                               if it arrived in one fragment)
 //! A4   the fragment begins with the text so far               extend, and expect the same from later fragments
-//! A4'  every fragment so far began with the one before        replace by the last one      (also at the end)
-//! A5   the fragment equals the one before                     keep
-//! A5'  every fragment so far came exactly twice               replace by one of each       (also at the end)
+//! A4'  every fragment so far began with the previous one      replace with the last one    (also at the end)
+//! A5   the fragment equals the previous one                   keep
+//! A5'  every fragment so far arrived exactly twice            replace with one of each     (also at the end)
 //! A6   the text begins with the fragment                      hold it back until later fragments decide
 //! A7   the text is broken, the fragment is a complete object  replace           (not if the fragment is `{}`)
-//! A8   the text is whole, and none of the above applies       overflow: the caller decides
-//!      (also for the rest of a fragment in which the text became whole)
+//! A8   the text is complete, and none of the above applies    overflow: the caller decides
+//!      (also for the rest of a fragment that completes the text)
 //!
 //! While several of these rules may still apply, only the text that they have in common is settled and may be emitted.
 //! A text that may be a placeholder or double-encoded is not settled.
@@ -59,7 +60,7 @@ pub struct ArgumentText {
     pub replayed: usize,
     /// The repetition began with a fragment that carried the call's name.
     pub replay_has_header: bool,
-    /// Number of bytes of the text that were emitted.
+    /// Number of bytes of the text that have been emitted.
     pub shown: usize,
     /// The text no longer begins with what was emitted: a reset event must follow.
     pub taken_back: bool,

@@ -44,7 +44,7 @@ pub struct Call {
     pub part: u32,
     /// First id received.
     pub id: Option<Id>,
-    /// Further ids, in order of arrival.
+    /// Additional ids, in order of arrival.
     pub aliases: LazyBox<Vec<String>>,
     /// Last id received, if it differs from the first.
     pub last_id: Option<Id>,
@@ -55,7 +55,7 @@ pub struct Call {
     pub id_changed: bool,
     /// Item id on the wire.
     pub item_id: Option<Id>,
-    /// The provider executes the call, not the client.
+    /// The provider, not the client, executes the call.
     pub provider_executed: bool,
     pub name: String,
     /// First index that addressed the call.

@@ -1,4 +1,5 @@
-//! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, classifies, orders and emits.
+//! Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and classifies, orders and
+//! emits the rest.
 //!
 //! join       join neighbors that are JSON only together: `join_fragments`
 //! echo       drop a nameless call that only repeats the arguments of a named one
@@ -107,7 +108,7 @@ pub fn close_calls(
 }
 
 /// Closes one call that the wire closed individually. A client-side call without text stays open until its choice ends,
-/// because the finish reason decides whether it is complete.
+/// because the finish reason determines whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     // Close a provider-executed call at once: only the provider needs its arguments, and often there are none.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;

@@ -34,7 +34,7 @@ pub struct ItemPart {
     pub sub_is_reliable: bool,
     /// Text of the part was emitted.
     pub begun: bool,
-    /// The whole text was received.
+    /// The complete text was received.
     pub valued: bool,
     /// Sub-indexes of the deltas.
     pub labels: Labels,
@@ -79,7 +79,7 @@ pub type Sort = (Channel, &'static str);
 /// Looks up the parts of an item by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
-    /// Parts by each sub-index that they were opened with or that a delta had.
+    /// Parts, keyed by each sub-index with which they were opened or received a delta.
     by_sub: HashMap<(Sort, Option<i64>), BTreeSet<usize>>,
     last: Map<Sort, usize>,
 }
@@ -154,7 +154,7 @@ pub struct Item {
     pub snapshot: Option<Box<str>>,
     /// The deltas are complete by themselves; the snapshot is only a fallback.
     pub own_text: bool,
-    /// The whole arguments were received.
+    /// The complete arguments were received.
     pub valued: bool,
     /// Earlier item whose closed call this item announces again; set until `decide` runs.
     pub first: Option<usize>,

@@ -34,7 +34,7 @@ pub struct TextList {
     item: usize,
     spots: Vec<Spot>,
     plan: Plan,
-    /// Number of entries still to come, by part.
+    /// Number of remaining entries for each part.
     to_come: Vec<usize>,
 }
 
@@ -121,7 +121,7 @@ impl TextList {
         self.close(ctx, choice, spot, metadata)
     }
 
-    /// Corrects the parts that are left when the list is over.
+    /// Corrects the parts that remain at the end of the list.
     pub fn end(mut self, ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         for position in 0..self.spots.len() {
             self.correct(ctx, choice, position)?;

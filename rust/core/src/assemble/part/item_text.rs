@@ -22,7 +22,7 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// Maximum number of parts that a whole text with an unknown sub-index is compared with.
+/// Maximum number of parts that a complete text with an unknown sub-index is compared with.
 const CANDIDATES: usize = 64;
 
 /// Channel, kind and sub-index of a part to create.
@@ -392,7 +392,7 @@ pub fn set_whole_text(
     set_value(ctx, choice, spot, text)
 }
 
-/// Sets the text of the part, whatever was streamed.
+/// Sets the text of the part, regardless of what was streamed.
 pub fn set_value(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -2,8 +2,8 @@
 //!
 //! `ObjectMerge` merges arguments member by member: a string that begins with the previous string replaces it, any
 //! other string is appended to the previous string, and a value of any other type replaces the previous value.
-//! `RawMembers` keeps the last text of each key. Merging costs as much as the new piece; the whole text is built only
-//! on demand.
+//! `RawMembers` keeps the last text of each key. The cost of a merge is proportional to the new piece; the whole text
+//! is built only on demand.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -16,8 +16,8 @@ use crate::model::lazy_box::blank;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Returns key and text of each member, in order. If a key is repeated, its last value counts, at the position of the
-/// first.
+/// Returns the key and text of each member, in order. If a key is repeated, its last value counts, at the position of
+/// the first.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found = Keyed::default();
     found.members.reserve_exact(FEW);
@@ -176,7 +176,7 @@ impl ObjectMerge {
         }
     }
 
-    /// Returns true if another object has the same members. Costs as much as that object.
+    /// Returns true if another object has the same members. The cost is proportional to the size of that object.
     pub fn has_same_members(&self, raw: &str) -> bool {
         if !is_whole(raw.as_bytes()) {
             return false;

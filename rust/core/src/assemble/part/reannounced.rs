@@ -143,7 +143,7 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides what a repeated announcement was, when its item closes or the choice ends.
+/// Decides what a repeated announcement meant, when its item closes or the choice ends.
 pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some(record) = choice.item_index.get_mut(item) else {
         return Ok(());

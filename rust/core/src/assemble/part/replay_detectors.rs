@@ -1,4 +1,4 @@
-//! Detectors of replayed argument fragments: cumulative text (A4') and doubled fragments (A5').
+//! Detectors for replayed argument fragments: cumulative text (A4') and doubled fragments (A5').
 //!
 //! Both hypotheses start out possible; a conformant stream refutes both with its second fragment.
 

@@ -1,7 +1,7 @@
 //! Determines whether one call id that is announced at several indexes (AM3) belongs to one call or to several.
 //!
-//! The text of each index is collected in addition to the joined text of the call. If the joined text breaks and the text of each index is
-//! valid, there were several calls; if the text of one index cannot be JSON, there is one call.
+//! The text of each index is collected in addition to the call's joined text. If the joined text breaks and the text of
+//! each index is valid, there were several calls; if the text of one index cannot be JSON, there is one call.
 
 use crate::json::Automaton;
 use crate::json::Root;
@@ -38,7 +38,7 @@ pub struct SharedId {
     /// Number of indexes with text, and number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// It is one call after all: nothing more is collected.
+    /// It is one call after all, so nothing more is collected.
     pub closed: bool,
 }
 

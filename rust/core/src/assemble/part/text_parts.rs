@@ -19,7 +19,8 @@ use crate::model::policy::ContentMode as Mode;
 use crate::model::spec::Code;
 use std::collections::HashSet;
 
-/// Amount of text received in one channel, so that comparisons can often skip the text itself.
+/// Amount of text received in one channel, kept because comparing amounts often makes it unnecessary to compare the
+/// text.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelLength {
     parts: u32,

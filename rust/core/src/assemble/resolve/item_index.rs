@@ -360,7 +360,7 @@ impl ItemIndex {
         Some(latest)
     }
 
-    /// Returns true if choosing the latest open call is a guess, because nothing rules out another one.
+    /// Returns true if choosing the latest open call is a guess, because nothing rules out another call.
     pub fn is_guess(&self, address: &Address<'_>) -> bool {
         address.item_id.is_none()
             && address.call_id.is_none()

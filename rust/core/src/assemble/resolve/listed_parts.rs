@@ -2,9 +2,9 @@
 //!
 //! 1  If the parts and the entries join to the same text, they agree, however that text is divided.
 //! 2  A part whose Done event was emitted takes an entry with the same text: the one at its own position, otherwise the
-//!    first free one. If there is no such entry and parts are still open, it takes the start of an entry (the one at its
-//!    position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and the
-//!    entry at its position is used up, unless an open part has that text.
+//!    first free one. If there is no such entry and parts are still open, it takes the start of an entry (the one at
+//!    its position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and
+//!    the entry at its position is used up, unless an open part has that text.
 //! 3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before
 //!    it. Entries at the end are new parts, or join the last part if its deltas came under several labels.
 //! 4  A part without an entry becomes empty, unless an empty entry is at its position.

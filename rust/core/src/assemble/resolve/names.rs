@@ -24,14 +24,14 @@ pub enum Progress {
     None,
     /// Some argument text.
     Started,
-    /// The argument text is a complete JSON value, or the fragment with the name starts another one.
+    /// The argument text is a complete JSON value, or the fragment with the name starts another value.
     Over,
 }
 
 /// Classifies the name `arriving` (not blank) relative to the call's name `current`.
 ///
 /// Without a tool list, a different name is a fragment until argument text arrives, and another name after that. A name
-/// that begins with the current one belongs to the next call once the arguments are over. The tool list takes
+/// that begins with the current one belongs to the next call once the arguments are complete. The tool list takes
 /// precedence: at any time, a name that is not a tool's name can grow into one, and a concatenation that begins a
 /// tool's name is a fragment. Two names that are both tools are two calls.
 pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> Relation {
@@ -53,8 +53,8 @@ pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) 
     Relation::Fragment
 }
 
-/// Returns true if a longer name can belong to the call. The tool list decides, otherwise the progress of the
-/// arguments.
+/// Returns true if a longer name can belong to the call. The tool list determines this; without a tool list, the
+/// progress of the arguments does.
 fn may_grow(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> bool {
     if progress == Progress::None {
         return true;

@@ -1,7 +1,7 @@
 //! Routes one tool-call fragment: a fast path for the next piece of a call in progress, otherwise the decision of
 //! `by_evidence`.
 //!
-//! Changes the choice and its calls through `apply_identity` and `append_arguments`; makes no identity decisions
+//! Changes the choice and its calls through `apply_identity` and `append_arguments`; does not make identity decisions
 //! itself.
 
 use crate::assemble::choice::Choice;

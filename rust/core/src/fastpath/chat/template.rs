@@ -35,7 +35,7 @@ pub(crate) struct Template {
     /// Metadata below the chunk level, present in every chunk of this template.
     pub(crate) metadata: Option<String>,
     /// The bytes after each hole, then the separator between two events, then the bytes before the first hole. In this
-    /// order the bytes from one event's text to the next event's text are contiguous, and one comparison covers them.
+    /// order, the bytes from one event's text to the next event's text are contiguous, and one comparison covers them.
     pub(crate) fixed: Box<[u8]>,
     /// Offset of the bytes before the first hole.
     head: usize,
@@ -96,7 +96,7 @@ fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
     payload.get(start..end).map(|_| (start, end))
 }
 
-/// Builds a template by cutting a payload at its holes.
+/// Builds a template by splitting a payload at its holes.
 pub(crate) fn cut(payload: &str, choice: i32, learnable: LearnableChunk<'_>) -> Option<Template> {
     let mut holes = Vec::with_capacity(learnable.holes.len());
     for (hole, raw) in &learnable.holes {

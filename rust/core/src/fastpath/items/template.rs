@@ -204,7 +204,7 @@ impl Varying<'_> {
 /// Hash of an absent padding.
 const NO_PADDING: u64 = 0;
 
-/// Builds a template by cutting a payload at its holes.
+/// Builds a template by splitting a payload at its holes.
 pub(crate) fn cut(
     event: Option<&str>,
     payload: &str,

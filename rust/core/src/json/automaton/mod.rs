@@ -49,7 +49,7 @@ const SYNTAX: State = State::Broken(Problem::Syntax);
 /// State of the validation. A copy serves as a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Automaton {
-    /// One bit per level, the innermost lowest; a set bit is an object.
+    /// One bit per level, with the innermost level in the lowest bit; a set bit stands for an object.
     stack: u128,
     number: Magnitude,
     pos: u64,
@@ -444,7 +444,7 @@ fn white(state: State, byte: u8) -> State {
     }
 }
 
-/// Validates a whole text. `Prefix` means that it ends too early.
+/// Validates a whole text. `Prefix` means that the text ends too early.
 pub fn check(bytes: &[u8], max_depth: u32) -> Status {
     let mut automaton = Automaton::with_depth(max_depth);
     automaton.feed(bytes);

@@ -370,11 +370,11 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips a container. The cursor must be on the opening bracket. Works on a copy and returns it, so that the
-    /// cursor of the caller can stay in registers.
+    /// caller's cursor can stay in registers.
     #[inline(never)]
     fn after_container(mut self) -> Scan<Scanner<'a>> {
         let outer = self.depth;
-        // One bit per level entered here, the innermost lowest; a set bit is an object.
+        // One bit per level entered here, with the innermost level in the lowest bit; a set bit stands for an object.
         let mut stack: u128 = 0;
         loop {
             // A value is expected.

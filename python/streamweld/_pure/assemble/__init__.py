@@ -1,9 +1,9 @@
 """Turns wire deltas into events: assembles the parts and calls of one stream and determines how it ended.
 
-`Assembler` is the facade: each method takes one wire delta from a decoder. It depends on no dialect and no framing. The
-identity rules are in `by_evidence`, the argument rules in `arguments`, the close rules in `close_calls`. Events and
-diagnostics leave through `Output`. The methods for parts and calls that the wire itself opens and closes are in
-`items`.
+`Assembler` is the facade: each method handles one wire delta from a decoder. It does not depend on any dialect or
+framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
+`close_calls`. Events and diagnostics are emitted through `Output`. The methods for parts and calls that the wire itself
+opens and closes are in `items`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class InputEnd(Enum):
 class _ChoiceEnd(Enum):
     """How complete a choice is when the input ends without a terminal marker."""
 
-    REASON = "reason"  # it has a finish reason
-    CLOSED = "closed"  # it has no finish reason, but the wire closed everything that it opened
+    REASON = "reason"  # the choice has a finish reason
+    CLOSED = "closed"  # no finish reason, but the wire closed everything that it opened
     OPEN = "open"  # something is open or incomplete
 
 
@@ -306,7 +306,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._broken_off = True
 
     def whole_here(self) -> None:
-        """Mark this place as a valid end of the input, for a dialect without a terminal marker (Gemini)."""
+        """Mark this point as a valid end of the input, for a dialect without a terminal marker (Gemini)."""
         self._whole_here = True
 
     def done(self) -> None:

@@ -22,7 +22,7 @@ __all__ = ["AttachedSurface", "Attachments"]
 
 
 class Attachments:
-    """The attachments so far, by part."""
+    """The attachments received so far, by part number."""
 
     __slots__ = ("_keyed", "_results", "events")
 
@@ -50,7 +50,7 @@ class Attachments:
 
 
 class AttachedSurface:
-    """The methods of the assembler for attachments. `metadata` is the text of a JSON object."""
+    """The assembler's methods for attachments. `metadata` is the text of a JSON object."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ class AttachedSurface:
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
         """Add the result of a tool that the client did not run. `output` is JSON text.
 
-        A further result for the same call keeps the part number of the first result. The result goes to the latest call
+        Another result for the same call keeps the part number of the first result. The result goes to the latest call
         with this id and uses the id that this call has in its final event. The call then counts as answered.
         """
         state = self._live_choice(choice)

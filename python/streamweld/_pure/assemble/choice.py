@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
 
 LEGACY_INDEX = -1  # internal index of the single call that `function_call` sends
-_MIRRORED = 64  # maximum number of calls that a call of `function_call` is compared with
+_MIRRORED = 64  # maximum number of calls that a `function_call` call is compared with
 _CANDIDATES = 8  # maximum number of unfinished calls that are checked for a fragment without a usable index
 
 
@@ -105,17 +105,17 @@ class Choice:
         self.restatement: Restatement | None = None  # lookup tables for the terminal list in progress
         self.calls: list[Call] = []  # calls in order of creation
         self._owners: dict[str, list[Call]] = {}  # calls that have or had each id as their first one, in order
-        self.changed: dict[int, Call] = {}  # calls that changed since a whole message last omitted them, by slot
+        self.changed: dict[int, Call] = {}  # calls that changed since a complete message last omitted them, by slot
         self.by_id: dict[str, Call] = {}  # the latest call with each id
         self.by_index: dict[int, Call] = {}  # the last call addressed through each index
         self.latest: Call | None = None  # the call that was addressed last
-        self.multi: dict[int, Call] = {}  # R3c3: the call at each position of the last list with several entries
+        self.multi: dict[int, Call] = {}  # R3c3: the call at each position in the last list with several entries
         # R1d, R3a3: calls that lost their id or index, by (id or index, name, canonical arguments).
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # separate, because a call cannot mix JSON and free-form text
         self.unstarted: list[Call] = []  # calls that have a name but no start event yet
-        self.joins_names = False  # a name came in pieces
+        self.joins_names = False  # a name arrived in pieces
         self.unnamed: deque[Call] = deque()  # calls that were opened without a name, in order of creation
         self.pending_calls: set[int] = set()  # slots of the calls with argument text that no event has shown yet
         self.rebound = False  # an index moved from one call to another, so indexes do not determine the order of calls

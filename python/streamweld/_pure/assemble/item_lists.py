@@ -31,7 +31,7 @@ class Group:
 
     def __init__(self) -> None:
         self.entries: list[int] = []
-        self.list: TextList | None = None  # None: each entry is matched with a part on its own
+        self.list: TextList | None = None  # None: each entry is matched with a part individually
         self.next_entry = 0
 
 

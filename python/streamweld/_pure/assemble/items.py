@@ -1,9 +1,9 @@
-"""Assembles parts and calls that the wire itself opens and closes: the wire deltas of every dialect except Chat.
+"""Assembles parts and calls that the wire itself opens and closes, as it does in every dialect except Chat.
 
-An item is what the wire addresses: a Responses output item, an Anthropic content block, an AI SDK block. It holds one
-call or text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item_index` finds the item
-for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call that is announced
-twice, and `terminal_items` handles a terminal list.
+An item is what the wire addresses: a Responses output item, an Anthropic content block, or an AI SDK block. It holds
+one call or text-like parts. `Assembler` inherits these methods; each handles one wire delta. `item_index` finds the
+item for an address, `item_text` changes parts, `item_call` changes calls, `reannounced` handles a call that is
+announced twice, and `terminal_items` handles a terminal list.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ __all__ = ["ItemSurface"]
 
 
 class ItemSurface:
-    """The methods of the assembler for items. `metadata` is always the text of a JSON object."""
+    """The assembler's methods for items. `metadata` is always the text of a JSON object."""
 
     __slots__ = ()
 
@@ -214,7 +214,7 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Close a part. Without `text`, the streamed text is final."""
+        """Close a part. If `text` is missing, the streamed text is final."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -227,7 +227,7 @@ class ItemSurface:
         if one is None and not text:
             return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
-        # An item that was opened by an event of its own, or whose parts are numbered, also has a close event of its
+        # An item that was opened by an event of its own, or whose parts are numbered, also has a closing event of its
         # own.
         alone = not item.open or (not item.opened_bare and address.sub is None)
         set_whole_text(state, one, address.sub, text)
@@ -243,7 +243,7 @@ class ItemSurface:
         encrypted_content: str | None,
         metadata: str | None,
     ) -> None:
-        """Close an item and everything in it. Without `kind`, close whichever item is open at the address."""
+        """Close an item and everything in it. If `kind` is missing, close whichever item is open at the address."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -385,7 +385,10 @@ class ItemSurface:
             add_arguments(state, item, text, address.index)
 
     def call_progress(self, choice: int, address: Address, metadata: str | None) -> bool:
-        """Emit an event about a call in progress, without arguments. Return False if no open call has the address."""
+        """Emit an event about a call in progress, without arguments.
+
+        Return False if no open call matches the address.
+        """
         state = self._item_choice(choice)
         if state is None:
             return True
@@ -423,9 +426,9 @@ class ItemSurface:
         *,
         refused: bool = False,
     ) -> None:
-        """Close a call; create it if it was not announced. Without `arguments`, the streamed arguments are final.
+        """Close a call, creating it first if it was not announced.
 
-        `refused`: the sender reports that the arguments are invalid for the tool.
+        If `arguments` is missing, the streamed arguments are final. `refused`: the sender reports that the arguments are invalid for the tool.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -486,10 +489,13 @@ class ItemSurface:
         _whole(state, item, name, arguments, provider_executed, custom, metadata)
 
     def forget_addresses(self, choice: int) -> None:
-        """End a step: ids and indexes may be reused for other items. Close open text; open calls wait for the end."""
+        """End a step: ids and indexes may be reused for other items.
+
+        Close open text parts; open calls stay open until the end.
+        """
         state = self._item_choice(choice)
         if state is not None:
-            # Earlier steps left only calls open, and those wait for the end.
+            # Earlier steps left only calls open, and those stay open until the end.
             for item in state.item_index.opened_in_step():
                 if item.first is not None or item.kind != "call":
                     end_item(state, item, None, None)

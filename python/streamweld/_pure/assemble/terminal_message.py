@@ -2,8 +2,8 @@
 the streamed content instead of being appended to it.
 
 If a gateway answers a streaming request with a whole body, the message is the only content. What the message omits is
-kept. Where it differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON object although the
-streamed arguments are one. Each entry names its call, so the identity rules for deltas are not used.
+kept. Where the message differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON object
+although the streamed arguments are one. Each entry names its call, so the identity rules for deltas are not used.
 """
 
 from __future__ import annotations

@@ -50,12 +50,12 @@ class Automaton:
         # is too big, this is the byte after it, because only there is its size certain.
         self.pos: int = 0
         self.reason: Reason | None = None
-        self.root: Root | None = None  # None while only white space was seen
+        self.root: Root | None = None  # None until something other than white space was seen
         self.depth: int = 0
         self.big_integer: bool = False  # an integer outside [-2^63, 2^64-1] was seen
         self.lone_surrogate: bool = False  # an escaped surrogate without its pair was seen
         self._state: int = _VALUE
-        self._stack: int = 0  # one bit per level, innermost lowest: 1 is an object. An int keeps copies cheap.
+        self._stack: int = 0  # one bit per level, innermost in the lowest bit; 1 is an object; an int is cheap to copy
         self._in_key: bool = False
         self._literal: bytes = b""  # rest of true, false or null
         self._hex: int = 0  # value of the \u escape so far
@@ -310,7 +310,7 @@ class Automaton:
     def _unit(self, unit: int) -> None:
         """Process one complete escaped UTF-16 code unit."""
         is_low = 0xDC00 <= unit <= 0xDFFF
-        if is_low != self._high:  # a low one without a high one before it, or a high one that this one does not pair
+        if is_low != self._high:  # a lone low surrogate, or a high one that this one does not pair
             self.lone_surrogate = True
         self._high = 0xD800 <= unit <= 0xDBFF
         self._state = _STRING
@@ -341,7 +341,7 @@ class Automaton:
     def _take_digits(self, state: int, digits: bytes, stop: int) -> int:
         if state == _MINUS and digits.startswith(b"0"):
             self._state = _ZERO
-            return stop - len(digits) + 1  # a digit after it is an error in the state ZERO
+            return stop - len(digits) + 1  # in the state ZERO, a digit after it is an error
         if state in _INTEGER_PART:
             self._number = self._number.with_integer(digits)
             self._state = _INTEGER

@@ -73,7 +73,7 @@ class PartialObject:
     def __init__(self, number: Callable[[str], Any]) -> None:
         self.root: dict[str, Any] | None = None
         self.tail: OpenString | None = None
-        self.changes: list[ArgumentsChange] = []  # consumers remove the changes that they read
+        self.changes: list[ArgumentsChange] = []  # consumers remove the changes that they have read
         self.is_broken = False  # the text cannot become an object
         self._number = number
         self._automaton = Automaton()

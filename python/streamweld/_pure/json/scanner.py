@@ -348,7 +348,7 @@ def value_end(text: str, at: int) -> int:
 
 
 def _spans(text: str, at: int) -> dict[str | int, Span]:
-    """Return the spans of the members or elements of the container at `at`; {} for another value."""
+    """Return the spans of the members or elements of the container at `at`; {} for any other value."""
     if text[at] == "{":
         return _member_spans(text, at + 1)
     return _element_spans(text, at + 1) if text[at] == "[" else {}

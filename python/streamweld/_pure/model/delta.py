@@ -61,7 +61,7 @@ class ListedPart(NamedTuple):
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts; None if the gateway did not send them. `raw` is its own object as sent."""
+    """Token counts; None if the gateway did not send them. `raw` is the gateway's usage object as sent."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -1,6 +1,6 @@
 """Emit events and diagnostics, and turn diagnostics into exceptions as the policy requires.
 
-Holds the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each code.
+Stores the place of the current payload (offset and ordinal, set by the parser) and the policy's action for each code.
 Events go to the list of the current feed, or to a sink, and are not stored; diagnostics are stored up to a limit and
 counted beyond it.
 """
@@ -44,8 +44,8 @@ class AddedItem:
     call_id: str | None
     parts: list[AddedPart]
     summaries: int
-    before: int = 0  # number of other items that had its index
-    earlier: AddedItem | None = None  # the last one of them
+    before: int = 0  # number of earlier items that had the same index
+    earlier: AddedItem | None = None  # the last of these items
     is_done: bool = False  # whether it was completed
 
 
@@ -105,7 +105,7 @@ class Output:
         self.faulted = False  # an exception is certain: later diagnostics are recorded, not raised
         self.silent = False  # create no event objects; diagnostics are stored nevertheless
         self.sink: Callable[[Event], None] | None = None  # receives the events one by one instead of the list
-        # Called after each element of an array was read.
+        # Called after each element of an array has been read.
         self.on_element: Callable[[], None] | None = None
         # Exception to raise after the current payload, if the sink rejects further input.
         self.refusal: errors.StreamError | None = None
@@ -121,10 +121,10 @@ class Output:
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
         self.mended = False  # a diagnostic reports it
         self.name = ""  # name that the event of a payload should have, if it is wrong
-        self.unopened = False  # clients would read a payload correctly after an opening event that is missing
+        self.unopened = False  # clients would read a payload correctly if the missing opening event came before it
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta, without a role, is in the current payload
-        self.why = ""  # first reason why a payload was touched, if no diagnostic reports it
+        self.why = ""  # first reason for changing a payload, if no diagnostic reports it
         self.choices = NumberSet()  # choices that payloads addressed
         self.announced = NumberSet()  # indexes of items that were opened without a part
         self.closed = NumberSet()  # parts that the wire closed
@@ -149,7 +149,7 @@ class Output:
             self.events.append(event)
 
     def end_payload(self) -> None:
-        """Report how many notes of a payload were left out, and raise the sink's refusal, if any."""
+        """Report how many notes of a payload were left out, and raise the sink's exception, if any."""
         self._noted = 0  # diagnostics of repair for this payload do not count
         if self.left_out:
             count, self.left_out = self.left_out, 0
@@ -183,11 +183,11 @@ class Output:
         self.rejected = self.ordinal
 
     def mend(self) -> None:
-        """Mark the current payload as unexpected for clients, as reported by a diagnostic for it or the whole body."""
+        """Mark the current payload as unexpected for clients, which a diagnostic for it or the whole body reports."""
         self.misread = self.mended = True
 
     def element(self) -> None:
-        """Record that an array element was read. More elements may follow before anything is passed through."""
+        """Record that an array element has been read. More elements may follow before anything is passed through."""
         self.mend()
         if self.on_element is not None:
             self.on_element()

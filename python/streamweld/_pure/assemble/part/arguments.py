@@ -1,4 +1,4 @@
-"""Argument text of one tool call: appends each fragment that keeps it valid JSON, and repairs it otherwise.
+"""Argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the text.
 
 Implements the rules A1 to A8. The text is stored as UTF-8 bytes with an incremental JSON automaton and is never scanned
 twice. A comparison with the text so far costs at most the length of the fragment, except for the canonical form of a
@@ -8,15 +8,15 @@ finished value, which is computed once. Ids, names, indexes and events are handl
     A2   the fragment repeats the finished text                 keep
     A3   the text is a placeholder, the fragment is an object   replace     (not if it has a header or follows a
                                                                              repeated header; `{}` counts only
-                                                                             if one fragment brought it whole)
+                                                                             if it arrived in one fragment)
     A4   the fragment begins with the text so far               extend, and expect the same from later fragments
-    A4'  every fragment so far began with the one before        replace by the last one      (also at the end)
-    A5   the fragment equals the one before                     keep
-    A5'  every fragment so far came exactly twice               replace by one of each       (also at the end)
+    A4'  every fragment so far began with the previous one      replace with the last one    (also at the end)
+    A5   the fragment equals the previous one                   keep
+    A5'  every fragment so far arrived exactly twice            replace with one of each     (also at the end)
     A6   the text begins with the fragment                      hold it back until later fragments decide
     A7   the text is broken, the fragment is a complete object  replace     (not if the fragment is `{}`)
-    A8   the text is whole, and none of the above applies       overflow: the caller decides
-         (also for the rest of a fragment in which the text became whole)
+    A8   the text is complete, and none of the above applies    overflow: the caller decides
+         (also for the rest of a fragment that completes the text)
 
 While several of these rules may still apply, only the text that they have in common is settled and may be emitted. A
 text that may be a placeholder or double-encoded is not settled.
@@ -50,7 +50,7 @@ class Change(Enum):
 
 class Push(NamedTuple):
     change: Change
-    code: str | None = None  # diagnostic of the repair, if any
+    code: str | None = None  # diagnostic for the repair, if any
     spill: bytes = b""  # text that does not belong to this call (OVERFLOW only)
 
 
@@ -88,20 +88,20 @@ class ArgumentText:
         self.data: bytearray = bytearray()
         self.automaton: Automaton = Automaton()
         self.plain = plain  # the text is not JSON and cannot become JSON: fragments are only appended
-        self.overflow = bytearray()  # text after a complete value that belongs to no other call
-        self.replayed = 0  # length of the beginning of the text that was received again and is held back (A6)
+        self.overflow = bytearray()  # text after a complete value, if it belongs to no other call
+        self.replayed = 0  # number of bytes at the start of the text that were received again and are held back (A6)
         self.replay_has_header = False  # the repetition began with a fragment that carried the call's name
-        self.shown = 0  # number of bytes of the text that were emitted
+        self.shown = 0  # number of bytes of the text that have been emitted
         self.taken_back = False  # the text no longer begins with what was emitted: a reset event must follow
         self._count = 0  # number of fragments received
         self._first = 0  # length of the first fragment
         self._last = 0  # byte offset at which the last fragment begins
-        self._cumulative = True  # A4': every fragment began with the one before
-        self._grown = False  # A4': at least one fragment was longer than the one before
+        self._cumulative = True  # A4': every fragment began with the previous one
+        self._grown = False  # A4': at least one fragment was longer than the previous one
         self._follows_growth = False  # A4 applied: a later fragment that begins with the text replaces it
         self._cumulative_reported = False
-        self._doubles = True  # A5': every fragment came twice
-        self._doubled: _Single | None = None  # the text made of one fragment per pair, from the first pair on
+        self._doubles = True  # A5': every fragment arrived twice
+        self._doubled: _Single | None = None  # the text made of one fragment per pair, once the first pair is complete
         self._follows_doubling = False  # A5' applied: the second fragment of each pair is dropped
         self._canonical: str | None = None
 

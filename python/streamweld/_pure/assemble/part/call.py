@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_ALIASES", "Call", "Verdict"]
 
-MAX_ALIASES = 64  # bounds the memory of a stream with a new id in every delta
+MAX_ALIASES = 64  # bounds the memory for a stream with a new id in every delta
 
 
 class Verdict:
@@ -92,13 +92,13 @@ class Call:
         self.slot = slot  # index among the calls of the choice
         self.part = part
         self.id: str | None = None  # first id received
-        self.aliases: list[str] = []  # further ids, in order of arrival
+        self.aliases: list[str] = []  # additional ids, in order of arrival
         self.last_id: str | None = None
         self.first: Call | None = None  # an earlier call that had the same id
-        self.keeps_id = False  # a later call with the same id was closed first, and the id is reserved for this one
+        self.keeps_id = False  # a later call with the same id was closed first, so the id is reserved for this call
         self.id_changed = False
         self.item_id: str | None = None  # item id on the wire
-        self.provider_executed = False  # the provider executes the call, not the client
+        self.provider_executed = False  # the provider, not the client, executes the call
         self.name = ""
         self.index: int | None = None  # first index that addressed the call
         self.indexes: set[int] = set()
@@ -106,9 +106,9 @@ class Call:
         self.text = ArgumentText(plain=custom)
         self.joiner = Joiner()
         self.object_arguments = False  # the text is that of an object payload
-        self.merge: ObjectMerge | None = None  # result of merging several object payloads; takes the place of the text
+        self.merge: ObjectMerge | None = None  # result of merging several object payloads, used instead of the text
         self.metadata: RawMembers | None = None
-        self.shared_id: SharedId | None = None  # texts per index while AM3 is undecided
+        self.shared_id: SharedId | None = None  # text received under each index while AM3 is undecided
         self.tentative = False  # the call is dropped unless arguments arrive (R1c)
         self.displaced_empty = False  # displaced from its index while still empty (AM1)
         self.answered = False  # the stream contains the result of the call, so the client must not execute it

@@ -1,4 +1,4 @@
-"""Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, classifies, orders and emits.
+"""Closes the tool calls of a choice: joins fragments, drops duplicates and empty calls, and emits the rest in order.
 
     join       join neighbors that are JSON only together
     echo       drop a nameless call that only repeats the arguments of a named one
@@ -267,7 +267,7 @@ def unwrap(choice: Choice, call: Call) -> None:
     text = call.text
     if text.empty:
         return
-    call.raw = None  # text may have followed what represented no arguments
+    call.raw = None  # real argument text may have followed the placeholder
     if text.is_blank():
         call.raw = text.text()
         text.replace(b"")

@@ -42,12 +42,12 @@ class ItemPart:
         self.part = part
         self.sub = sub
         self.joiner = Joiner()
-        self.snapshot = snapshot  # text of the opening event, while the deltas may still repeat it
+        self.snapshot = snapshot  # text of the opening event, kept while the deltas may still repeat it
         self.again = 0  # number of characters of the snapshot that the deltas have repeated
         self.last_sub = sub  # sub-index of the last delta
         self.value_sub = sub  # sub-index under which the whole text was last sent
         self.sub_is_reliable = False  # two consecutive deltas had the same sub-index, so it is meaningful
-        self.valued = False  # the whole text was received
+        self.valued = False  # the complete text was received
         self.length = 0  # number of characters of the text
         self.labels = Labels()  # sub-indexes of the deltas
         self.closed = False  # the wire closed the part; its closing event may be emitted only when the item ends
@@ -117,7 +117,7 @@ class Item:
         self.index: int | None = None  # first index received
         self.public_id: str | None = None  # item id that is emitted, if it differs from `item_id`
         self.announced = False  # the wire opened the item; otherwise it was created because something addressed it
-        self.opened_bare = False  # opened without a part: the close of the item carries more than those of its parts
+        self.opened_bare = False  # opened without a part: the item's closing event carries more than those of its parts
         self.open = True
         self.parts: list[ItemPart] = []
         self._unclosed: list[ItemPart] = []  # no part after the last of these is open
@@ -128,9 +128,9 @@ class Item:
         self.call: Call | None = None
         self.snapshot: str | None = None  # arguments in the event that opened the call
         self.own_text = False  # the deltas are complete by themselves; the snapshot is only a fallback
-        self.valued = False  # the whole arguments were received
+        self.valued = False  # the complete arguments were received
         self.first: Item | None = None  # closed call that this item announces again, while that is undecided
-        self.alias_of: Item | None = None  # item that this one turned out to be another name of
+        self.alias_of: Item | None = None  # item that this item turned out to duplicate
         self.restated = False
         self.again_reported = False
         self.alias_reported = False

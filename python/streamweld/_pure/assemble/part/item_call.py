@@ -186,11 +186,11 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
             report_conflict(choice, item)
         return
     if call.raw is not None and _has_no_arguments(payload):
-        return  # it was treated as no arguments before
+        return  # it was already treated as no arguments
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            report_conflict(choice, item)  # it conflicts with the arguments of the opening event
+            report_conflict(choice, item)  # the value conflicts with the arguments of the opening event
             return
         item.snapshot = None
     call.joiner.held = ""

@@ -1,4 +1,4 @@
-"""Ends items: when the wire closes one, or when the choice is over.
+"""Ends an item when the wire closes it, and all open items when the choice is over.
 
 This module closes only items: `item_text` closes parts; `item_call` and `close_calls` close calls.
 """
@@ -38,7 +38,7 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
 def end_items(state: Choice, *, ended: bool) -> None:
     """Close all open items because the choice is over. `ended`: the choice was not truncated.
 
-    `close_calls` closes the calls together.
+    The calls are closed together, in `close_calls`.
     """
     for item in state.item_index.opened():
         if item.first is not None:

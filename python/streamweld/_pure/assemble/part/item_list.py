@@ -44,7 +44,7 @@ class TextList:
             for one in self._parts
         ]
         self._plan = Plan(streamed, texts)
-        self._to_come = [0] * len(self._parts)  # number of entries still to come, by part
+        self._to_come = [0] * len(self._parts)  # number of remaining entries for each part
         for assignment in self._plan.assignments:
             if isinstance(assignment, int):
                 self._to_come[assignment] += 1
@@ -73,7 +73,7 @@ class TextList:
         close_part(choice, self._item, one, entry.metadata, alone=not self._item.open)
 
     def end(self, choice: Choice) -> None:
-        """Correct the parts that are left when the list is over."""
+        """Correct the parts that remain at the end of the list."""
         for position in range(len(self._parts)):
             self._correct(choice, position)
 

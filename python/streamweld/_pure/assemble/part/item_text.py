@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamweld.events import ReasoningKind
 
 _KINDS: tuple[ReasoningKind, ...] = ("summary", "raw", "thinking", "redacted")
-_CANDIDATES = 64  # maximum number of parts that a whole text with an unknown sub-index is compared with
+_CANDIDATES = 64  # maximum number of parts that a complete text with an unknown sub-index is compared with
 
 __all__ = [
     "add_text",
@@ -212,7 +212,7 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
 
 
 def set_value(choice: Choice, one: ItemPart, text: str) -> None:
-    """Set the text of the part, whatever was streamed."""
+    """Set the text of the part, regardless of what was streamed."""
     current = one.part.text()
     revised, one.valued = one.valued, True
     one.snapshot = None

@@ -2,7 +2,7 @@
 
 `ObjectMerge` merges arguments member by member: a string that begins with the previous string replaces it, any other
 string is appended to the previous string, and a value of any other type replaces the previous value. `RawMembers` keeps
-the last text of each key. Merging costs as much as the new piece; the whole text is built only on demand.
+the last text of each key. The cost of a merge is proportional to the new piece; the whole text is built only on demand.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ObjectMerge:
             self.size += after.length if isinstance(after, _Pieces) else len(after)
 
     def has_same_members(self, raw: str) -> bool:
-        """Return True if another object has the same members. Costs as much as that object."""
+        """Return True if another object has the same members. The cost is proportional to the size of that object."""
         if not is_whole(raw):
             return False
         members = _members(raw)
@@ -117,7 +117,7 @@ class Growth(NamedTuple):
     """Change in the size of the stored members."""
 
     size: int
-    entries: int  # values that are stored separately; the members of a single object are one text
+    entries: int  # values stored separately; the members of a single object are stored as one text
 
     def released(self) -> Growth:
         """Return the change that undoes this one."""

@@ -112,7 +112,7 @@ def begin_reannounced(
 
 
 def decide(choice: Choice, item: Item, address: Address) -> None:
-    """Decide what a repeated announcement was, when its item closes or the choice ends."""
+    """Decide what a repeated announcement meant, when its item closes or the choice ends."""
     first, call = item.first, item.call
     if first is None or call is None or first.call is None:
         return

@@ -1,7 +1,7 @@
 """Determines whether one call id that is announced at several indexes (AM3) belongs to one call or to several.
 
-The text of each index is collected in addition to the joined text of the call. If the joined text breaks and the text of each index is
-valid, there were several calls; if the text of one index cannot be JSON, there is one call.
+The text of each index is collected in addition to the call's joined text. If the joined text breaks and the text of
+each index is valid, there were several calls; if the text of one index cannot be JSON, there is one call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SharedId:
         self._owns: dict[int, _Own] = {}
         self._filled = 0  # number of indexes with text
         self._whole = 0  # number of indexes whose text is a complete object
-        self.closed = False  # it is one call after all: nothing more is collected
+        self.closed = False  # it is one call after all, so nothing more is collected
         self.announce(index)
         self.add(index, bytes(text))
 

@@ -119,7 +119,7 @@ class TextParts:
     def correct(self, channel: Channel, text: str) -> bool:
         """Correct the only part of a channel to the text of a terminal message, if it is still open.
 
-        Return False if it could not.
+        Return False if nothing was corrected.
         """
         part, length = self.current, self._lengths.get(channel)
         if part is None or length is None or part.channel != channel or length.parts > 1:
@@ -261,7 +261,10 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _ChannelLength:
-    """Amount of text received in one channel, so that comparisons can often skip the text itself."""
+    """Amount of text received in one channel.
+
+    Comparing amounts often makes it unnecessary to compare the text.
+    """
 
     __slots__ = ("length", "parts", "pieces")
 

@@ -1,22 +1,22 @@
 """Decides which call a tool-call fragment belongs to: the decision table of the rules R1 to R3.
 
 `decide` changes nothing; `route_fragment` carries out the decision. Rules are tried from the top. "Complete" means that
-the arguments of the call are one whole JSON value, "header" that the fragment has a name, "payload" that it has
-argument text. The Rust twin refers to this table.
+the arguments of the call are one complete JSON value, "header" means that the fragment has a name, and "payload" means
+that it has argument text. The Rust twin refers to this table.
 
 A call cannot mix free-form text (of a custom tool) and JSON: if the id or index leads to a call of the other type, the
 payload opens a new call; otherwise only calls of its type are candidates. Free-form text has no defined end: such a
-call is never complete and can take any text, and a second text with a header is a second call, unless its id shows
+call is never complete and accepts any text. A second text with a header is a second call, unless its id shows
 otherwise. The first text of a call determines its type.
 
-    R1    the id is known (of several calls with it, the one bound to the fragment's index is meant)
+    R1    the id is known (if several calls have it, it means the call bound to the fragment's index)
     R1a   the call is not complete                                       -> that call, whatever the index
     R1b   the header names another tool (also a longer name, once the
-          arguments are over); or the call is complete and the header
+          arguments are complete); or the call is complete and the header
           has other arguments                                            -> new call; its id is made unique at the close
     R1c   complete, header without payload, the index is unbound         -> tentative: dropped if it stays empty (AM4)
     R1d   the payload repeats a complete call of that name               -> drop the payload
-    R1e   complete, header with the beginning of the same arguments      -> hold: a replay, or a call that begins alike
+    R1e   complete, header with the beginning of the same arguments      -> hold: a replay, or a call that starts alike
     R1f   complete, no header, the index is bound to an unfinished call  -> the index wins
     R1g   (at overflow, in `route_fragment`) a header was repeated on    -> two calls, even if the first one's
           the index                                                         arguments look like a placeholder

@@ -20,7 +20,7 @@ class Resolution(Enum):
     JOIN = "join"  # the fragment belongs to the call
     NEW = "new"  # the fragment opens a new call
     DROP = "drop"  # the fragment addresses the call, but its payload is a replay
-    REPLAY = "replay"  # the fragment may replay the call that it addresses, so its payload is held
+    REPLAY = "replay"  # the fragment may replay the call that it addresses, so its payload is held back
     IGNORE = "ignore"  # the fragment belongs to no call
 
 
@@ -56,7 +56,7 @@ class Incoming:
 
 
 class Decision:
-    """The decision on one fragment: the rule, the call unless a new one opens, and what to report."""
+    """The decision on one fragment: the rule, the call (unless a new one opens), and what to report."""
 
     __slots__ = ("call", "resolution", "note", "rule", "displaced_empty", "tentative")
 

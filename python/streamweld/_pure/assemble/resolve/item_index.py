@@ -61,8 +61,8 @@ class ItemIndex:
         self._open: dict[ItemKind, CallList] = {kind: CallList() for kind in KINDS}
         self._by_id: dict[tuple[ItemKind, str], Item] = {}
         self._by_call: dict[str, Item] = {}
-        self._earlier: dict[str, Item] = {}  # `_by_call` of earlier steps, because results may arrive later
-        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later call took, by id and name
+        self._earlier: dict[str, Item] = {}  # `_by_call` of earlier steps, kept because results may arrive later
+        self._namesakes: dict[tuple[str, str], Item] = {}  # calls whose id a later call took over, by id and name
         self._by_index: dict[tuple[ItemKind, int], Item] = {}
         self._at_index: dict[int, Item] = {}  # the item of any kind that was last opened at each index
         self.filled: list[Item] = []  # items that have a part or a call, in order
@@ -226,7 +226,7 @@ class ItemIndex:
         return latest
 
     def is_guess(self, address: Address) -> bool:
-        """Return True if choosing the latest open call is a guess, because nothing rules out another one."""
+        """Return True if choosing the latest open call is a guess, because nothing rules out another call."""
         if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
             return False
         return self.at("call", address.index) is None

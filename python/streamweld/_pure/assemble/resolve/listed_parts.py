@@ -1,10 +1,10 @@
 """Matches the entries of an item's list with its streamed parts. Works on texts only: no events, no items.
 
 1  If the parts and the entries join to the same text, they agree, however that text is divided.
-2  A part whose Done event was emitted takes an entry with the same text: the one at its own position, otherwise the first
-   free one. If there is no such entry and parts are still open, it takes the start of an entry (the one at its
-   position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and the entry
-   at its position is used up, unless an open part has that text.
+2  A part whose Done event was emitted takes an entry with the same text: the one at its own position, otherwise the
+   first free one. If there is no such entry and parts are still open, it takes the start of an entry (the one at its
+   position, otherwise the first free one), and the open parts get the rest. Otherwise it keeps its text, and the
+   entry at its position is used up, unless an open part has that text.
 3  Open parts take the other entries in order, equal texts first. An entry between two parts joins the part before it.
    Entries at the end are new parts, or join the last part if its deltas came under several labels.
 4  A part without an entry becomes empty, unless an empty entry is at its position.
@@ -48,7 +48,7 @@ KEPT = Verdict("kept")
 
 
 class Plan:
-    """The result of matching: one verdict for each part in `verdicts`, one home for each entry in `assignments`."""
+    """The result of matching: a verdict for each part and an assignment for each entry."""
 
     __slots__ = ("assignments", "verdicts")
 
@@ -85,7 +85,10 @@ class Plan:
             start += len(text)
 
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
-        """Rule 2: assign entries to closed parts. Return the entries that are free from their offset in `starts` on."""
+        """Rule 2: assign entries to closed parts, and return the free entries.
+
+        The text of each of these is free from its offset in `starts` on.
+        """
         free = [bool(text) for text in entries]
         unequal: list[int] = []
         for position, part in enumerate(parts):
@@ -130,7 +133,7 @@ class Plan:
     ) -> None:
         """Rules 3 and 4: assign entries to open parts. `free` lists the entries that no closed part took.
 
-        Each entry is free from its offset in `starts` on.
+        The text of each entry is free from its offset in `starts` on.
         """
         open_positions = [position for position, part in enumerate(parts) if not part.done]
         open_texts = [parts[position].text for position in open_positions]

@@ -17,7 +17,7 @@ __all__ = ["Progress", "Relation", "relate"]
 Relation = Literal["late", "same", "grows", "fragment", "other"]
 
 # Progress of the call's arguments when the name arrives. none: no text. started: some text. over: the text is a
-# complete JSON value, or the fragment with the name starts another one.
+# complete JSON value, or the fragment with the name starts another value.
 Progress = Literal["none", "started", "over"]
 
 
@@ -25,7 +25,7 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
     """Classify the name `arriving` (not blank) relative to the call's name `current`.
 
     Without a tool list, a different name is a fragment until argument text arrives, and another name after that. A name
-    that begins with the current one belongs to the next call once the arguments are over. The tool list takes
+    that begins with the current one belongs to the next call once the arguments are complete. The tool list takes
     precedence: at any time, a name that is not a tool's name can grow into one, and a concatenation that begins a
     tool's name is a fragment. Two names that are both tools are two calls.
     """

@@ -1,4 +1,4 @@
-"""Lookup tables for matching the entries of a terminal list with streamed parts and calls of equal content."""
+"""Lookup tables for matching the entries of a terminal list with streamed parts and calls that have equal content."""
 
 from __future__ import annotations
 

@@ -113,7 +113,8 @@ impl Assembler {
         self.attach(out, part, index, what, metadata)
     }
 
-    /// Adds an unmodeled item that a later turn must send back. A later item with the same key replaces it.
+    /// Adds an unmodeled item that a later turn must send back. A later item with the same key replaces the earlier
+    /// one.
     pub fn kept_unknown(
         &mut self,
         out: &mut Output<'_>,

@@ -1,5 +1,5 @@
 //! `Shared`: the state that all choices of one stream share, with settings, counters for the limits, and ids in use.
-//! `RuleContext`: this state and the output, which every rule works with.
+//! `RuleContext`: this state together with the output; every rule works with both.
 //!
 //! The counters enforce the limits on calls, parts, arguments and text.
 

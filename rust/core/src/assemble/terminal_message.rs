@@ -193,7 +193,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that the entry means under another first id: by an id that changed, or by its position.
+/// Returns the streamed call that the entry refers to under another first id, found by an id that changed or by its
+/// position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

@@ -131,7 +131,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     out
 }
 
-/// Parses the object at the cursor of a text that was validated before. `value` consumes the value of each key and
+/// Parses the object at the cursor of a text that was already validated. `value` consumes the value of each key and
 /// returns it, so that a decoder can read nested values in the same pass.
 #[inline]
 pub(crate) fn object_at<'a>(

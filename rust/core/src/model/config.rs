@@ -20,7 +20,7 @@ pub struct Config {
     pub tools: Option<Vec<Tool>>,
     /// Call ids of earlier turns, which must not be used again.
     pub known_call_ids: Vec<String>,
-    /// Content type of the HTTP response; only for the message of `NotAnEventStream`.
+    /// Content type of the HTTP response; used only in the message of `NotAnEventStream`.
     pub content_type: Option<String>,
     /// Seed of minted ids, which makes them recognizable.
     pub seed: Option<String>,

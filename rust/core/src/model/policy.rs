@@ -10,7 +10,7 @@ pub enum Action {
     Raise,
     /// Record it and continue.
     Diagnose,
-    /// Drop the piece and record that.
+    /// Drop the piece and record the diagnostic.
     Skip,
 }
 
@@ -122,7 +122,7 @@ pub struct Switches {
     pub drop_restated_content: bool,
     /// AM10: a new chunk id and role in mid-stream.
     pub restart_on_new_stream_id: bool,
-    /// AM11: tool calls arrive in another choice than the text. True merges all choices into choice 0.
+    /// AM11: tool calls arrive in a different choice from the text. True merges all choices into choice 0.
     pub merge_choices: bool,
     pub unstable_id: UnstableId,
     pub empty_call_without_reason: EmptyCall,

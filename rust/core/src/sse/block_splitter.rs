@@ -201,7 +201,7 @@ pub(crate) struct DroppedComments {
     /// Size of the block before they were dropped.
     pub(crate) size: usize,
     pub(crate) any: bool,
-    /// True if the last line of the block was one.
+    /// True if the last line of the block was a comment.
     pub(crate) last: bool,
 }
 

@@ -268,7 +268,7 @@ fn goes_on(held: &[u8], text: &[u8]) -> bool {
     automaton.status() == Status::Prefix && !matches!(automaton.feed(text), Status::Broken { .. })
 }
 
-/// Sets the whole arguments from an authoritative event.
+/// Sets the complete arguments from an authoritative event.
 pub fn set_whole_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

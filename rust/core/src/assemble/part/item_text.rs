@@ -152,7 +152,7 @@ pub fn find_part(
     loose.then_some(last)
 }
 
-/// Returns the part that a whole text belongs to.
+/// Returns the part that a complete text belongs to.
 ///
 /// Prefers the part with the same `sub`; then the first part with the same text whose whole text was not received yet;
 /// then the part that a delta would address.
@@ -361,8 +361,8 @@ fn show(
     }
 }
 
-/// Sets the whole text from an authoritative event. Replaces the streamed text. If it only adds text at the end, that
-/// text is emitted as one more delta.
+/// Sets the complete text from an authoritative event. Replaces the streamed text. If it only adds text at the end,
+/// that text is emitted as one more delta.
 ///
 /// If the deltas of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then
 /// stored until the part ends.
@@ -467,7 +467,7 @@ pub fn close_part(
     Ok(())
 }
 
-/// Ends the part with its current text and emits its close.
+/// Ends the part with its current text and emits its closing event.
 pub fn end_part(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, spot: Spot) -> ParseResult {
     let Some((one, part)) = choice.one_mut(spot).filter(|(_, part)| part.open) else {
         return Ok(());

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found = Keyed::default();
     found.members.reserve_exact(FEW);
-    // The text was validated before, so reading cannot fail; a failure would only end the list.
+    // The text was already validated, so reading cannot fail; a failure would only end the list.
     let _ = read(raw, |key, text| {
         *found.slot(key) = text;
     });

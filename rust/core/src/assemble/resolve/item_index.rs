@@ -292,7 +292,7 @@ impl ItemIndex {
         calls.get(self.get(item)?.call?)
     }
 
-    /// Returns the item of the kind that the index is bound to.
+    /// Returns the item of the given kind to which the index is bound.
     pub fn at(&self, kind: ItemKind, index: Option<i64>) -> Option<usize> {
         let found = self.by_index.get(&(kind, index?))?;
         Some(self.resolve_alias(*found))

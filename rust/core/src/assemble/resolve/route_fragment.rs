@@ -130,7 +130,8 @@ fn take_slowly(
     Ok(())
 }
 
-/// Finds or opens the call and applies the fragment to it. `text` is the payload as sent, unless it is an object.
+/// Finds or opens the call and applies the fragment to it. `text` is the payload as sent, unless the payload is an
+/// object.
 fn route(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -2,12 +2,12 @@
 //! need to be read.
 //!
 //! A template is learned from a fully decoded chunk whose only effect was to add one piece of text, of reasoning or of
-//! one tool call. It keeps the bytes around the varying members. A later payload with the same bytes and any valid JSON
-//! strings (for an index: any small number) in between takes a JSON parser through the same states and gives the
-//! decoder the same members, so its meaning is the same except for the new strings. Any other effect of a chunk (new
-//! metadata, a finish reason, usage, a diagnostic) comes either from those bytes, in which case the chunk was not
-//! learned, or from different bytes, in which case the payload does not match. When chunk-level metadata changes,
-//! `clear` removes all templates.
+//! one tool call. It keeps the bytes around the varying members. A later payload matches if it has the same bytes with
+//! any valid JSON strings (for an index: any small number) in between. Such a payload takes a JSON parser through the
+//! same states and gives the decoder the same members, so its meaning is the same except for the new strings. Any other
+//! effect of a chunk (new metadata, a finish reason, usage, a diagnostic) comes either from those bytes, in which case
+//! the chunk was not learned, or from different bytes, in which case the payload does not match. When chunk-level
+//! metadata changes, `clear` removes all templates.
 
 use crate::dialect::decode_context::Ending;
 use crate::fastpath::chat::template::HOLES;

@@ -15,7 +15,7 @@ use crate::json::members::Slot;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// Counts the effects of a delta and keeps the learnable form of the last one.
+/// Counts the effects of a delta and keeps the learnable form of the last effect.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaTally<'a> {
     things: usize,

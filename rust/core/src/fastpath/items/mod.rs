@@ -1,9 +1,10 @@
 //! Cache of item templates. Consecutive deltas of one item usually differ only in their text, so only the text is read.
 //!
 //! When a decoder finds nothing but one piece of text for one item in a fully decoded payload, it learns a template:
-//! the bytes around the varying members. A later payload with the same bytes and any valid JSON strings and small
-//! numbers in between takes a JSON parser through the same states, so its meaning is the same except for the new text.
-//! The decoder itself checks whatever depends on more than the payload. Independent of the dialect.
+//! the bytes around the varying members. A later payload matches if it has the same bytes with any valid JSON strings
+//! and small numbers in between. Such a payload takes a JSON parser through the same states, so its meaning is the same
+//! except for the new text. The decoder itself checks whatever depends on more than the payload. Independent of the
+//! dialect.
 
 pub(crate) mod rows;
 pub(crate) mod template;

@@ -26,7 +26,7 @@ struct Brought {
     position: usize,
     /// Offset of its end.
     end: usize,
-    /// How many events up to this one have a number.
+    /// Number of events up to and including this one that have a number.
     numbered: usize,
 }
 

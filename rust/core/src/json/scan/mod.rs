@@ -63,7 +63,7 @@ enum Trust {
     Nothing,
     /// Its strings have no control characters.
     Calm,
-    /// It was scanned before and is valid JSON.
+    /// It was already scanned and is valid JSON.
     Checked,
 }
 
@@ -92,8 +92,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Creates a scanner over a text that was validated before, or over a value in one. Strings and containers are
-    /// skipped faster, and integers in skipped containers are not measured.
+    /// Creates a scanner over a text that was already validated, or over a value in such a text. Strings and containers
+    /// are skipped faster, and integers in skipped containers are not measured.
     pub(crate) fn again(text: &'a str) -> Scanner<'a> {
         Scanner {
             text,
@@ -267,7 +267,7 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Returns a value that was skipped. `start`: where the cursor was before it.
+    /// Returns a value that was skipped. `start`: where the cursor was before the value.
     pub(crate) fn passed(&self, start: usize, kind: Kind) -> Raw<'a> {
         Raw {
             text: self.since(start),

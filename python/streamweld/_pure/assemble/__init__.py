@@ -518,7 +518,10 @@ class Assembler(ItemSurface, AttachedSurface):
 
 
 def _end_of(choice: Choice) -> _ChoiceEnd:
-    """Return how complete the choice is. An incomplete call that continued after the finish reason makes it open."""
+    """Return how complete the choice is.
+
+    An incomplete call that continued after the finish reason makes the choice open.
+    """
     if any(call.late and not call.complete for call in shown_calls(choice)):
         return _ChoiceEnd.OPEN
     if choice.finish.raw is not None:

@@ -108,7 +108,10 @@ class AttachedSurface:
         self._attach(state, part, event)
 
     def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:
-        """Add an unmodeled item that a later turn must send back. A later item with the same key replaces it."""
+        """Add an unmodeled item that a later turn must send back.
+
+        A later item with the same key replaces the earlier one.
+        """
         state = self._live_choice(choice)
         if state is None:
             return

@@ -428,7 +428,8 @@ class ItemSurface:
     ) -> None:
         """Close a call, creating it first if it was not announced.
 
-        If `arguments` is missing, the streamed arguments are final. `refused`: the sender reports that the arguments are invalid for the tool.
+        If `arguments` is missing, the streamed arguments are final. `refused`: the sender reports that the
+        arguments are invalid for the tool.
         """
         state = self._item_choice(choice)
         if state is None:

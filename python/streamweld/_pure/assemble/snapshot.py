@@ -1,6 +1,7 @@
 """Builds the current response as close events, one for each part, from which a `Response` is built.
 
-Changes nothing. Parts are in order of first appearance, but calls among themselves are in their final order.
+Changes nothing. Parts are in order of first appearance, except that calls are in their final order relative to each
+other.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that an entry means: by its id, a changed id, or its position in the list."""
+    """Return the streamed call that an entry refers to, found by its id, a changed id, or its position in the list."""
     if incoming.id is not None:
         for named in by_id[incoming.id]:
             if named.slot not in met and named.suits(incoming.payload, custom=incoming.custom):

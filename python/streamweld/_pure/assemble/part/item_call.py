@@ -176,7 +176,7 @@ def _goes_on(held: str, text: str) -> bool:
 
 
 def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
-    """Set the whole arguments from an authoritative event."""
+    """Set the complete arguments from an authoritative event."""
     call = item.call
     if not arguments or call is None:
         return

@@ -65,7 +65,7 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 
 
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
-    """Return the part that a whole text belongs to.
+    """Return the part that a complete text belongs to.
 
     Prefers the part with the same `sub`; then the first part with the same text whose whole text was not received yet;
     then the part that a delta would address.
@@ -191,7 +191,7 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
 
 
 def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
-    """Set the whole text from an authoritative event.
+    """Set the complete text from an authoritative event.
 
     Replaces the streamed text. If it only adds text at the end, that text is emitted as one more delta. If the deltas
     of the part came under several sub-indexes, the value may be the text of `sub` alone; it is then stored until the
@@ -249,7 +249,7 @@ def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, 
 
 
 def end_part(choice: Choice, one: ItemPart) -> None:
-    """End the part with its current text and emit its close."""
+    """End the part with its current text and emit its closing event."""
     if not one.part.open:
         return
     closed = None if one.valued else one.labels.closed_text(one.part.text())

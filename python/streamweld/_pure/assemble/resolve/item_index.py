@@ -197,7 +197,7 @@ class ItemIndex:
         return same if same is not None and same.open else found
 
     def at(self, kind: ItemKind, index: int | None) -> Item | None:
-        """Return the item of the kind that the index is bound to."""
+        """Return the item of the given kind to which the index is bound."""
         return None if index is None else _resolve_alias(self._by_index.get((kind, index)))
 
     def find(self, kind: ItemKind, address: Address, purpose: Purpose) -> Item | None:

@@ -85,7 +85,10 @@ def take_fragment(choice: Choice, fragment: Fragment) -> None:
 
 
 def route(choice: Choice, incoming: Incoming, text: str) -> Call | None:
-    """Find or open the call and apply the fragment to it. `text` is the payload as sent, unless it is an object."""
+    """Find or open the call and apply the fragment to it.
+
+    `text` is the payload as sent, unless the payload is an object.
+    """
     decision = decide(choice, incoming)
     if decision.resolution is Resolution.IGNORE:
         return None
@@ -421,7 +424,7 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
 
 
 def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
-    """Apply arguments sent as an object. The first object is the text; further ones merge into it."""
+    """Apply arguments sent as an object. The first object becomes the text; later ones are merged into it."""
     if not call.object_arguments:
         first = call.empty
         call.held_back = first

@@ -1,9 +1,10 @@
 """Matches the entries of a terminal list with the streamed parts and calls that they repeat, so that nothing appears
 twice.
 
-An entry is matched by its address; otherwise, under any id, with a part of the same channel and text or a call of the
-same name and arguments that no earlier entry matched; otherwise with an open part or call whose text the entry begins
-with. The caller creates what is missing. Parts and calls are not changed here.
+An entry is matched by its address if possible. Otherwise it is matched, under any id, with a part that has the same
+channel and text, or with a call that has the same name and arguments, unless an earlier entry matched that part or
+call. Otherwise it is matched with an open part or call if the entry begins with its text. The caller creates what is
+missing. Parts and calls are not changed here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 //! The choices of one stream: finds them by index and tracks whether any of them holds back accepted input.
 //!
-//! A caller selects a choice before changing it, so that `has_pending` has to recheck only that one.
+//! A caller selects a choice before changing it, so that `has_pending` has to recheck only that choice.
 
 use crate::assemble::choice::Choice;
 use crate::model::small_map::List;

@@ -22,7 +22,7 @@ fn weight(reason: &str) -> u8 {
 /// What the end of a choice implies for its open calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsEnd {
-    /// A finish reason that means success was sent, so a call without arguments is complete.
+    /// The finish reason means success, so a call without arguments is complete.
     Success,
     /// No finish reason was sent, but the stream has ended.
     Unstated,

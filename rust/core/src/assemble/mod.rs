@@ -1,4 +1,4 @@
-//! Turns wire deltas into events: assembles the parts and calls of one stream and determines how it ended.
+//! Turns wire deltas into events: assembles the parts and calls of one stream and determines how the stream ended.
 //!
 //! `Assembler` is the facade: each method handles one wire delta from a decoder. It does not depend on any dialect or
 //! framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in
@@ -464,8 +464,8 @@ impl Assembler {
         self.end_on_wire = EndOnWire::BrokenOff;
     }
 
-    /// Records the finish reason of a choice. `reason` is `raw_reason` mapped by the dialect's table; `natural` stands
-    /// for any end that was not forced: `stop`, or `tool_calls` if there are calls.
+    /// Records the finish reason of a choice. `reason` is the result of looking up `raw_reason` in the dialect's table;
+    /// `natural` stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
     pub fn finish(
         &mut self,
         out: &mut Output<'_>,

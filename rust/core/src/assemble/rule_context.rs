@@ -226,7 +226,7 @@ impl Shared {
     /// Returns `wanted`, or the first of `wanted__2`, `wanted__3` … that is used neither in the stream nor in an
     /// earlier turn.
     ///
-    /// An id from the wire may already have occurred on the wire; a minted one must not have.
+    /// An id from the wire may already have occurred on the wire; a minted id must not have.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {
         if !(self.is_taken(&wanted) || minted && self.ids_seen.contains(wanted.as_str())) {
             return wanted;

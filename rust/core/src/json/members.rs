@@ -19,7 +19,7 @@ const USUAL: usize = 12;
 /// Initial capacity for members of an object inside an event.
 const USUAL_NESTED: usize = 4;
 
-/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on its own starts with
+/// Typical size of a member in bytes, and the largest initial capacity. A vector that grows on demand starts with
 /// four members and is moved each time. A larger capacity would miss the allocator's fast path.
 const MEMBER: usize = 24;
 const MOST: usize = 1024 / size_of::<Member<'_>>();

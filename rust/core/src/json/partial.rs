@@ -10,7 +10,7 @@ use crate::json::verdict::Root;
 use crate::json::verdict::Status;
 use memchr::memchr;
 
-/// Returns the completed object, or `None` if no object has started or the text is another value.
+/// Returns the completed object, or `None` if no object has started or if the text is some other value.
 pub fn complete_object(text: &str) -> Option<String> {
     let mut automaton = Automaton::new();
     let valid = match automaton.feed(text.as_bytes()) {

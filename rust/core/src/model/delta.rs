@@ -86,8 +86,8 @@ pub struct Address<'a> {
     pub index: Option<i64>,
     /// `content_index` or `summary_index` inside the item.
     pub sub: Option<i64>,
-    /// Id of the output item that events report, if the deltas are paired by another id. It is not used as evidence.
-    /// The AI SDK numbers its blocks and sends the provider's item id separately.
+    /// Id of the output item that events report, if the deltas are matched by a different id. It is not used as
+    /// evidence. The AI SDK numbers its blocks and sends the provider's item id separately.
     pub public_id: Option<&'a str>,
 }
 

@@ -26,8 +26,8 @@ static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     tables.collect()
 });
 
-/// By dialect: all words without case and separators. The dialect's own words take precedence; the others follow by
-/// name.
+/// By dialect: all words without case and separators. The dialect's own words take precedence; the others follow in
+/// order of dialect name.
 static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
     LazyLock::new(|| {
         let folded = TABLES.iter().map(|(dialect, own)| {

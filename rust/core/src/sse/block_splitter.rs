@@ -29,7 +29,7 @@ enum Line {
     #[default]
     Blank,
     Comment,
-    /// Starts like a payload; the end of the line decides whether it is one.
+    /// Starts like a payload; the end of the line determines whether it is one.
     Payload,
     Other,
 }

@@ -69,7 +69,7 @@ where
 /// Unfinished state at the end of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending<'a> {
-    /// True if an event or one of its lines was open. Comments and unknown lines do not count.
+    /// True if an event, or a line of it, was unfinished. Comments and unknown lines do not count.
     pub open: bool,
     /// Event type, from complete lines only.
     pub event: &'a [u8],

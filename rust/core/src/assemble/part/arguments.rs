@@ -228,7 +228,7 @@ impl ArgumentText {
         self.repair(piece, header)
     }
 
-    /// Holds back a repeated header that came with the beginning of the finished text (R1e).
+    /// Holds back a repeated header that arrived with the beginning of the finished text (R1e).
     pub fn begin_replay(&mut self, piece: &[u8]) {
         self.hold(piece.len(), true);
     }

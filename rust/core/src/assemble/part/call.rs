@@ -99,7 +99,7 @@ pub struct Call {
     pub unopened: bool,
     /// `ToolCallStarted` was emitted. `text.shown` counts the emitted text.
     pub started: bool,
-    /// Emit no text before the close, because further object payloads may be merged into it.
+    /// Emit no text before the close, because more object payloads may be merged into the arguments.
     pub held_back: bool,
     /// Text as received, if the close replaced it (null, "" or double-encoded JSON).
     pub raw: Option<Box<str>>,

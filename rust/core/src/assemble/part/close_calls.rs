@@ -388,7 +388,7 @@ fn identify(
 ) -> Result<String, Fault> {
     let last = ctx.switches().unstable_id == UnstableId::Last;
     let keeper = reuse_of(choice, slot, last).map(|(first, wire)| {
-        // The first call may close later because it is still open: its own id is reserved for it.
+        // The first call is still open and may close later, so its own id is reserved for it.
         let own = choice.get(first).is_some_and(|first| {
             first.verdict.is_none() && first.wire_id(last) == Some(wire.as_str())
         });

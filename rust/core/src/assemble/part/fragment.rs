@@ -1,4 +1,4 @@
-//! Results of applying one argument fragment, and helpers that examine a fragment by itself.
+//! Results of applying one argument fragment, and helpers that examine a single fragment.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;

@@ -112,8 +112,8 @@ impl Choice {
 /// Returns the part of the item that a delta addresses.
 ///
 /// Prefers the part with the same `sub`. Otherwise returns the last part of the channel, because some gateways send a
-/// new content_index in every delta. Returns `None` if that part is closed, its whole text was received, or its `sub`
-/// proved to be meaningful.
+/// new content_index in every delta. Returns `None` if that part is closed, if its complete text was received, or if
+/// its `sub` proved to be meaningful.
 pub fn find_part(
     choice: &Choice,
     item: usize,
@@ -154,8 +154,8 @@ pub fn find_part(
 
 /// Returns the part that a complete text belongs to.
 ///
-/// Prefers the part with the same `sub`; then the first part with the same text whose whole text was not received yet;
-/// then the part that a delta would address.
+/// Prefers the part with the same `sub`, then the first part with the same text whose complete text was not received
+/// yet, then the part that a delta would address.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,

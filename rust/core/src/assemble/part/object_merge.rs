@@ -247,7 +247,7 @@ impl Growth {
 /// Members of raw objects; for each key, the last value that is not null.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
-    /// JSON text of the first object, usually the only one, as returned by `text`.
+    /// JSON text of the first object (usually the only one), as returned by `text`.
     first: Option<Box<str>>,
     /// Members of several objects.
     members: Option<Box<Keyed<String, String>>>,

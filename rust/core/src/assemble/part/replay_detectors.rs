@@ -90,7 +90,7 @@ impl Doubling {
         single.pairs += 1;
     }
 
-    /// Returns true if all fragments so far came in pairs.
+    /// Returns true if all fragments so far arrived in pairs.
     pub fn is_likely(&self) -> bool {
         self.alive && self.single.is_some()
     }

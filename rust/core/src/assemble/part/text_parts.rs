@@ -182,7 +182,7 @@ impl TextParts {
         Ok(())
     }
 
-    /// Returns true if the piece repeats all the text so far, which came in at least two pieces (AM9).
+    /// Returns true if the piece repeats all the text so far, which arrived in at least two pieces (AM9).
     pub fn restates(&self, text: &Text<'_>) -> bool {
         let lengths = self.length_of(Channel::Text);
         lengths.pieces > 1

@@ -123,7 +123,7 @@ pub fn fill(choice: &mut Choice, item: usize) {
     });
     if first {
         let filled = &mut choice.item_index.filled;
-        // A `Vec` that grows by itself starts with a capacity of four.
+        // A `Vec` that grows on demand starts with a capacity of four.
         filled.reserve_exact(usize::from(filled.is_empty()));
         filled.push(item);
     }

@@ -295,8 +295,8 @@ fn bound(
     }
 }
 
-/// Returns true if R1e or R1g is pending for a complete call: further input is held for it or opens the second call
-/// under its id.
+/// Returns true if R1e or R1g is pending for a complete call: further input is held back for it or opens the second
+/// call under its id.
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
@@ -336,7 +336,8 @@ fn unbound(ctx: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) 
     };
     if let Some(slot) = choice.next_waiting(custom, latest).filter(takes) {
         let candidates = choice.open_calls(custom);
-        // JSON distinguishes a call in progress from a waiting one; free-form text could belong to either.
+        // JSON distinguishes a call in progress from a call that waits for arguments; free-form text could belong to
+        // either.
         let among = if custom {
             &candidates.unfinished
         } else {
@@ -403,7 +404,7 @@ fn no_index(ctx: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>)
     }
 }
 
-/// AM2: returns a code if several calls are open and nothing identifies the one that is meant.
+/// AM2: returns a code if several calls are open and nothing identifies the intended call.
 fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
     let several = choice.open_calls(incoming.custom).unfinished.len() > 1;
     (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)

@@ -70,7 +70,7 @@ impl CallList {
             return;
         }
         if self.links.len() <= number {
-            // A `Vec` that grows by itself starts with a capacity of four; most streams have one call.
+            // A `Vec` that grows on demand starts with a capacity of four; most streams have one call.
             self.links
                 .reserve_exact(usize::from(self.links.is_empty()) * (number + 1));
             self.links.resize(number + 1, LEFT);

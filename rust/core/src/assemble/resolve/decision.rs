@@ -47,7 +47,7 @@ pub struct Decision {
     /// Code of the named ambiguity whose default was applied.
     pub note: Option<Code>,
     pub tentative: bool,
-    /// The call that lost its index to the new one while it was still empty (AM1).
+    /// The call that was still empty when it lost its index to the new call (AM1).
     pub displaced_empty: Option<usize>,
 }
 

@@ -298,7 +298,7 @@ impl ItemIndex {
         Some(self.resolve_alias(*found))
     }
 
-    /// Returns the item that this one turned out to duplicate, or the item itself.
+    /// Returns the item that the given item turned out to duplicate, or the given item itself.
     pub fn resolve_alias(&self, item: usize) -> usize {
         self.get(item)
             .and_then(|item| item.alias_of)

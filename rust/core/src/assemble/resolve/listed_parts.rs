@@ -30,7 +30,7 @@ pub enum Verdict {
     Kept,
     /// The part gets this text.
     Text(String),
-    /// The part's Done event was emitted, but the list has another text for it or omits it.
+    /// The part's Done event was emitted, but the list has a different text for it or omits it.
     Contradicted,
     /// The list omits the part.
     Left,
@@ -230,7 +230,7 @@ impl Plan {
         }
     }
 
-    /// Marks parts that the list has in another order as contradicted, because a closed part cannot move.
+    /// Marks parts that the list has in another order as contradicted, because a closed part cannot be moved.
     fn check_order(&mut self, parts: &[StreamedPart]) {
         let mut last = 0;
         for assignment in &self.assignments {

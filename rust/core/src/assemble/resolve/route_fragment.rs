@@ -1,4 +1,4 @@
-//! Routes one tool-call fragment: a fast path for the next piece of a call in progress, otherwise the decision of
+//! Routes one tool-call fragment: a fast path for the next piece of a call in progress, and otherwise the decision of
 //! `by_evidence`.
 //!
 //! Changes the choice and its calls through `apply_identity` and `append_arguments`; does not make identity decisions

@@ -59,7 +59,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// Returns the input after the string that begins here, if it equals the remembered one.
+    /// Returns the input after the string that begins here, if that string equals the remembered one.
     #[inline]
     fn same<'p>(&self, bytes: &'p [u8]) -> Option<&'p [u8]> {
         let after = bytes.strip_prefix(self.text.as_bytes())?;
@@ -167,7 +167,7 @@ impl Template {
         self.fixed.get(self.head..).unwrap_or_default()
     }
 
-    /// Returns the length of a whole event without its text, for a plain template.
+    /// Returns the length of a complete event without its text, for a plain template.
     #[inline]
     pub(crate) fn event_length(&self) -> usize {
         self.fixed.len()

@@ -1,4 +1,4 @@
-//! Rows: consecutive whole events that match known templates, of one item or of several alternating items.
+//! Rows: consecutive complete events that match known templates, for one item or for several alternating items.
 //!
 //! First extracts the members of a few dozen events and checks their texts for UTF-8 together. Then routes each text to
 //! the part that received the previous text of its template, as long as it only continues that part. The first event
@@ -35,8 +35,8 @@ type Marks = [u64; AT_ONCE];
 
 impl ItemTemplates {
     /// Consumes up to `most` events at the start of `lines`. The first numbered event must have the number `number`,
-    /// and each later one the next number. Calls `numbered` with the first number and the marks of the consumed
-    /// numbered events.
+    /// and each later one must have the next number. Calls `numbered` with the first number and the marks of the
+    /// consumed numbered events.
     pub(crate) fn row(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

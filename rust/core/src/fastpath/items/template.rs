@@ -128,7 +128,8 @@ pub(crate) struct ItemTemplate {
     pub(crate) tool: Option<&'static str>,
     /// Cached route of its last piece, to find its part or call again.
     pub(crate) route_cache: RouteCache,
-    /// Index of the template that matched after this one the last time. Alternating items usually keep their order.
+    /// Index of the template that matched next the last time that this template matched. Alternating items usually keep
+    /// their order.
     pub(crate) next: usize,
 }
 

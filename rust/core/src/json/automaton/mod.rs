@@ -53,7 +53,7 @@ pub struct Automaton {
     stack: u128,
     number: Magnitude,
     pos: u64,
-    /// Remaining letters of `true`, `false` or `null`, the next one lowest.
+    /// Remaining letters of `true`, `false` or `null`, with the next letter in the lowest byte.
     literal: u32,
     escapes: Escapes,
     /// True if the current string is a key.
@@ -227,7 +227,7 @@ impl Automaton {
         self.pos
     }
 
-    /// Returns true if the text has an integer outside -2^63 to 2^64-1, including one that may still continue.
+    /// Returns true if the text has an integer outside -2^63 to 2^64-1, including a number that may still continue.
     pub fn wide_integer(&self) -> bool {
         self.wide_integer || (self.in_number() && self.number.is_wide())
     }

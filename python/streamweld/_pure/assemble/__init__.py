@@ -1,4 +1,4 @@
-"""Turns wire deltas into events: assembles the parts and calls of one stream and determines how it ended.
+"""Turns wire deltas into events: assembles the parts and calls of one stream and determines how the stream ended.
 
 `Assembler` is the facade: each method handles one wire delta from a decoder. It does not depend on any dialect or
 framing. The identity rules are in `by_evidence`, the argument rules are in `arguments`, and the close rules are in

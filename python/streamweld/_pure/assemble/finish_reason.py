@@ -28,7 +28,7 @@ _WEIGHT: Mapping[FinishReason, int] = {
 
 
 def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natural"] | None) -> None:
-    """Record a finish reason, as sent and as mapped. The first one wins, unless a later one has a higher rank.
+    """Record a finish reason, as sent and as mapped. The first reason wins, unless a later one has a higher rank.
 
     "natural" stands for any end that was not forced: `stop`, or `tool_calls` if there are calls.
     """

@@ -172,7 +172,7 @@ class RuleContext:
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
         """Return `wanted`, or the first unused of `wanted__2`, `wanted__3` …, in this stream and in earlier turns.
 
-        An id from the wire may already have occurred on the wire; a minted one must not have.
+        An id from the wire may already have occurred on the wire; a minted id must not have.
         """
         if not self.is_taken(wanted) and not (minted and wanted in self.ids_seen):
             return wanted

@@ -1,9 +1,10 @@
 """Reconciles a terminal full message with the streamed content. The message is authoritative: it corrects and completes
 the streamed content instead of being appended to it.
 
-If a gateway answers a streaming request with a whole body, the message is the only content. What the message omits is
-kept. Where the message differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON object
-although the streamed arguments are one. Each entry names its call, so the identity rules for deltas are not used.
+If a gateway responds to a streaming request with a complete body, the message is the only content. What the message
+omits is kept. Where the message differs, it wins, unless its arguments are empty, shrink to `{}`, or are not a JSON
+object although the streamed arguments are one. Each entry names its call, so the identity rules for deltas are not
+used.
 """
 
 from __future__ import annotations

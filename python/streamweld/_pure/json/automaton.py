@@ -406,8 +406,8 @@ _KIND: Final[dict[int, Root]] = {
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _DIGITS: Final = re.compile(rb"[0-9]*")
 _HEX_DIGITS: Final = re.compile(rb"[0-9a-fA-F]*")
-# String text with its escapes. A surrogate escape matches only together with its pair, so that the states see every
-# lone one. The repetition count bounds the engine's memory.
+# String text with its escapes. A surrogate escape matches only together with its pair, so that every lone surrogate
+# reaches the states. The repetition count bounds the engine's memory.
 _BODY: Final = re.compile(
     rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}'
     rb'|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))[^"\\\x00-\x1f]*){0,64}'

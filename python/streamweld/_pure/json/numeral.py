@@ -55,7 +55,7 @@ class Numeral(NamedTuple):
 
 
 def exact_int(digits: str) -> int:
-    """Convert an integer token of any length: `int()` rejects over 4,300 digits and takes quadratic time."""
+    """Convert an integer token of any length: `int()` rejects more than 4,300 digits and takes quadratic time."""
     if len(digits) <= _DIRECT:
         return int(digits)
     negative = digits.startswith("-")

@@ -42,8 +42,8 @@ class Address:
     call_id: str | None = None  # `call_id`, `tool_use` id or `toolCallId`
     index: int | None = None  # `output_index`, or the index of a content block
     sub: int | None = None  # `content_index` or `summary_index` inside the item
-    # Id of the output item that events report, if the deltas are paired by another id. It is not used as evidence. The
-    # AI SDK numbers its blocks and sends the provider's item id separately.
+    # Id of the output item that events report, if the deltas are matched by a different id. It is not used as evidence.
+    # The AI SDK numbers its blocks and sends the provider's item id separately.
     public_id: str | None = None
 
 

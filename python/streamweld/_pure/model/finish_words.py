@@ -31,7 +31,10 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
 
 @cache
 def _folded(dialect: str) -> dict[str, Meaning]:
-    """Return all words without case and separators. The dialect's own take precedence; the others follow by name."""
+    """Return all words without case and separators.
+
+    The dialect's own words take precedence; the others follow in order of dialect name.
+    """
     tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if name != "detect"}
     out: dict[str, Meaning] = {}
     for table in (tables.pop(dialect), *tables.values()):

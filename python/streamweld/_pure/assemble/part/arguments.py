@@ -208,7 +208,7 @@ class ArgumentText:
         return self._repair(piece, after, header=header)
 
     def begin_replay(self, piece: bytes) -> None:
-        """Hold back a repeated header that came with the beginning of the finished text (R1e)."""
+        """Hold back a repeated header that arrived with the beginning of the finished text (R1e)."""
         self._hold(len(piece), has_header=True)
 
     def replace(self, data: bytes | bytearray) -> None:

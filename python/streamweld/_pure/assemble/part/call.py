@@ -126,7 +126,7 @@ class Call:
         self.ended = False  # the wire closed the call
         self.unopened = False  # the closing event was the first one for this call
         self.started = False  # `ToolCallStarted` was emitted; `text.shown` counts the emitted text
-        self.held_back = False  # emit no text before the close, because further object payloads may be merged into it
+        self.held_back = False  # emit no text before the close, because more object payloads may be merged into it
         self.raw: str | None = None  # text as received, if the close replaced it (null, "" or double-encoded JSON)
         self.verdict: Verdict | None = None
 

@@ -218,7 +218,7 @@ def _drop_echoes(choice: Choice) -> None:
 
 
 def _drop_openings(choice: Choice) -> None:
-    """Drop a call that was opened but not closed, if one with equal content was closed but not opened.
+    """Drop a call that was opened but not closed, if a call with equal content was closed but not opened.
 
     They are one call under two ids: name and arguments are equal.
     """
@@ -334,7 +334,7 @@ def _identify(choice: Choice, call: Call) -> str:
     while first is not None and first.dropped:
         first = first.first
     if wire is not None and first is not None and first.has_id(wire):
-        # The first call may close later because it is still open: its own id is reserved for it.
+        # The first call is still open and may close later, so its own id is reserved for it.
         first.keeps_id |= first.verdict is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
         shared.ids_given.add(wire)  # a reused id, even if it is only an alias of the first call
     if wire is not None and call.keeps_id:
@@ -350,7 +350,7 @@ def _identify(choice: Choice, call: Call) -> str:
 def _wire_id(choice: Choice, call: Call) -> str | None:
     """AM12: return the received id that identifies the call: the first or the last one.
 
-    The last one does not include ids that a repair gave the call.
+    Ids that a repair gave the call do not count as the last one.
     """
     if choice.shared.settings.switches.unstable_id == "last" and call.last_id is not None:
         return call.last_id
@@ -378,7 +378,7 @@ def _classify(
 ) -> Verdict:
     """Return the final state of a call.
 
-    `owners`: how many calls have each id as their first one. Aliases that are another call's id are dropped. `success`:
+    `owners`: how many calls have each id as their first id. Aliases that are another call's id are dropped. `success`:
     a call without arguments is complete. `closes`: the wire closed at least one call individually.
     """
     text = call.text

@@ -48,7 +48,7 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     """Return the part of the item that a delta addresses.
 
     Prefers the part with the same `sub`. Otherwise returns the open part of the channel, because some gateways send a
-    new content_index in every delta. This does not apply if the whole text of that part was received or its `sub`
+    new content_index in every delta. This does not apply if the complete text of that part was received or its `sub`
     proved to be meaningful.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
@@ -67,8 +67,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
     """Return the part that a complete text belongs to.
 
-    Prefers the part with the same `sub`; then the first part with the same text whose whole text was not received yet;
-    then the part that a delta would address.
+    Prefers the part with the same `sub`, then the first part with the same text whose complete text was not received
+    yet, then the part that a delta would address.
     """
     named = item.named.get((channel, kind, sub))
     if named is not None and named.is_called(sub):
@@ -229,7 +229,7 @@ def set_value(choice: Choice, one: ItemPart, text: str) -> None:
 
 
 def report_conflict(choice: Choice, one: ItemPart) -> None:
-    """Report, at most once per part, that its text contradicts an authoritative one."""
+    """Report, at most once per part, that its text contradicts an authoritative text."""
     if not one.conflict_reported:
         one.conflict_reported = True
         choice.shared.out.diagnose("conflict", one.part.part, one.part.channel)

@@ -1,7 +1,7 @@
 """Joins the halves of a surrogate pair that arrive in two pieces of one text. A half without its other half becomes
 U+FFFD.
 
-There is one joiner per channel: a call's arguments, a choice's text, its reasoning, its refusal.
+There is one joiner per channel: for a call's arguments, and for a choice's text, reasoning and refusal.
 """
 
 from __future__ import annotations

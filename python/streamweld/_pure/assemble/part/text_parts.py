@@ -87,7 +87,7 @@ class TextParts:
         return [part.part for part in self.parts if part.open]
 
     def restates(self, text: str) -> bool:
-        """AM9: return True if the piece repeats all the text so far, which came in at least two pieces."""
+        """AM9: return True if the piece repeats all the text so far, which arrived in at least two pieces."""
         length = self._lengths.get("text")
         return length is not None and length.pieces > 1 and length.length == len(text) and self.whole("text") == text
 

@@ -225,7 +225,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 def _second_is_due(call: Call, index: int | None) -> bool:
     """Return True if R1e or R1g is pending for a complete call.
 
-    Further input is then held for it or opens a second call under its id.
+    Further input is then held back for it or opens a second call under its id.
     """
     return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 
@@ -240,7 +240,8 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
     waiting = choice.next_waiting(custom=incoming.custom, latest=latest)
     if waiting is not None and waiting.takes(payload, custom=incoming.custom):
         candidates = choice.open_calls(custom=incoming.custom)
-        # JSON distinguishes a call in progress from a waiting one; free-form text could belong to either.
+        # JSON distinguishes a call in progress from a call that waits for arguments; free-form text could belong to
+        # either.
         among = candidates.unfinished if incoming.custom else candidates.waiting
         return Decision("R3b2", waiting, note="ambiguous_orphan_index" if among.count > 1 else None)
     other = choice.accepting(payload, custom=incoming.custom)
@@ -288,7 +289,7 @@ def _no_index(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
-    """AM2: return a code if several calls are open and nothing identifies the one that is meant."""
+    """AM2: return a code if several calls are open and nothing identifies the intended call."""
     several = choice.open_calls(custom=incoming.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if incoming.payload and several else None
 

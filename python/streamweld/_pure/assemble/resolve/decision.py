@@ -76,5 +76,5 @@ class Decision:
         self.note = note  # code of the named ambiguity whose default was applied
         self.tentative = tentative
         self.displaced_empty = (
-            displaced_empty  # the call that lost its index to the new one while it was still empty (AM1)
+            displaced_empty  # the call that was still empty when it lost its index to the new call (AM1)
         )

@@ -121,7 +121,10 @@ class ItemIndex:
             self._at_index[address.index] = item
 
     def learn(self, item: Item, address: Address) -> str | None:
-        """Record the ids of an address that led to the item. Return the first one that differs from the item's own."""
+        """Record the ids of an address that led to the item.
+
+        Return the first id that differs from the item's own id.
+        """
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):
             if identity is not None:

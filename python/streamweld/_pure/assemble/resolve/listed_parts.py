@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     """How the list changes one part.
 
     `kept`: the part keeps its streamed text. `text`: it gets this text. `contradicted`: its Done event was emitted, but
-    the list has another text for it or omits it. `left`: the list omits the part.
+    the list has a different text for it or omits it. `left`: the list omits the part.
     """
 
     kind: Literal["kept", "text", "contradicted", "left"]
@@ -166,7 +166,7 @@ class Plan:
             self.assignments[entry] = "new"
 
     def _check_order(self, parts: Sequence[StreamedPart]) -> None:
-        """Mark parts that the list has in another order as contradicted, because a closed part cannot move."""
+        """Mark parts that the list has in another order as contradicted, because a closed part cannot be moved."""
         last = 0
         for assignment in self.assignments:
             if not isinstance(assignment, int):

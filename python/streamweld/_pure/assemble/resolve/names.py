@@ -24,10 +24,10 @@ Progress = Literal["none", "started", "over"]
 def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Relation:
     """Classify the name `arriving` (not blank) relative to the call's name `current`.
 
-    Without a tool list, a different name is a fragment until argument text arrives, and another name after that. A name
-    that begins with the current one belongs to the next call once the arguments are complete. The tool list takes
-    precedence: at any time, a name that is not a tool's name can grow into one, and a concatenation that begins a
-    tool's name is a fragment. Two names that are both tools are two calls.
+    Without a tool list, a different name counts as a fragment until argument text arrives, and as another tool's name
+    after that. A name that begins with the current one belongs to the next call once the arguments are complete. The
+    tool list takes precedence: at any time, a name that is not a tool's name can grow into one, and a name is a
+    fragment if the concatenation begins a tool's name. Two names that are both tools are two calls.
     """
     if not current:
         return "late"

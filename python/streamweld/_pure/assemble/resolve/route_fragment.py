@@ -442,7 +442,7 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
 
 
 def _overflow(choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool) -> _Spill | None:
-    """A8: decide what happens to text after a whole value, without a header of its own."""
+    """A8: decide what happens to text after a complete value, without a header of its own."""
     text = call.text
     if not text.overflow:
         if index in call.announced_again or text.replay_has_header:

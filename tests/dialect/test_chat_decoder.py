@@ -117,10 +117,16 @@ class TestContent:
         assert [e.raw for e in of(outcome, "Unknown")] == [b'{"type":"reference","ids":[1]}']
 
     def test_a_wrong_shape_stays_reachable(self, backend: str) -> None:
-        outcome = read(backend, [HE, chunk({"content": {"a": [1]}, "refusal": 5}), Y, DONE])
+        outcome = read(backend, [HE, chunk({"content": 7, "refusal": 5}), Y, DONE])
         assert outcome.response.text == "hey"
         assert sorted(d.detail for d in outcome.diagnostics) == ["/choices/0/delta/content", "/choices/0/delta/refusal"]
-        assert [e.raw for e in of(outcome, "Unknown")] == [b'{"a":[1]}', b"5"]
+        assert [e.raw for e in of(outcome, "Unknown")] == [b"7", b"5"]
+
+    def test_one_part_of_unknown_type_stays_reachable(self, backend: str) -> None:
+        """Content that is an object is one part. A part of an unknown type is kept as sent."""
+        outcome = read(backend, [HE, chunk({"content": {"a": [1]}}), Y, DONE])
+        assert outcome.response.text == "hey"
+        assert [e.raw for e in of(outcome, "Unknown")] == [b'{"a":[1]}']
 
     def test_images_and_annotations(self, backend: str) -> None:
         cite = {"type": "url_citation", "url_citation": {"url": "https://x.example"}}

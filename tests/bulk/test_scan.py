@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from streamweld.cli import main
 from streamweld.errors import MissingExtra, UsageError
 from streamweld.integrations.captures import captures, find
+from streamweld.testing import Piece, Recording, write_recording
 
 from tests.bulk.bodies import BAD, anthropic, bodies, chat, cut_chat, facts, failed_chat, gemini, truth
 
@@ -156,6 +157,18 @@ def test_json_lines(tmp_path: Path) -> None:
     plain.write_text(json.dumps({"body": chat(1).decode()}) + "\n")
     assert run(plain, "-o", out).exit_code == 0
     assert rows(out)[0]["text"] == "Héllo"
+
+
+def test_recordings_of_streamweld(tmp_path: Path) -> None:
+    body = chat(1)
+    write_recording(Recording((Piece(0.0, body[:50]), Piece(0.1, body[50:]))), tmp_path / "good.jsonl")
+    (tmp_path / "bad.jsonl").write_text((tmp_path / "good.jsonl").read_text().replace('"text"', '"none"'))
+    (good,) = captures(str(tmp_path / "good.jsonl"))
+    assert good.body == body
+    (bad,) = captures(str(tmp_path / "bad.jsonl"))
+    assert bad.error is not None
+    assert (bad.body, bad.error.rule) == (None, "corrupt_file")
+    assert "line 2" in str(bad.error)
 
 
 def test_json_lines_that_are_a_stream_are_one_body(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from streamweld.cli import main
 from streamweld.cli.sample import sample
 from streamweld.report.finding import Lines
+from streamweld.testing import Piece, Recording, write_recording
 
 from tests.support.servers.command import in_lines, streamweld
 from tests.support.servers.wire import call, end, text
@@ -45,6 +46,31 @@ def recording(tmp_path: Path) -> Path:
     file = tmp_path / "a,b 1.sse"
     file.write_bytes(sample())
     return file
+
+
+@pytest.mark.parametrize(
+    "command", [["inspect", "--json"], ["check", "--json"], ["convert", "--to", "anthropic", "--seed", "s"]]
+)
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
+def test_a_recording_of_streamweld_is_read_as_its_body(
+    command: list[str], suffix: str, recording: Path, tmp_path: Path
+) -> None:
+    body = recording.read_bytes()
+    made = tmp_path / f"r{suffix}"
+    write_recording(Recording((Piece(0.0, body[:5000]), Piece(0.1, body[5000:]))), tmp_path / "r.jsonl")
+    if suffix.endswith(".gz"):
+        made.write_bytes(gzip.compress((tmp_path / "r.jsonl").read_bytes()))
+    plain, done = run(*command, recording), run(*command, made)
+    assert done.exit_code == plain.exit_code
+    assert done.stdout.replace(str(made), str(recording)) == plain.stdout
+
+
+def test_a_broken_recording_names_the_line(tmp_path: Path) -> None:
+    made = tmp_path / "r.jsonl"
+    made.write_text('{"streamweld_recording": 1, "method": "POST", "path": "/", "status": 200}\n{"at": 1}\n')
+    done = run("inspect", made)
+    assert done.exit_code == 3
+    assert "line 2" in done.stderr
 
 
 def test_the_lines_of_the_bundled_stream() -> None:
@@ -142,7 +168,7 @@ def test_output_goes_to_a_file(command: str, form: str, recording: Path, tmp_pat
 
 def test_an_output_file_that_cannot_be_opened(recording: Path, tmp_path: Path) -> None:
     done = streamweld("auto", "check", "-o", tmp_path / "no" / "out", recording)
-    assert done.returncode == 3
+    assert done.exit_code == 3
     assert done.stderr.startswith("streamweld: the output cannot be written: ")
 
 

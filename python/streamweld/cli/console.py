@@ -9,12 +9,14 @@ import os
 import sys
 import zlib
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
 from streamweld._show import printable
+from streamweld.testing.recording import MARK, parse_recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -125,16 +127,26 @@ def opened(output: str | None) -> Generator[TextIO]:
 def _source(file: str) -> Generator[BinaryIO]:
     """Open an input file; `-` is standard input. Files that end in `.gz` are decompressed."""
     if file == "-":
-        yield sys.stdin.buffer
+        yield _body(sys.stdin.buffer)
         return
     with Path(file).open("rb") as source:
         if not file.endswith(".gz"):
-            yield source
+            yield _body(source)
             return
         import gzip
 
         with gzip.GzipFile(fileobj=source) as plain:
-            yield cast("BinaryIO", plain)
+            yield _body(plain)
+
+
+def _body(source: Any) -> BinaryIO:
+    """Return the source, or the body in it if it is a recording of streamweld."""
+    if source.peek(len(MARK)).startswith(MARK):
+        try:
+            return BytesIO(parse_recording(source.read().decode("utf-8")).body)
+        except ValueError as error:
+            raise OSError(str(error)) from None
+    return cast("BinaryIO", source)
 
 
 def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreadable: list[str]) -> Iterator[_R]:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.errors import StreamweldError
 from streamweld.integrations._pyarrow import load_pyarrow
+from streamweld.testing.recording import MARK, parse_recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,9 +103,10 @@ def find(paths: Iterable[str], *, recursive: bool = False) -> Iterator[str]:
 def captures(path: str, *, column: str | None = None, start: int = 0) -> Iterator[Capture]:
     """Yield the recorded bodies of one file, in order.
 
-    The format is detected from the content: Parquet, Arrow IPC, HAR, an HTTP/1.1 conversation as a proxy or `curl -i`
-    writes it, and mitmproxy flows. A file named `.jsonl` or `.ndjson` has one row per line if `column` is given or its
-    first line is an object with the member `body`. Any other file is one body. `.gz` files are decompressed.
+    The format is detected from the content: recordings of streamweld, Parquet, Arrow IPC, HAR, an HTTP/1.1 conversation
+    as a proxy or `curl -i` writes it, and mitmproxy flows. A file named `.jsonl` or `.ndjson` has one row per line if
+    `column` is given or its first line is an object with the member `body`. Any other file is one body. `.gz` files are
+    decompressed.
 
     Args:
         path: the file.
@@ -143,6 +145,8 @@ def _captures(path: str, column: str | None, start: int) -> Iterator[Capture]:
             rows = _har_rows(path, file.read())
         elif name.endswith((".jsonl", ".ndjson")) and (column is not None or _has_bodies(head)):
             rows = _line_rows(path, file, column or COLUMN)
+        elif head.startswith(MARK):
+            rows = iter([_recorded(path, file.read())])
         elif _HTTP.match(head):
             rows = _http_rows(path, file.read())
         elif _FLOW.match(head):
@@ -152,6 +156,14 @@ def _captures(path: str, column: str | None, start: int) -> Iterator[Capture]:
         for capture in rows:
             if capture.row >= start:
                 yield capture
+
+
+def _recorded(path: str, data: bytes) -> Capture:
+    """Return the body of a recording of streamweld."""
+    try:
+        return Capture(path, 0, parse_recording(data.decode("utf-8")).body)
+    except ValueError as error:
+        return _failed(path, 0, "corrupt_file", str(error), whole=True)
 
 
 def _opened(path: str) -> BinaryIO:

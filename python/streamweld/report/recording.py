@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from streamweld._messages import HEAD_BYTES, input_hint
 from streamweld._spec import LIMITS
-from streamweld.testing.recording import parse_recording
+from streamweld.testing.recording import MARK, parse_recording
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["Recorded", "read"]
 
-_MARK: Final = b'{"streamweld_recording"'
 _PIECES: Final = (b'{"at":', b'{"at" :')  # the lines of a recording without the first one
 
 
@@ -53,7 +52,7 @@ def read(path: Path, name: str, gateway: str) -> Recorded:
         ValueError: if it is not a stream, or if it is a recording and one of its lines is invalid.
     """
     data = _plain(path) if path.suffix == ".gz" else path.read_bytes()
-    if not data.startswith((_MARK, *_PIECES)):
+    if not data.startswith((MARK, *_PIECES)):
         hint = input_hint(data[:HEAD_BYTES])
         if hint:
             raise ValueError(hint)

@@ -40,6 +40,8 @@ __all__ = ["End", "Piece", "Recorder", "Recording", "read_recording", "write_rec
 
 End: TypeAlias = Literal["complete", "failed", "left"]
 
+MARK: Final = b'{"streamweld_recording"'
+"""The first bytes of a recording's file."""
 _FORMAT: Final = 1
 _ENDS: Final = ("complete", "failed", "left")
 _NUMBER = count(1)

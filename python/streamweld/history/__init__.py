@@ -1,13 +1,13 @@
-"""Convert a conversation history to another LLM API, and fix what that API would reject.
+"""Convert a conversation history for another LLM API, and fix what that API would reject.
 
     conversion = streamweld.history.convert(messages, target="anthropic")
     client.messages.create(model=…, max_tokens=…, **conversion.payload)
     for edit in conversion.edits:
         print(edit.path, edit.what, edit.why)
 
-`convert` returns a history that the target accepts, with a record of every change, every loss and every renamed tool
-call id. `HistoryPolicy` selects how broken histories are repaired. `check` lists the rules of a target that a history
-breaks. `dedupe_reasoning` removes items that a replayed stream added twice.
+`convert` returns a history that the target accepts, and records every change, every loss and every renamed tool call
+id. `HistoryPolicy` selects how broken histories are repaired. `check` lists the rules of a target API that a history
+breaks. `dedupe_reasoning` removes items that a replayed stream added a second time.
 """
 
 from streamweld._words import Source, Target

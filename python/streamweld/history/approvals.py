@@ -1,4 +1,4 @@
-"""Member names and texts for tool approvals in AI SDK messages, shared by readers and writers."""
+"""Member names and default texts for tool approvals in AI SDK messages, shared by readers and writers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DENIED", "DENIED_OUTPUT", "REQUEST_DETAILS", "request_details"]
 
-# Members of an approval request that have the same name in UIMessages (`approval`) and in ModelMessages
-# (`tool-approval-request`).
+# Members of an approval request that UIMessages (`approval`) and ModelMessages (`tool-approval-request`) name alike.
 REQUEST_DETAILS: Final = ("isAutomatic", "signature", "inputSchemaInput")
-# Default texts for a denied call without a reason: for the result `execution-denied`, and for the state
-# `output-denied`.
+# Default texts for a call that was denied without a reason: one for the `execution-denied` result, one for the
+# `output-denied` state.
 DENIED: Final = "Tool execution denied."
 DENIED_OUTPUT: Final = "Tool call execution denied."
 
 
 def request_details(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of `raw` that are listed in `REQUEST_DETAILS`."""
+    """Return the members of `raw` that `REQUEST_DETAILS` lists."""
     return {name: raw[name] for name in REQUEST_DETAILS if name in raw}

@@ -1,7 +1,7 @@
 """Read and write signed reasoning on Chat Completions messages.
 
-LiteLLM carries Anthropic's blocks in `thinking_blocks` (https://docs.litellm.ai/docs/reasoning_content). OpenRouter and
-MiniMax list text, summaries, signatures and encrypted reasoning in `reasoning_details`
+LiteLLM puts Anthropic's blocks into `thinking_blocks` (https://docs.litellm.ai/docs/reasoning_content). OpenRouter and
+MiniMax list texts, summaries, signatures and encrypted reasoning in `reasoning_details`
 (https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of an entry names the vendor that issued it.
 Google's endpoint puts the signature of a call into its `extra_content`
 (https://ai.google.dev/gemini-api/docs/thought-signatures).
@@ -52,13 +52,13 @@ _FRAGMENTS: Final = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 def call_signature(entry: Json) -> str | None:
-    """Return the signature that Google's endpoint adds to a call; None if there is none."""
+    """Return the signature that Google's endpoint added to a call, or None."""
     found = members_of(members_of(entry.get(EXTRA_CONTENT)).get("google")).get("thought_signature")
     return found if isinstance(found, str) and found else None
 
 
 def is_only_signature(entry: Json) -> bool:
-    """Return whether the `extra_content` of a call contains only its signature."""
+    """Return whether the `extra_content` of a call contains nothing except the signature."""
     signature = call_signature(entry)
     return signature is not None and entry[EXTRA_CONTENT] == {"google": {"thought_signature": signature}}
 
@@ -97,7 +97,7 @@ def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
 
 
 def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every: bool = False) -> list[Any]:
-    """Return the entries of `reasoning_details`; an empty list if nothing is signed or encrypted.
+    """Return the entries for `reasoning_details`, or an empty list if nothing is signed or encrypted.
 
     `every`: also write plain reasoning, because the target has no other member for it.
     """

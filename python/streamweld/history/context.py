@@ -1,4 +1,4 @@
-"""`Context`: constraints of the target, policy, and the edits, losses and ids recorded during one conversion."""
+"""`Context`: the target's constraints, the policy, and the edits, losses and ids recorded during one conversion."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # member values 
 class Context:
     """One conversion in progress.
 
-    `pending`: the input is a single response, so its calls may stay unanswered. `chained`: the server stores earlier
-    turns (`previous_response_id`), so results may answer calls that the history does not contain.
+    `pending`: whether the input is a single response, in which case its calls may remain unanswered. `chained`: whether
+    the server stores earlier turns (`previous_response_id`), in which case results may answer calls that the history
+    does not contain.
     """
 
     target: str
@@ -44,7 +45,7 @@ class Context:
     _survey: Survey | None = field(default=None, init=False)
 
     def fresh(self) -> Context:
-        """Return a context with the same target, constraints and options but no records, for a part of the history."""
+        """Return a context for a part of the history, with the same target, constraints and options but no records."""
         return Context(
             *(self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools),
             pending=self.pending,
@@ -52,7 +53,7 @@ class Context:
         )
 
     def survey(self, turns: list[Turn]) -> Survey:
-        """Return a survey of these turns. The survey is reused as long as no pass returns a new list."""
+        """Return a survey of these turns. The survey is reused until a pass returns a new list."""
         if self._survey is None or self._survey.turns is not turns:
             self._survey = Survey(turns)
         return self._survey
@@ -73,13 +74,13 @@ class Context:
                 self.lose(steps[-1], (*path, *steps), why, value)
 
     def fact(self, name: str, member: str | None = None) -> Any:
-        """Return a constraint of the target, or one of its members; None if it does not exist."""
+        """Return a constraint of the target, or one of its members, or None if it does not exist."""
         found = self.constraints.get(name)
         if member is None or found is None:
             return found
         return found.get(member)
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """Return a constraint that is a mapping; an empty mapping if the target does not have it."""
+        """Return a constraint that is a mapping, or an empty mapping if the target does not have it."""
         found: Any = self.constraints.get(name)
         return EMPTY if found is None else found

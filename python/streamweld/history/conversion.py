@@ -50,37 +50,37 @@ def convert(
     store: bool | None = None,
     previous: Conversion | None = None,
 ) -> Conversion:
-    """Convert a request history to another API, and fix what that API would reject.
+    """Convert a request history for another API, and fix what that API would reject.
 
     Args:
-        messages: the messages or items; or the request that holds them; or a `Response`, which becomes the assistant's
-            next turn. A list may mix messages, Responses, and objects of the vendors' packages. It is not modified.
-            Other members of a request are kept if the target has a member with the same name and meaning; otherwise
-            they are recorded as losses. `streamweld.requests.convert` converts them too.
+        messages: the messages or items, the request that contains them, or a `Response`, which becomes the assistant's
+            next turn. A list may mix messages, Responses and SDK objects. It is not modified. Other members of a
+            request are kept if the target has a member with the same name and meaning; otherwise they are recorded as
+            losses. `streamweld.requests.convert` converts them too.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
-        target: one of the same dialects, of type `history.Target`; `chat` and `ai-sdk-parts` are aliases of
+        target: one of the same dialects (type `history.Target`); `chat` and `ai-sdk-parts` are aliases for
             `openai-chat` and `ai-sdk-model`.
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
-        provider: the vendor or gateway that issued the signatures in the assistant's turns, if the turns do not name
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not name
             it. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
         policy: how broken histories are repaired.
-        tools: the tools of the request: their names, a mapping by name, or their definitions in any dialect.
-        store: whether the target stores items between requests (Responses).
-        previous: an earlier conversion of the first messages of this list, with the same options. Its output is reused
-            if possible, and only the new messages are converted. The payload is the same as without it; the edits of
-            the reused part come first. Messages are compared by identity, so a message modified in place goes
-            unnoticed.
+        tools: the tools of the request: their names, a mapping keyed by name, or their definitions in any dialect.
+        store: whether the target stores items between requests (Responses API only).
+        previous: an earlier conversion of the first messages of this list, with the same options. If possible, its
+            output is reused and only the new messages are converted. The payload is the same as without this option;
+            the edits of the reused part come first. Messages are compared by identity, so a message modified in place
+            goes unnoticed.
 
     Returns:
-        The payload, the edits, the map of ids and the losses. Parts of the payload that needed no change are the same
-        objects as in the source.
+        The payload, the edits, the map of ids and the losses. Unchanged parts of the payload are the same objects as in
+        the source.
 
     Raises:
         UsageError: if the source, target, gateway or provider does not exist.
-        HistoryError: if a message is not valid in its dialect (`unreadable`, `unknown_role`); or, under
-            `on_unfixable="raise"`, if a violation cannot be repaired: `too_few`, `user_missing`, `last_role`,
+        HistoryError: if a message is not valid in its dialect (`unreadable`, `unknown_role`). With
+            `on_unfixable="raise"`, also if a violation cannot be repaired: `too_few`, `user_missing`, `last_role`,
             `tools_missing`, or an error that `check` finds in dialect-specific blocks (`content_kind`).
     """
     if target not in FAMILIES:
@@ -94,8 +94,8 @@ def convert(
     try:
         return _converted(entry, options, pending=lone)
     except HistoryError as error:
-        # Readers reject objects of vendors' packages, because these are not mappings. They are converted only after
-        # such an error, so that plain data need not be searched for them.
+        # Readers reject SDK objects, because they are not mappings. SDK objects are converted only after such an error,
+        # so that plain data is never searched for them.
         made = plain_items(entry) if error.rule == "unreadable" else entry
         if made is entry:
             raise
@@ -181,9 +181,9 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
 
 
 def _is_written(items: Any, source_family: str, turns: list[Turn], context: Context) -> bool:
-    """Return whether the messages are already those that the writer would return, because no pass changed them.
+    """Return whether the writer would return the input messages unchanged, because no pass changed them.
 
-    Only Chat Completions: other writers also merge messages, or complete them.
+    This applies to Chat Completions only: other writers also merge or complete messages.
     """
     if source_family != "openai-chat" or context.family != source_family or not isinstance(items, list):
         return False
@@ -194,7 +194,7 @@ def _is_written(items: Any, source_family: str, turns: list[Turn], context: Cont
 
 
 def _model(given: Mapping[str, Any] | None) -> str | None:
-    """Return the model named in the request; None if there is none."""
+    """Return the model that the request names, or None."""
     for name in ("model", "modelId"):
         found = None if given is None else given.get(name)
         if isinstance(found, str):
@@ -205,9 +205,9 @@ def _model(given: Mapping[str, Any] | None) -> str | None:
 def _snapshot(
     items: Sequence[Any] | str | Response, base: Path, source: str, system: Any, profile: Profile, context: Context
 ) -> Snapshot | None:
-    """Return the state that a later call with `previous` compares; None if the conversion cannot be continued.
+    """Return the state that a later call with `previous` compares, or None if the conversion cannot be continued.
 
-    It cannot be continued if the form of a turn depends on other turns.
+    It cannot be continued if the output for one turn depends on other turns.
     """
     counted = context.facts("reasoning").get("max_replayed") is not None
     if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
@@ -261,7 +261,7 @@ def _is_several(value: object) -> TypeGuard[Iterable[Any]]:
 
 
 def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
-    """Return the issuer for the `provider` argument: a name in the `providers` table, or an issuer of the profile."""
+    """Return the issuer for the `provider` argument, which may be a name in `providers` or an issuer in the profile."""
     if word is None or word in (members_of(constraints.get("reasoning")).get("issuers") or ()):
         return word
     return profiles.provider(word)
@@ -279,7 +279,7 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
 
 
 def tool_names(tools: Any) -> dict[str, Any]:
-    """Return the tools by name, from names, a mapping, or definitions in any dialect."""
+    """Return the tools keyed by name, given as names, a mapping, or definitions in any dialect."""
     if tools is None:
         return {}
     if isinstance(tools, Mapping):

@@ -1,10 +1,10 @@
 """`dedupe_reasoning`: remove items that a resumed stream repeated, so that no item id appears twice in a history.
 
-A replayed stream leaves whole messages with empty reasoning that carries the `rs_` ids of earlier messages; the
-Responses API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK messages, and
-over Responses items, where each item counts as a message. The first removes parts that repeat the id and text of
-another part of the same message; the second removes parts of later messages that add no text to an earlier id. A
-different text under the same id is another summary and is kept. The result does not depend on a target or gateway.
+A replayed stream leaves behind whole messages whose empty reasoning has the `rs_` ids of earlier messages. The
+Responses API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK messages or
+Responses items; each Responses item counts as a message. The first removes parts that repeat the id and text of another
+part of the same message; the second removes parts of later messages that add no text to an earlier id. A different text
+with the same id is a separate summary and is kept. The result does not depend on a target or gateway.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ def dedupe_reasoning(
 ) -> _T:
     """Return the history without reasoning that repeats an earlier item.
 
-    Parts without an item id are never changed. A message is dropped only if nothing except step markers is left of it.
-    Of several parts with the same id and text, the first is kept; if only a removed one had encrypted content, that
-    content moves to the one that is kept.
+    Parts without an item id are never changed. A message is dropped only if nothing but step markers would remain. If
+    several parts have the same id and text, the first one is kept. Encrypted content that only a removed part had moves
+    to the part that is kept.
 
     Args:
-        messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload mapping that holds them
-            (`messages` or `input`).
-        items: the kinds of item to remove: `rs` reasoning, `fc` calls (with their repeated results), `msg` texts.
+        messages: AI SDK UIMessages or ModelMessages, Responses items, or the payload that contains them (`messages` or
+            `input`).
+        items: the kinds of item to remove: `rs` (reasoning), `fc` (calls, with their repeated results), `msg` (texts).
         on_edit: called with each Edit, in the order of the history.
 
     Returns:
-        The same object if nothing is repeated; otherwise a new one of the same type, which shares all unchanged
+        The input itself if nothing is repeated; otherwise a new object of the same type, which shares all unchanged
         messages with the input. The input is never changed.
 
     Raises:
@@ -173,7 +173,7 @@ def _read(messages: Sequence[Any], items: frozenset[str]) -> tuple[list[_Occurre
 
 
 def _parts_name(message: Mapping[str, Any]) -> str | None:
-    """Return the member that holds the parts of an AI SDK message; None for a Responses item."""
+    """Return the name of the member that contains the parts of an AI SDK message, or None for a Responses item."""
     if "role" not in message or message.get("type") == "message" or isinstance(message.get("content"), str):
         return None
     for name in ("parts", "content"):
@@ -220,7 +220,7 @@ def _read_part(
         results.append(_Result(at, n, str(raw.get("toolCallId"))))
         return
     elif "toolCallId" in raw:
-        # In a UIMessage the call's part also holds the result, so parts with different results are different.
+        # In a UIMessage, the part of a call also holds the result, so parts with different results are not duplicates.
         found, call_id = "fc", str(raw["toolCallId"])
         members = ("toolCallId", "type", "toolName", "input", "output", "errorText")
         text = json_text([raw.get(name) for name in members], (at, "parts", n))
@@ -266,7 +266,7 @@ def _within(occurrences: list[_Occurrence]) -> None:
 
 
 def _across(occurrences: list[_Occurrence]) -> None:
-    """Mark parts that repeat an id of an earlier message with no text, or with a text seen before under that id."""
+    """Mark parts that repeat an id of an earlier message without a text, or with a text already seen for that id."""
     known: dict[tuple[str, str], set[str]] = {}
     here: list[_Occurrence] = []
     for one in occurrences:
@@ -281,7 +281,7 @@ def _across(occurrences: list[_Occurrence]) -> None:
 
 
 def _blank_first(occurrences: list[_Occurrence]) -> None:
-    """Mark empty parts whose id has a text only in a later message."""
+    """Mark empty parts if their id has a text only in a later message."""
     first_with_text: dict[tuple[str, str], int] = {}  # the first message that has text under the id
     for one in occurrences:
         if not one.blank and one.drop is None:
@@ -297,7 +297,7 @@ def _blank_first(occurrences: list[_Occurrence]) -> None:
 
 
 def _repeated_results(occurrences: list[_Occurrence], results: list[_Result]) -> list[_Result]:
-    """Return results of dropped calls if the call that is kept already has an earlier result."""
+    """Return the results of dropped calls whose kept twin already has an earlier result."""
     waiting: Counter[str] = Counter()
     answered: set[str] = set()
     calls = [one for one in occurrences if one.drop is not None and one.call_id is not None]
@@ -315,7 +315,7 @@ def _repeated_results(occurrences: list[_Occurrence], results: list[_Result]) ->
 
 
 def _ciphers(occurrences: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
-    """Return the encrypted content that moves from dropped parts to parts that are kept, by message and part."""
+    """Return the encrypted content that moves from dropped parts to kept parts, keyed by message and part."""
     kept: dict[str, _Occurrence] = {}
     full: set[str] = set()
     for one in occurrences:
@@ -336,7 +336,7 @@ def _ciphers(occurrences: list[_Occurrence]) -> dict[int, dict[int | None, str]]
 
 
 def _rebuilt(message: Any, gone: Mapping[int | None, str], ciphers: Mapping[int | None, str]) -> Any:
-    """Return the message without the dropped parts; None if nothing is left of it."""
+    """Return the message without the dropped parts, or None if nothing remains."""
     if not gone and not ciphers:
         return message
     if None in ciphers:

@@ -1,4 +1,4 @@
-"""Names of the message dialects, and the request members that hold the history in each."""
+"""The names of the message dialects, and the request members that contain the history in each dialect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CONTAINERS", "FAMILIES", "Container"]
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Names of the request members that hold the messages and the system prompt."""
+    """The names of the request members that contain the messages and the system prompt."""
 
     messages: str
     system: str | None = None

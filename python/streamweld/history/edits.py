@@ -13,13 +13,13 @@ __all__ = ["Conversion", "Edit", "IdMap", "Loss"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change that goes beyond translating the history.
+    """A change that goes beyond translating the history.
 
     Attributes:
         rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
-        path: JSON pointer into the source; for an insertion, the position of the new part or message.
+        path: JSON pointer into the source; for an insertion, the position where the new part or message belongs.
         what: what was done, in one short sentence.
-        why: the rule's text and its source.
+        why: the text and source of the rule.
         removed: the source object or text that was removed; None if nothing was removed.
     """
 
@@ -30,7 +30,7 @@ class Edit:
     removed: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the edit as a dictionary. `json.dumps` accepts it if it accepts the source."""
+        """Return the edit as a dictionary. `json.dumps` accepts the result if it accepts the source."""
         return {name: getattr(self, name) for name in ("rule", "path", "what", "why", "removed")}
 
 
@@ -44,12 +44,12 @@ class Loss:
     removed: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the loss as a dictionary. `json.dumps` accepts it if it accepts the source."""
+        """Return the loss as a dictionary. `json.dumps` accepts the result if it accepts the source."""
         return {name: getattr(self, name) for name in ("feature", "path", "why", "removed")}
 
 
 class _Ways:
-    """Lookup tables of an `IdMap`: target ids by source id, source ids by target id, and the renamed calls."""
+    """Lookup tables for an `IdMap`: target ids by source id, source ids by target id, and the renamed calls."""
 
     __slots__ = ("back", "forth", "pairs")
 
@@ -64,8 +64,8 @@ class _Ways:
 class IdMap:
     """Maps tool call ids from source to target and back. An id that was not renamed maps to itself.
 
-    `to_target(id, n)` returns the payload's id of the n-th call with that source id; `to_source(id)` returns the
-    source's id of a call in the payload. `pairs` holds every renamed call as (source id, target id), in order.
+    `to_target(id, n)` returns the id that the n-th call with that source id has in the payload; `to_source(id)` returns
+    the source id of a call in the payload. `pairs` holds every renamed call as (source id, target id), in order.
     """
 
     __slots__ = ("_calls", "_ways")
@@ -76,13 +76,13 @@ class IdMap:
 
     @classmethod
     def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
-        """Return the map of these calls, in order."""
+        """Return the map for these calls, which must be in order."""
         made = cls()
         made._calls = list(calls)
         return made
 
     def calls(self) -> Sequence[tuple[str, str]]:
-        """Return (source id, target id) of every call, in order, renamed or not."""
+        """Return (source id, target id) for every call, renamed or not, in order."""
         return self._calls
 
     def add(self, source: str, target: str) -> None:
@@ -102,11 +102,11 @@ class IdMap:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return (source id, target id) of every renamed call."""
+        """Return (source id, target id) for every renamed call."""
         return self._both().pairs
 
     def to_target(self, source_id: str, occurrence: int = 0) -> str:
-        """Return the payload's id of a call.
+        """Return the id that a call has in the payload.
 
         `occurrence`: the index (from 0) of the call among those with the same source id.
         """

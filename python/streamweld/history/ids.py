@@ -1,6 +1,6 @@
 """Generate tool call ids that a target accepts.
 
-Ids are deterministic, different source ids get different ids, and a second conversion leaves them unchanged.
+The ids are deterministic. Different source ids get different ids, and a second conversion leaves the ids unchanged.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _TAIL: Final = 10  # characters of the hash at the end of a changed id: 59 bits
 
 @dataclass(frozen=True, slots=True)
 class IdForm:
-    """The form of an id.
+    """The required form of an id.
 
-    `chars`: the allowed characters, written as in a regular expression's character class; None for any. `low`, `high`:
-    the allowed lengths. `carriers`: substrings of ids that carry provider data. `banned`: ids that are not allowed.
+    `chars`: the allowed characters, written as a regular expression's character class; None allows any. `low`, `high`:
+    the allowed lengths. `carriers`: substrings that identify ids with embedded provider data. `banned`: ids that are
+    not allowed.
     """
 
     chars: str | None = None
@@ -41,7 +42,7 @@ class IdForm:
         object.__setattr__(self, "_whole", _of_length(self.chars, self.low, self.high))
 
     def fits(self, text: str) -> bool:
-        """Return whether an id may stay unchanged. Unless banned, an id that carries provider data may."""
+        """Return whether an id may stay unchanged. An id with embedded provider data may, unless it is banned."""
         if text in self.banned:
             return False
         return self._whole.fullmatch(text) is not None or self.carries(text)
@@ -53,13 +54,13 @@ class IdForm:
         return all(map(self.fits, odd))
 
     def carries(self, text: str) -> bool:
-        """Return whether the id carries data that its provider must get back unchanged."""
+        """Return whether the id contains data that its provider must receive back unchanged."""
         return any(mark in text for mark in self.carriers)
 
     def made(self, text: str, salt: int = 0, whole: str | None = None) -> str:
-        """Return an id of this form: the allowed characters of the text and a hash.
+        """Return an id of this form, built from the allowed characters of the text and a hash.
 
-        The hash is of `whole` if given, otherwise of `text`; another `salt` gives another id.
+        The hash covers `whole` if it is given, otherwise `text`; a different `salt` gives a different id.
         """
         digest = int.from_bytes(sha256(f"{whole or text}\0{salt}".encode("utf-8", "surrogatepass")).digest(), "big")
         high = self.high or max(len(text) + 1 + _TAIL, self.low)
@@ -78,7 +79,7 @@ class IdForm:
 
 @cache
 def _of_length(chars: str | None, low: int, high: int | None) -> re.Pattern[str]:
-    """Return the pattern of an id with these characters and lengths."""
+    """Return a pattern for ids with these characters and lengths."""
     one = "." if chars is None else f"[{chars}]"
     return re.compile(f"{one}{{{low},{'' if high is None else high}}}", re.DOTALL)
 
@@ -106,7 +107,10 @@ def _form(chars: str | None, low: int, high: int | None, carriers: tuple[str, ..
 
 @dataclass(slots=True, eq=False)
 class Minter:
-    """Assigns the ids of one history. `reserved`: source ids that fit; no generated id may equal one of them."""
+    """Assigns the ids of one history.
+
+    `reserved`: source ids that already conform; no generated id may equal one of them.
+    """
 
     form: IdForm
     reserved: frozenset[str]
@@ -115,7 +119,7 @@ class Minter:
     def first(self, call_id: str) -> str:
         """Return the target id of the first call with this source id.
 
-        An id that a converter renamed for its client gets its old form again.
+        An id that a converter renamed for its client is restored to its original form.
         """
         call_id = self._restored(call_id)
         if self.form.carries(call_id) or (self.form.fits(call_id) and call_id not in self.used):
@@ -129,7 +133,7 @@ class Minter:
         return old if is_free else call_id
 
     def again(self, call_id: str, nth: int) -> str:
-        """Return the target id of the n-th call with this source id, for targets where ids must not recur."""
+        """Return the target id of the n-th call with this source id, for targets that require unique ids."""
         plain = f"{call_id}__{nth}"
         if self.form.fits(plain) and plain not in self.used and plain not in self.reserved:
             self.used.add(plain)
@@ -137,7 +141,7 @@ class Minter:
         return self._made(plain)
 
     def nameless(self, sent: str) -> str:
-        """Return an id for a call without one, derived from the call's content, not from its position."""
+        """Return an id for a call without one, derived from the content of the call rather than its position."""
         return self._made("call", sent)
 
     def _made(self, text: str, whole: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Media types: their short form, their detection from data, and the text of textual files."""
+"""Shorten media types, detect them from data, and extract the text of textual files."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def short_form(media_type: str, kind: str) -> str:
 
 
 def is_concrete(media_type: str | None) -> bool:
-    """Return whether a media type names a format: not `image`, as in the AI SDK, and not `image/*`."""
+    """Return whether a media type names a specific format, unlike `image` (AI SDK) or `image/*`."""
     return media_type is not None and not media_type.endswith("/*") and "/" in media_type
 
 
 def detected(data: str) -> str | None:
-    """Return the media type of base64 data, from its first bytes; None if it is not a known one."""
+    """Return the media type of base64 data, detected from its first bytes, or None if it is unknown."""
     head = decoded(data[:_HEAD]) or b""
     if head[:4] == b"RIFF":
         return _CONTAINERS.get(head[8:12])
@@ -82,7 +82,7 @@ def detected(data: str) -> str | None:
 def takes(accepted: Collection[str], part: Media, *, written: bool) -> bool:
     """Return whether a target that accepts these formats (`text` for any text) accepts the data of a part.
 
-    `written`: the part is written as a new block, in which a text can have the form that the target requires.
+    `written`: whether the part is written as a new block, where text can take the form that the target requires.
     """
     if part.data is None or part.media_type is None or short_form(part.media_type, part.kind) in accepted:
         return True
@@ -94,7 +94,7 @@ def _is_text_source(part: Media) -> bool:
 
 
 def text_of(part: Media) -> str | None:
-    """Return the text of a textual file; None for other files."""
+    """Return the text of a textual file, or None for other files."""
     if part.kind != "file" or part.data is None or part.media_type is None:
         return None
     head, _, name = part.media_type.partition(";")[0].strip().lower().partition("/")

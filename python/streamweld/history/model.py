@@ -1,7 +1,7 @@
 """The neutral history model: turns that hold parts.
 
 Readers create it, passes change it, and writers turn it into a target's messages. Each part keeps its source object
-(`raw`) and its message (`origin`), so a part that no pass changed is written as the same object that was read.
+(`raw`) and its message (`origin`), so that a part that no pass changed is written as the object that was read.
 """
 
 from __future__ import annotations
@@ -66,8 +66,10 @@ class _Missing:
 
 
 class _Nothing(dict[str, Any]):
-    """Hashable empty mapping, for use as a field default. An unhashable default would need a factory, which would be
-    called for every part."""
+    """Hashable empty mapping, for use as a field default.
+
+    An unhashable default would need a factory call for every part.
+    """
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 
@@ -86,8 +88,8 @@ class Inner(str):
 class Origin:
     """One message (or item) of the source.
 
-    `count`: number of parts that were read from it. `extra`: members that the model does not represent. `stale`: `raw`
-    must not be written back unchanged.
+    `count`: number of parts that were read from it. `extra`: members for which the model has no field. `stale`: whether
+    `raw` no longer applies and must not be written back.
     """
 
     dialect: str
@@ -99,7 +101,7 @@ class Origin:
     _bare: dict[frozenset[str], Origin] | None = None
 
     def without(self, names: frozenset[str]) -> Origin:
-        """Return the origin without these members, as one object shared by all parts of the message."""
+        """Return the origin without these members. All parts of the message share the returned object."""
         if self._bare is None:
             self._bare = {}
         found = self._bare.get(names)
@@ -113,19 +115,20 @@ class Origin:
 def _part(cls: type[_T]) -> type[_T]:
     """Make a slotted dataclass that only type checkers treat as frozen.
 
-    At run time, freezing would make the creation of a part three times as slow. For the same reason, readers pass
-    fields by position in hot paths.
+    Freezing at run time would make creating a part take three times as long. For the same reason, readers pass fields
+    by position in hot paths.
     """
     return dataclass(slots=True, eq=False)(cls)
 
 
 @_part
 class _Part:
-    """Fields that all parts have.
+    """The fields that all parts have.
 
-    `at`: index of the part in its origin. `raw`: the source object. `touched`: a pass changed the part, so `raw` is
-    stale. `extra`: members of `raw` that the model does not represent. They are written back to the same dialect and
-    lost in others. Members of nested objects have an `Inner` name and are lost whenever the block is rewritten.
+    `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
+    makes `raw` stale. `extra`: members of `raw` for which the model has no field. They are kept when writing the same
+    dialect and lost in others. Members of nested objects have an `Inner` key and are lost whenever the block is
+    rewritten.
     """
 
     origin: Origin | None = None
@@ -147,7 +150,7 @@ class Text(_Part):
 
 @_part
 class Media(_Part):
-    """An image, audio, video or file, given as base64 data, as a URL, or by a provider's id."""
+    """An image, audio clip, video or file, given as base64 data, a URL, or a provider's file id."""
 
     kind: Literal["image", "audio", "video", "file"] = "file"
     media_type: str | None = None
@@ -162,9 +165,9 @@ class Media(_Part):
 class Reasoning(_Part):
     """The reasoning of a model.
 
-    `segments`: its texts, one per summary. `issuer`: the vendor that can verify its signature or decrypt it.
-    `assumed`: the message does not name an issuer, so the dialect's default was used. `member`: the member of a Chat
-    message that held the reasoning; None for a part of the content.
+    `segments`: its texts, one per summary. `issuer`: the vendor that can verify the signature or decrypt the reasoning.
+    `assumed`: whether `issuer` is the dialect's default, because the message does not name an issuer. `member`: the
+    member of a Chat message that held the reasoning; None for a part of the content.
     """
 
     segments: tuple[str, ...] = ()
@@ -186,7 +189,7 @@ class Reasoning(_Part):
 class Call(_Part):
     """A tool call. Its arguments are JSON text or an object, as in the source.
 
-    `parsed`: the result of `arguments_object`, kept so that the text is parsed only once.
+    `parsed`: the cached result of `arguments_object`, so that the text is parsed only once.
     """
 
     call_id: str = ""
@@ -202,7 +205,7 @@ class Call(_Part):
 
 @_part
 class Result(_Part):
-    """The result of a call: content (`parts`), or a JSON value. `denied`: the user refused to run the call."""
+    """The result of a call: content (`parts`), or a JSON value. `denied`: the user did not let the call run."""
 
     call_id: str = ""
     parts: tuple[Text | Media | Opaque, ...] = ()
@@ -215,7 +218,7 @@ class Result(_Part):
 
 @_part
 class ApprovalRequest(_Part):
-    """A request to approve a call (AI SDK messages only). `details`: its `REQUEST_DETAILS` members, by name."""
+    """A request to approve a call (AI SDK messages only). `details`: the `REQUEST_DETAILS` members, keyed by name."""
 
     approval_id: str = ""
     call_id: str = ""
@@ -235,7 +238,7 @@ class ApprovalResponse(_Part):
 
 @_part
 class Opaque(_Part):
-    """Content that only its own dialect can represent: a server tool's block, an item reference, a cache point."""
+    """Content that only its own dialect can represent, such as a server tool's block or a cache point."""
 
     kind: str = ""
     dialect: str = ""
@@ -249,8 +252,8 @@ _P = TypeVar("_P", bound=_Part)
 class Turn:
     """One turn: consecutive parts with the same role.
 
-    `top`: the turn is outside the messages (a system prompt). `origin`: the source message, if the turn has no parts.
-    `marks`: members that the written message must have regardless of its source (`prefix`).
+    `top`: whether the turn is outside the messages (a system prompt). `origin`: the source message, if the turn has no
+    parts. `marks`: members that the written message must have, whatever its source had (`prefix`).
     """
 
     role: Role
@@ -278,7 +281,7 @@ def with_parts(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
 
 
 def copied(part: _P, **fields: Any) -> _P:
-    """Return a copy of the part with other fields but the same content; `raw` stays valid."""
+    """Return a copy of the part with some fields replaced but the same content; `raw` stays valid."""
     made = _twin(part)
     for name, value in fields.items():
         setattr(made, name, value)
@@ -286,7 +289,7 @@ def copied(part: _P, **fields: Any) -> _P:
 
 
 def changed(part: _P, **fields: Any) -> _P:
-    """Return a copy of the part with other content; `raw` is then stale."""
+    """Return a copy of the part with different content; its `raw` is stale."""
     made = _twin(part)
     made.touched = True
     for name, value in fields.items():
@@ -316,7 +319,7 @@ def pointer(path: Path) -> str:
 
 
 def json_text(value: Any, path: Path) -> str:
-    """Return a JSON value as compact text; integers beyond 64 bits stay exact.
+    """Return a JSON value as compact text. Integers of more than 64 bits stay exact.
 
     Raises:
         HistoryError: if the value contains itself or is nested too deeply.
@@ -340,7 +343,7 @@ def arguments_text(call: Call) -> str:
 
 
 def arguments_object(call: Call) -> dict[str, Any] | None:
-    """Return the arguments as an object; None if they are not a JSON object."""
+    """Return the arguments as an object, or None if they are not a JSON object."""
     value = call.input
     if value is MISSING:
         value = call.parsed
@@ -362,7 +365,7 @@ def _read(text: str) -> Any:
 
 
 def custom_input(call: Call) -> str:
-    """Return the input of a call of a free-form tool. It is plain text, not JSON."""
+    """Return the input of a call to a free-form tool. It is plain text, not JSON."""
     given = arguments_object(call) or {}
     text = given.get("input", "")
     return text if isinstance(text, str) else json_text(text, call.path)
@@ -375,7 +378,7 @@ def value_object(result: Result) -> dict[str, Any] | None:
 
 
 def decoded(data: str) -> bytes | None:
-    """Return the bytes of base64 text, with or without line breaks and padding; None if it is not base64."""
+    """Decode base64 text, with or without line breaks and padding; return None if it is not base64."""
     for text in (data, "".join(data.split()).rstrip("=")):
         try:
             return b64decode(text + "=" * (-len(text) % 4), validate=True)
@@ -385,7 +388,7 @@ def decoded(data: str) -> bytes | None:
 
 
 def members_of(value: Any) -> Mapping[str, Any]:
-    """Return the members of a JSON object; an empty mapping for any other value."""
+    """Return the value if it is a JSON object, otherwise an empty mapping."""
     if value.__class__ is dict:
         return value
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else EMPTY
@@ -401,7 +404,7 @@ def removed_value(part: Part) -> Any:
 
 
 def result_text(result: Result) -> str:
-    """Return the result as text, without media and opaque parts."""
+    """Return the result as text, omitting media and opaque parts."""
     if result.value is not MISSING:
         return result.value if isinstance(result.value, str) else json_text(result.value, result.path)
     return "".join([part.text for part in result.parts if isinstance(part, Text)])

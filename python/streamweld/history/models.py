@@ -12,7 +12,7 @@ _CLAUDE: Final = re.compile(r"claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def claude_version(model: str | None) -> tuple[int, int] | None:
-    """Return the version of a Claude model, version 4 or later; None for older and for other models.
+    """Return the version of a Claude model from version 4 on, or None for older models and other vendors' models.
 
     >>> claude_version("us.anthropic.claude-opus-4-6-v1"), claude_version("claude-sonnet-4-20250514")
     ((4, 6), (4, 0))

@@ -20,7 +20,7 @@ class OpenCalls(Generic[_T]):
         self._waiting: dict[str, list[tuple[int, list[tuple[str, _T]]]]] = {}
 
     def add(self, turn: int, call_id: str, name: str, what: _T) -> None:
-        """Add a call of a turn. `what`: the value that `take` returns for it."""
+        """Add a call of a turn. `what`: the value that `take` returns for this call."""
         turns = self._waiting.get(call_id)
         if turns is None:
             self._waiting[call_id] = [(turn, [(name, what)])]
@@ -30,7 +30,7 @@ class OpenCalls(Generic[_T]):
             turns.append((turn, [(name, what)]))
 
     def take(self, call_id: str, name: str | None) -> _T | None:
-        """Remove and return the call that this result answers; None if no such call is waiting."""
+        """Remove and return the call that this result answers, or return None if no such call is waiting."""
         turns = self._waiting.get(call_id)
         if not turns:
             return None

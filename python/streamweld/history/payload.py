@@ -1,4 +1,4 @@
-"""Find the history in the argument of `convert`, and build the payload with the request members that are kept."""
+"""Find the history in the argument of `convert`, and add the request members that are kept to the payload."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # (the input is JSON from the caller, so the types inside its containers are unknown)
@@ -56,7 +56,7 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
 
 
 def plain_items(messages: Any) -> Any:
-    """Return the argument with SDK objects converted to plain data; the same object if it contains none.
+    """Return the argument with SDK objects converted to plain data, or the argument itself if it contains none.
 
     A value that contains itself or is nested too deeply is returned unchanged.
     """
@@ -99,7 +99,7 @@ def payload_of(
     written: dict[str, Any],
     context: Context,
 ) -> Mapping[str, Any]:
-    """Return the payload: the written messages, and the request members that mean the same to the target.
+    """Return the payload: the written messages, and the request members that have the same meaning for the target.
 
     Every omitted member is recorded as a loss. If nothing changed, the request object itself is returned.
     """
@@ -129,7 +129,7 @@ def payload_of(
 
 
 def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
-    """Return whether thinking is enabled, but the unfinished tool turn does not begin with a thinking block.
+    """Return whether thinking is enabled although the unfinished tool turn does not begin with a thinking block.
 
     The API rejects such requests: "a final assistant message must start with a thinking block". With adaptive thinking,
     the block is optional.
@@ -149,7 +149,7 @@ def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) ->
 
 
 def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Context) -> dict[str, Any]:
-    """Return the members that mean the same to the target, and record the others as losses."""
+    """Return the members that have the same meaning for the target, and record the others as losses."""
     if not rest:
         return {}
     target = target_name(context.target)
@@ -173,7 +173,7 @@ def _kept(rest: Mapping[str, Any], source: str, source_family: str, context: Con
 
 @cache
 def _foreign(source: str, target: str) -> frozenset[str]:
-    """Return the members that the source API has and the target API lacks, for APIs that share a dialect."""
+    """For APIs that share a dialect, return the members that the source API has and the target API lacks."""
     known = load_requests()["known"]
     return frozenset(known[source]) - frozenset(known[target]) if source != target else frozenset()
 
@@ -191,5 +191,5 @@ def _common(source: str, target: str) -> frozenset[str]:
 
 
 def _same(old: Any, new: Sequence[Any]) -> bool:
-    """Return whether both lists hold the same items, so that the old list can be returned."""
+    """Return whether both lists contain the same objects, so that the old list can be returned."""
     return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]

@@ -27,8 +27,8 @@ class HistoryPolicy:
         orphan_call: a call without a result gets an error result (`error_result`) or is dropped (`drop`).
         orphan_result: a result without a call gets a call (`synthesise`: name from `tools`, else `unknown`; arguments
             `{}`), becomes user text (`text`), or is dropped (`drop`).
-        duplicate_result: which of several results for one call is kept, `first` or `last`. It is placed where the
-            first one was.
+        duplicate_result: which of several results for one call to keep: `first` or `last`. The kept result takes the
+            position of the first one.
         reasoning: `auto` keeps the reasoning that the target's profile accepts and drops the rest; `keep` keeps all
             reasoning that the target can represent; `drop` drops all; `text` is like `auto`, but turns the rest into
             assistant text.

@@ -1,10 +1,10 @@
-"""Gateway profiles: what a gateway accepts in a history, with dates and sources, from `_spec/gateways.json` or a user.
+"""Gateway profiles (bundled ones in `_spec/gateways.json`, or a user's): what a gateway accepts, since when, and why.
 
     profiles.load("vercel-ai-gateway")              # without a date: the newest profile
     profiles.load("vercel-ai-gateway@2026-01-29")
     profiles.resolve({"name": "mine", "like": "anthropic", "constraints": {"first_role": None}}, "anthropic")
 
-A constraint that is absent does not apply. The code that reads a constraint defines its meaning.
+A constraint that is absent does not apply. The meaning of a constraint is defined by the code that reads it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["STALE_DAYS", "TARGETS", "Profile", "default", "load", "names", "prov
 
 TARGETS: Final[tuple[str, ...]] = tuple(load_history("gateways")["defaults"])
 STALE_DAYS: Final = 60  # profiles older than this should be reviewed, because gateways change
-# Dialect names that are accepted for a target.
+# Dialect names that are accepted as target names.
 _ALIASES: Final = {"chat": "openai-chat", "ai-sdk-parts": "ai-sdk-model"}
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _USER_KEYS: Final = frozenset({"name", "date", "like", "with", "targets", "constraints", "sources"})
@@ -39,10 +39,10 @@ class Profile:
 
     Attributes:
         name: such as `anthropic`, without the date.
-        date: ISO date at which the constraints were looked up; `""` for a user's profile without one.
-        evidence: `tested` (the tests run the vendor's own validator or SDK), `documented` (by the vendor), `reported`
-            (in issues of clients); a user's profile inherits it from its `like`, or has `""`.
-        target: the target that the constraints are for.
+        date: the ISO date when the constraints were looked up; `""` for a user's profile without a date.
+        evidence: `tested` (the tests run the vendor's own validator or SDK), `documented` (by the vendor) or `reported`
+            (in client issues). A user's profile inherits it from the profile in `like`; without `like` it is `""`.
+        target: the target that the constraints apply to.
         targets: every target that the gateway offers.
         constraints: name -> value. A constraint that is absent does not apply.
         sources: name of a constraint -> its source: a document and section, or an issue that quotes the server.
@@ -59,7 +59,7 @@ class Profile:
     evidence: str = ""
 
     def age(self, today: dt.date | None = None) -> int | None:
-        """Return the age of the profile in days; None if it has no date."""
+        """Return the age of the profile in days, or None if it has no date."""
         return (
             ((today or dt.datetime.now(tz=dt.UTC).date()) - dt.date.fromisoformat(self.date)).days
             if self.date
@@ -91,7 +91,7 @@ class Profile:
 
 
 def _apply(given: Mapping[str, Any], constraints: dict[str, Any], sources: dict[str, str], *, merge: bool) -> None:
-    """Override constraints with `name -> [value, source]`; with `merge`, mappings are merged one level deep."""
+    """Override constraints with `name -> [value, source]` entries; with `merge`, mappings are merged one level deep."""
     for name, row in given.items():
         if row is None:
             constraints.pop(name, None)
@@ -135,7 +135,7 @@ def provider(word: str) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Return all profiles that come with streamweld, as `name@date`."""
+    """Return the names of all bundled profiles, as `name@date`."""
     return tuple([f"{entry['name']}@{entry['date']}" for entry in _entries()])
 
 
@@ -157,14 +157,14 @@ def _newest(found: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 
 @cache
 def load(name: str, target: str | None = None) -> Profile:
-    """Return a profile by its name, or by `name@date`.
+    """Return the profile with this name or `name@date`.
 
     Args:
         name: without a date, the newest profile of that name.
         target: one of the targets that the gateway offers; None for its first one.
 
     Raises:
-        UsageError: if there is no such profile, or it does not offer that target.
+        UsageError: if there is no such profile, or if its gateway does not offer that target.
 
     >>> load("vercel-ai-gateway").date
     '2026-01-31'
@@ -193,7 +193,7 @@ def load(name: str, target: str | None = None) -> Profile:
 
 
 def default(target: str) -> Profile:
-    """Return the default profile of a target, for use without a gateway.
+    """Return the default profile for a target, used if no gateway is given.
 
     Raises:
         UsageError: if there is no such target.
@@ -203,7 +203,7 @@ def default(target: str) -> Profile:
 
 
 def resolve(gateway: str | Profile | Mapping[str, Any] | None, target: str) -> Profile:
-    """Return the profile for the `gateway` argument of a user.
+    """Return the profile for a `gateway` argument.
 
     Args:
         gateway: None for the target's default; a name; a Profile; or a mapping with any of `name`, `date`, `like` (the

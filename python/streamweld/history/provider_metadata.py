@@ -9,7 +9,7 @@ __all__ = ["ProviderMetadata", "read_metadata", "text_signature", "write_metadat
 
 
 class ProviderMetadata(NamedTuple):
-    """The issuer of a part, with item id, signature and encrypted content."""
+    """The issuer, item id, signature and encrypted content of a part."""
 
     issuer: str | None
     item_id: str | None
@@ -40,7 +40,7 @@ def read_metadata(given: Any) -> ProviderMetadata:
 
 
 def text_signature(given: Any) -> tuple[str | None, bool]:
-    """Return Google's signature of a text, and whether the metadata contains only that signature."""
+    """Return Google's signature for a text, and whether the metadata contains nothing else."""
     if given is None:
         return None, False
     found = read_metadata(given)

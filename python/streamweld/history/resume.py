@@ -1,8 +1,8 @@
-"""Convert a history that grew by a turn: reuse the earlier conversion of its beginning, and convert only its end.
+"""Convert a history that grew by a turn: reuse the earlier conversion of the beginning, and convert only the end.
 
-The end starts at the last user message that follows an answer in the earlier history. The earlier and the new end are
-each converted alone. If the earlier end gives the same messages as the end of the earlier payload, and no call has an
-id of the beginning, the beginning is reused; otherwise the whole history is converted again.
+The beginning stops before the last user message that follows an answer in the earlier history. The old end and the new
+end are each converted separately. The beginning is reused if the old end yields the same messages as the end of the
+earlier payload, and if no call shares an id with the beginning. Otherwise, the whole history is converted again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "boundary", "resume"]
 
-# Edits that can make one turn depend on another. If one occurs, no part of the history can be converted alone.
+# Edits that can make one turn depend on another. If one of these occurs, no part of the history can be converted
+# separately.
 _ENTANGLED: Final = frozenset(
     {"tool_name", "name_empty", "server_result_unasked", "result_unasked", "result_repeated", "first_role"}
 )
@@ -36,8 +37,10 @@ _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The input of a conversion: options, messages, and their path in the request. `member`: the payload member that
-    holds the messages."""
+    """The input of a conversion: the options, the messages, and the path of the messages.
+
+    `member`: the payload member that holds the messages.
+    """
 
     options: tuple[Any, ...]
     items: tuple[Any, ...]
@@ -69,7 +72,7 @@ def _is_answer(item: Any) -> bool:
 
 
 def boundary(items: Sequence[Any]) -> int | None:
-    """Return the index of the last user message that follows an answer; None if there is none."""
+    """Return the index of the last user message that follows an answer, or None."""
     for at in range(len(items) - 1, 0, -1):
         if _is_user_message(items[at]) and _is_answer(items[at - 1]):
             return at
@@ -79,7 +82,7 @@ def boundary(items: Sequence[Any]) -> int | None:
 def resume(
     previous: Conversion, now: Snapshot, convert: Callable[[Sequence[Any], int], Conversion]
 ) -> Conversion | None:
-    """Return the conversion of `now` with the beginning of `previous`; None if the beginning cannot be reused.
+    """Return the conversion of `now` that reuses the beginning of `previous`, or None if it cannot be reused.
 
     `convert` converts a part of the messages; its second argument is the index of the first message.
     """
@@ -94,13 +97,13 @@ def resume(
     was, new = convert(seen.items[cut:], cut), convert(now.items[cut:], cut)
     before: list[Any] = previous.payload[now.member]
     end: list[Any] = was.payload[now.member]
-    # If the user message at the cut was dropped, the answers before and after it are adjacent and may be merged.
+    # If the user message at the cut was dropped, the answers before and after it become adjacent and may be merged.
     if not (_starts_with_user(end) and _starts_with_user(new.payload[now.member])):
         return None
     kept = len(before) - len(end)
     if kept <= 0 or before[kept:] != end:
         return None
-    # No edit of the beginning may be caused by the end, and no edit of the end by the beginning.
+    # The end must not cause an edit in the beginning, nor the beginning an edit in the end.
     first, inner = len(previous.edits) - len(was.edits), {edit.path for edit in was.edits}
     edits = [edit for edit in previous.edits if not _within(edit.path, cut, now.base)]
     losses = [loss for loss in seen.losses if not _within(loss.path, cut, now.base)]
@@ -136,7 +139,7 @@ def _item_ids(messages: Sequence[Any]) -> set[Any]:
 
 
 def _joined(previous: IdMap, was: IdMap, new: IdMap) -> IdMap | None:
-    """Return the map of the ids of the beginning and the new end; None if they have an id in common."""
+    """Return the id map of the beginning and the new end combined, or None if they have an id in common."""
     earlier = previous.calls()
     kept = earlier[: len(earlier) - len(was.calls())]
     fresh = new.calls()

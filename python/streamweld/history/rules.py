@@ -1,4 +1,4 @@
-"""Rules cited by edits and violations, loaded from `_spec/history_rules.json`: code, text, source, severity."""
+"""The rules that edits and violations cite (code, text, source, severity), loaded from `_spec/history_rules.json`."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def _rules(section: Literal["edits", "checks"]) -> Mapping[str, Rule]:
 
 @cache
 def edits() -> Mapping[str, Rule]:
-    """Return the rules of edits, by code."""
+    """Return the rules that edits cite, keyed by code."""
     return _rules("edits")
 
 
 @cache
 def checks() -> Mapping[str, Rule]:
-    """Return the rules of violations, by code."""
+    """Return the rules that violations cite, keyed by code."""
     return _rules("checks")

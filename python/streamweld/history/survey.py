@@ -1,7 +1,7 @@
-"""`Survey`: properties of a history, collected in one walk, so that passes with nothing to do can return at once.
+"""`Survey`: properties of a history, collected in one walk. Passes with nothing to do use them to return at once.
 
-`plain`, `paired`, `trailing` and `ascii` are true only if that is certain. Unusual content makes them false, and the
-passes then check the history themselves.
+`plain`, `paired`, `trailing` and `ascii` are true only if the property certainly holds. With unusual content they are
+false, and the passes check the history themselves.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Survey:
         turns: the list that was examined.
         calls: every call, in order.
         results: every result, in order.
-        instructed: the history has a system or developer turn.
-        joined: two consecutive turns have the same role.
-        reasoned: the history has reasoning.
-        signed_texts: a text has a signature.
-        opaque: the history has content that only one dialect can represent, including in results.
-        approvals: the history has approvals of calls.
+        instructed: whether the history has a system or developer turn.
+        joined: whether two consecutive turns have the same role.
+        reasoned: whether the history has reasoning.
+        signed_texts: whether any text has a signature.
+        opaque: whether the history has content that only one dialect can represent, including in results.
+        approvals: whether the history has approvals of calls.
         dialects: the dialects that the parts were read from.
-        bare: the model represents every member of every message and block.
+        bare: whether the model has a field for every member of every message and block.
         plain: every turn has parts and does not end with reasoning; all parts are reasoning, calls, non-blank texts
             that are not refusals, or results that consist of such texts or of a non-empty value.
         paired: every call has a unique id; every turn with calls is followed by its results, in the same order and with
             nothing else; there are no other results.
-        trailing: within a turn, only calls follow a call.
+        trailing: within each turn, a call is followed only by other calls.
         ascii: every part is an ASCII text, a call, or a result that consists of ASCII texts or of a value; arguments
             given as text are ASCII.
-        values: the arguments and results that are values and not texts.
+        values: the arguments and results that are JSON values rather than texts.
     """
 
     __slots__ = (
@@ -172,7 +172,10 @@ class Survey:
         self.bare, self.plain, self.trailing, self.ascii = bare, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
-        """Use these properties for another list that has the same ones. `calls`: its calls, if they differ."""
+        """Use these properties for another list of turns to which they also apply.
+
+        `calls`: the list's calls, if they differ.
+        """
         self.turns = turns
         if calls is not None:
             self.calls = calls

@@ -1,10 +1,10 @@
-"""`check`: find the rules of a target and gateway that a request history breaks.
+"""`check`: find the rules of a target API and gateway that a request history breaks.
 
     for violation in check(messages, target="anthropic"):
         print(violation.path, violation.rule, violation.source)
 
-The rules come from the vendors' documentation, and the gateway's constraints from its profile. The checker changes
-nothing and shares no code with `convert`, so each can be used to test the other.
+The rules come from the vendors' documentation, and the constraints of a gateway come from its profile. The checker
+modifies nothing and shares no code with `convert`, so each can be used to test the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryViolation", "check"]
 
-# For each target: the payload member that holds the messages, and the function that reads them.
+# For each target: the payload member that contains the messages, and the function that reads them.
 _READERS: Final[Mapping[str, tuple[str, Callable[[Sequence[Any], Path, Json, Report], View]]]] = {
     "openai-chat": ("messages", chat.read),
     "mistral": ("messages", chat.read),
@@ -56,20 +56,21 @@ def check(
     """List the rules of an API that a request history breaks, in the order of the history.
 
     Args:
-        messages: the history in the target's own format: the list of messages (items, contents), or the payload
-            that holds it. A payload's system prompt, `store: false`, `previous_response_id` (results may answer calls
-            that the server stores), `thinking` and tools are taken into account.
+        messages: the history in the target's own format: the list of messages (items or contents), or the request
+            payload that contains it. The check takes these members of a payload into account: the system prompt,
+            `store: false`, `thinking`, the tools, and `previous_response_id` (with it, results may answer calls that
+            only the server stores).
         target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
             `ai-sdk-ui` or `ai-sdk-model` (or `ai-sdk-parts`).
-        gateway: the profile: its name, a Profile, or a mapping of your own; None for the target's own API.
-        tools: the tools of the request, if they are known and not in the payload.
+        gateway: the gateway's profile: its name, a Profile, or your own mapping; None for the target's own API.
+        tools: the tools of the request, if the payload does not contain them.
 
     Returns:
-        One violation for each broken rule and place; an empty list if there are none. Some errors cannot be detected
-        from a request: reasoning that another provider issued, and content that was left out.
+        One violation for each place where a rule is broken; an empty list if there are none. Some errors cannot be
+        detected from a request alone: reasoning that another provider issued, and omitted content.
 
     Raises:
-        UsageError: if the target or gateway is unknown, or the payload has no messages.
+        UsageError: if the target or gateway is unknown, or if the payload has no messages.
 
     >>> [found.rule for found in check([{"role": "assistant", "content": "Hi "}], target="anthropic")]
     ['first_role', 'trailing_space']
@@ -101,7 +102,7 @@ def check(
 
 
 def _tools(tools: Iterable[Any] | None, payload: Json) -> list[Any] | None:
-    """Return the tools of the request; None if neither the argument nor the payload gives them."""
+    """Return the tools of the request, or None if neither the argument nor the payload lists any."""
     if tools is not None:
         return list(tools)
     config = as_json(payload.get("toolConfig"))

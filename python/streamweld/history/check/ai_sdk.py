@@ -20,7 +20,7 @@ __all__ = ["read_model", "read_ui"]
 _SHOWN_ONLY: Final = ("step-start", "source-url", "source-document", "reasoning-file", "custom")
 _ANSWERED: Final = ("output-available", "output-error", "output-denied")
 _STATES: Final = (*_ANSWERED, "input-streaming", "input-available", "approval-requested", "approval-responded")
-# Valid values of `approved` in each state that can have an approval.
+# The valid values of `approved` in each state that can have an approval.
 _APPROVED: Final[Mapping[str, tuple[Any, ...]]] = {
     "approval-requested": (None,),
     "approval-responded": (True, False),
@@ -76,7 +76,7 @@ def read_ui(items: Sequence[Any], base: Path, payload: Json, report: Report) -> 
 def _ui_part(raw: Json, path: Path, last: bool, superseded: bool, report: Report) -> list[Block]:
     """Return the blocks of a part.
 
-    `last`: the part is in the last message. `superseded`: a later user message exists.
+    `last`: whether the part is in the last message. `superseded`: whether a user message follows.
     """
     kind = str(raw.get("type"))
     if kind in ("text", "reasoning"):
@@ -93,8 +93,8 @@ def _ui_part(raw: Json, path: Path, last: bool, superseded: bool, report: Report
         facts, approval = report.facts("results"), as_json(raw.get("approval"))
         approved = None if approval is None else approval.get("approved")
         call = Block("call", path, raw, kind, id=call_id, name=_name(name))
-        # The AI SDK does not send a part that is still streaming, and a call that awaits approval or execution needs
-        # no result.
+        # The AI SDK does not send parts that are still streaming. A call that awaits approval or execution needs no
+        # result.
         call.settled = state == "input-streaming"
         if facts.get("awaits_approval") and state in ("approval-requested", "approval-responded"):
             open_request = state == "approval-requested" and bool(facts.get("supersedes_requests")) and superseded
@@ -142,9 +142,9 @@ def read_model(items: Sequence[Any], base: Path, payload: Json, report: Report) 
 
 
 def _approvals(messages: list[Message], report: Report) -> None:
-    """Check that each approval response has a request and each request a call.
+    """Check that each approval response has a request, and that each request has a call.
 
-    A call at the end of the history may still wait for its approval.
+    A call at the end of the history may still be waiting for approval.
     """
     calls: dict[str, Block] = {}
     requests: set[str] = set()

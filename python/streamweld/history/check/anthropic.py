@@ -1,4 +1,7 @@
-"""Read Anthropic messages for the checker, and check the pairs of server tools. Source: Messages API reference."""
+"""Read Anthropic messages for the checker, and check that server tool calls match their results.
+
+Source: Messages API reference.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ _OTHERS: Final = frozenset(
         *("compaction", "fallback", "tool_reference", "tool_addition", "tool_removal", "mcp_tool_listing"),
     }
 )
-# Block types of other APIs. Types that are not listed anywhere are accepted, because the API may have added them later.
+# Block types of other APIs. Types that are not listed anywhere are accepted, because newer versions of the API may have
+# added them.
 _FOREIGN: Final = frozenset(
     {
         *("image_url", "input_audio", "file", "video_url", "refusal", "reasoning", "function_call", "output_text"),
@@ -90,7 +94,8 @@ def _block(raw: Json, path: Path, report: Report) -> Block:
 def _server_pairs(messages: list[Message], report: Report) -> None:
     """Check that server tool results, such as `web_search_tool_result`, follow the `server_tool_use` they answer.
 
-    If server-run code called a client tool, the code's result comes in a later message, after the client tool's result.
+    If code that runs on the server calls a client tool, the code's result follows in a later message, after the result
+    of the client tool.
     """
     pending: set[str] = set()
     for message in messages:

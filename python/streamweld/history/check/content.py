@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_content"]
 
-# Block kinds that the content rules skip: they have rules of their own, or none.
+# Kinds of block that the content rules skip, because they have their own rules or no rules at all.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with rules of their own
@@ -32,7 +32,7 @@ _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
 
 def check_content(view: View, report: Report) -> None:
-    """Check all rules about content."""
+    """Apply all rules about content."""
     checks = [one for one, constraints in _MESSAGE_CHECKS if not constraints or any(map(report.fact, constraints))]
     arguments = report.fact("arguments") == "object" or report.fact("free_form_tools") is False
     alone = report.fact("content_or_calls")
@@ -100,7 +100,7 @@ def _medium(block: Block, report: Report) -> None:
 
 
 def _format(raw: Json) -> str | None:
-    """Return the format that a media block names, in the spelling of `media_types`; None if it names none."""
+    """Return the format that a media block names, as spelled in `media_types`, or None if it names no format."""
     source = as_json(raw.get("source")) or {}
     if isinstance(source.get("media_type"), str) and source.get("type") == "base64":
         name = str(source["media_type"]).rpartition("/")[2]
@@ -113,7 +113,7 @@ def _format(raw: Json) -> str | None:
 
 
 def _members(message: Message, report: Report) -> None:
-    """Check for members of model output that a strict server rejects when they are sent back."""
+    """Check for members of model output that strict servers reject in a request."""
     strip = report.facts("strip_fields")
     for name in strip.get(message.item, ()):
         if message.raw.get(name) is not None:
@@ -155,13 +155,13 @@ def _item_kind(message: Message, report: Report) -> None:
     accepted = report.fact("items")
     if accepted is None or "*" in accepted or ":" in message.item or message.item in accepted:
         return
-    # Reasoning and free-form calls have rules of their own.
+    # Reasoning and free-form calls have their own rules.
     if message.item != "reasoning" and not any(block.kind in ("call", "result") for block in message.blocks):
         report.add("item_kind", message.path, message.item, "items")
 
 
 def _missing(message: Message, report: Report) -> None:
-    """Check for members that a strict server requires: on calls, on images, and to recognize a replayed item."""
+    """Check for members that strict servers require on calls, on images, and on replayed items."""
     required = report.facts("required_members")
     of_calls, of_images = required.get("call"), required.get("image")
     if of_calls is not None:
@@ -212,7 +212,7 @@ def _emptiness(message: Message, report: Report) -> None:
 
 
 def _check_empty_text(message: Message, report: Report) -> bool:
-    # A message whose whole content is an empty text counts as empty if the target also rejects empty text blocks.
+    # If the target also rejects empty text blocks, a message that contains only an empty text counts as empty.
     silent = report.fact("empty_message") == "drop_silent" and message.role == "assistant"
     empty = message.plain and message.bare and (silent or report.fact("empty_text") is not None)
     return not message.blocks or empty
@@ -238,7 +238,7 @@ def _documents(message: Message, report: Report) -> None:
 
 
 def _arguments(block: Block, report: Report) -> None:
-    """Check that arguments are an object, or text that parses to one, if the target requires an object."""
+    """If the target requires object arguments, check that they are an object or text that parses as an object."""
     if report.fact("free_form_tools") is False and block.type in ("custom", "custom_tool_call"):
         report.add("call_free_form", block.path, block.name or "", "free_form_tools")
     if report.fact("arguments") != "object" or block.type in ("custom", "custom_tool_call"):
@@ -263,7 +263,7 @@ def _result(block: Block, report: Report) -> None:
             report.add("result_empty", block.path, block.id or "", "result_empty")
 
 
-# Checks that run on each message. A check with constraints runs only if the target has at least one of them.
+# The checks that run on each message. A check that lists constraints runs only if the target has at least one of them.
 _MESSAGE_CHECKS: Final[Sequence[tuple[Callable[[Message, Report], None], Sequence[str]]]] = (
     (_kinds, ()),
     (_members, ("strip_fields", "not_null", "members", "annotations")),

@@ -21,7 +21,7 @@ def _only(chars: str) -> re.Pattern[str]:
 
 
 def check_ids(view: View, report: Report) -> None:
-    """Check all rules about ids and names."""
+    """Apply all rules about ids and names."""
     pending: set[str] = set()
     facts = report.facts("tool_id")
     for turn in view.turns:
@@ -62,7 +62,7 @@ def conforms(word: str, facts: Mapping[str, Any]) -> bool:
 
 
 def _fault(word: str, facts: Mapping[str, Any]) -> str | None:
-    """Return why an id or name does not conform: `long`, `short` or `chars`; None if it conforms."""
+    """Return why an id or name violates the constraint (`long`, `short` or `chars`), or None if it does not."""
     least, most, chars, start = facts.get("min"), facts.get("max"), facts.get("chars"), facts.get("start")
     if least is not None and len(word) < least:
         return "short"

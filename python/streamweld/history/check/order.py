@@ -22,7 +22,7 @@ _PROMPTS = ("system", "developer")
 
 
 def check_order(view: View, report: Report) -> None:
-    """Check all rules about roles and their order."""
+    """Apply all rules about roles and their order."""
     messages_sent = [message for message in view.messages if message.wire]
     if len(view.messages) < (report.fact("min_items") or 0):
         report.add("too_few", view.base, "", "min_items")

@@ -1,6 +1,6 @@
 """Check that each tool call has exactly one result, in the position that the target requires.
 
-Each violation is reported once: if a result comes too late, the result is reported, and its call is not reported as
+Each problem is reported once: if a result comes too late, the result is reported, but its call is not also reported as
 unanswered.
 Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
 `call_reference`, `server_calls`, `tools_required`.
@@ -36,7 +36,7 @@ class _PendingCall:
 
 
 def check_pairs(view: View, report: Report, tools: Any) -> None:
-    """Check all rules about calls and results."""
+    """Apply all rules about calls and results."""
     calls = [block for message in view.messages for block in message.of("call")]
     results = [block for message in view.messages for block in message.of("result")]
     refused = _refused(calls, results, report)
@@ -53,7 +53,7 @@ def check_pairs(view: View, report: Report, tools: Any) -> None:
 
 
 def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools: Any) -> None:
-    """Mark calls that the gateway's server ran as settled: they need no result."""
+    """Mark calls that the gateway's server ran as settled, because they need no result."""
     answered = {block.id for block in results}
     declared = {tool if isinstance(tool, str) else (as_json(tool) or {}).get("name") for tool in tools or ()}
     for block in calls:
@@ -62,9 +62,9 @@ def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools
 
 
 def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:
-    """Report all calls or results if the gateway accepts none.
+    """Report all calls or all results if the gateway does not accept any.
 
-    Return whether it rejects calls or results; pairing is then not checked.
+    Return whether the gateway rejects calls or results; if so, pairing is not checked.
     """
     refused = False
     for constraint, rule, blocks in (
@@ -148,7 +148,7 @@ class _Pairing:
         return None
 
     def misplaced(self, result: Block) -> None:
-        """Report a result that answers no call in its position."""
+        """Report a result that does not answer any call at this position."""
         call_id = result.id or ""
         late = self.earlier(call_id)
         if late is not None:
@@ -188,7 +188,7 @@ def _pair(view: View, report: Report) -> None:
 
 
 def _answer(pairing: _Pairing, here: list[_PendingCall], results: list[Block], report: Report) -> None:
-    """Match results to the calls that can be answered here; without ids, match by name and order."""
+    """Match results to the calls that can be answered here: by id or, without ids, by name and order."""
     if not results:
         return
     if not pairing.adjacent:
@@ -239,7 +239,8 @@ def _named(here: list[_PendingCall], result: Block) -> tuple[int, _PendingCall] 
 def _check_result_order(message: Message, report: Report) -> None:
     """Check results that share a message with other content.
 
-    Depending on the target, results must come first, must be alone, or must not be combined with some kinds of block.
+    Depending on the target, results must come first, must be alone, or must not be combined with certain kinds of
+    block.
     """
     facts = report.facts("results")
     results = message.of("result")

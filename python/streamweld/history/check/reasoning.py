@@ -1,4 +1,4 @@
-"""Check reasoning, except its issuer, which a request does not show. Constraint: `reasoning`."""
+"""Check reasoning, except for its issuer, which a request does not reveal. Constraint: `reasoning`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS = ("reasoning_content", "reasoning")
 
 
 def check_reasoning(view: View, report: Report) -> None:
-    """Check all rules about reasoning."""
+    """Apply all rules about reasoning."""
     facts = report.facts("reasoning")
     accept: Any = facts.get("accept")
     if accept is False:
@@ -66,7 +66,7 @@ def _items(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _followed(messages: list[Message], at: int) -> bool:
-    """Return whether the next message or item is also the assistant's."""
+    """Return whether the next message or item also belongs to the assistant."""
     return at + 1 < len(messages) and messages[at + 1].role == "assistant"
 
 
@@ -83,7 +83,7 @@ def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _thinks(payload: Mapping[str, Any]) -> bool:
-    """Return whether thinking is on. It is on by default for these models, unless the request disables it."""
+    """Return whether thinking is on. These models think by default, unless the request disables it."""
     thinking = payload.get("thinking")
     return not (isinstance(thinking, dict) and thinking.get("type") == "disabled")  # pyright: ignore[reportUnknownMemberType]
 

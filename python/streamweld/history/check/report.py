@@ -1,7 +1,7 @@
 """`HistoryViolation` and `Report`, which collects violations.
 
-A rule's text, source and severity are in `_spec/history_rules.json`. If a gateway's profile gives a source for the
-constraint, that more specific source is cited.
+The text, source and severity of each rule are in `_spec/history_rules.json`. If the gateway's profile gives a source
+for the constraint, the violation cites that more specific source.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _NONE: Final[Mapping[str, Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class HistoryViolation:
-    """One rule of the target that a history breaks, and where.
+    """A rule of the target that a history breaks, and the place where it does.
 
     Attributes:
         rule: the code of the rule, a key of the checks in `streamweld/_spec/history_rules.json`.
-        path: JSON pointer into the argument of `check`.
-        message: one line that is safe to print: the rule, and the value that breaks it.
-        source: the document or issue that the gateway's constraint comes from.
+        path: JSON pointer into the history passed to `check`.
+        message: one printable line that states the rule and the value that breaks it.
+        source: the document or issue that the rule or the gateway's constraint comes from.
         severity: `error` (the request is rejected, or its meaning changes) or `warning`.
     """
 
@@ -59,16 +59,19 @@ class Report:
         self._found: list[tuple[Path, HistoryViolation]] = []
 
     def fact(self, constraint: str) -> Any:
-        """Return the value of a constraint; None if the profile does not have it."""
+        """Return the value of a constraint, or None if the profile does not have it."""
         return self._constraints.get(constraint)
 
     def facts(self, constraint: str) -> Mapping[str, Any]:
-        """Return a constraint that is a mapping; an empty mapping if the profile does not have it."""
+        """Return a constraint that is a mapping, or an empty mapping if the profile does not have it."""
         found: Any = self._constraints.get(constraint)
         return found or _NONE
 
     def add(self, rule: str, path: Path, detail: str = "", constraint: str | None = None) -> None:
-        """Record a violation. `constraint`: if the profile gives a source for it, cite that instead of the rule's."""
+        """Record a violation.
+
+        `constraint`: if the profile gives a source for this constraint, cite it instead of the rule's source.
+        """
         known = checks()[rule]
         source = self.profile.sources.get(constraint, known.source) if constraint else known.source
         message = f"{known.text}: {printable(detail, _DETAIL)}" if detail else known.text

@@ -1,6 +1,6 @@
 """Read input items of the Responses API and OpenResponses for the checker.
 
-Source: OpenResponses schema, ItemParam. An item of a type that the schema does not have is an extension.
+Source: OpenResponses schema, ItemParam. Items whose type is not in the schema are treated as extensions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "input_video": "video",
 }
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
-# Items made by the server that are not calls. Like server calls, they may come between reasoning and the answer.
+# Items that the server creates, other than calls. Like server calls, they may come between reasoning and the answer.
 _SERVER_ITEMS: Final = frozenset({"mcp_approval_request", "mcp_list_tools", "program", "compaction"})
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 

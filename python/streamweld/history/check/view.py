@@ -1,6 +1,6 @@
 """The checker's view of a history: messages made of blocks, with their paths.
 
-Each target's reader builds it from the wire format and reports values that do not match that format.
+The reader for each target builds this view from the wire format, and reports values that do not match the format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Json", "Kind", "Message", "View", "as_json", "blocks_of", "is_list"]
 
 Json = Mapping[str, Any]
-# `unknown`: a block type that the target does not have. `other`: a valid block type that no rule concerns.
+# `unknown`: a block type that the target does not have. `other`: a valid block type to which no rule applies.
 Kind = Literal[
     "text", "refusal", "image", "audio", "file", "video", "reasoning", "call", "result", "reference", "other", "unknown"
 ]
@@ -26,7 +26,7 @@ _EMPTY: Final[Json] = {}
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """One block of a message. `type`: the block's type as in the source."""
+    """One block of a message. `type`: the block's type, as in the source."""
 
     kind: Kind
     path: Path
@@ -51,8 +51,8 @@ class Block:
 class Message:
     """One message or item.
 
-    `role`: the role, with the same names for all targets. `wire`: the role as in the source. `plain`: the content is a
-    string, not a list of blocks.
+    `role`: the role, with the same names for all targets. `wire`: the role, as in the source. `plain`: whether the
+    content is a string rather than a list of blocks.
     """
 
     role: str
@@ -68,13 +68,13 @@ class Message:
 
     @property
     def bare(self) -> bool:
-        """Whether the message has no content except empty texts."""
+        """Whether the message has no content other than empty texts."""
         return all(block.kind == "text" and not block.text for block in self.blocks)
 
 
 @dataclass(slots=True, eq=False)
 class View:
-    """A whole history. `turns`: its messages in groups; each group holds consecutive messages that form one turn."""
+    """A whole history. `turns`: the messages, grouped into turns of consecutive messages."""
 
     messages: list[Message]
     base: Path
@@ -84,7 +84,7 @@ class View:
     turns: list[list[Message]] = field(default_factory=list[list[Message]])
 
     def join(self, *roles: str) -> View:
-        """Fill `turns`: consecutive messages with the same role form one turn if the role is listed."""
+        """Fill `turns`: consecutive messages with the same role form one turn if that role is in the list."""
         for message in self.messages:
             if self.turns and message.role in roles and self.turns[-1][0].role == message.role:
                 self.turns[-1].append(message)
@@ -106,7 +106,7 @@ def is_list(value: Any) -> bool:
 def blocks_of(
     content: Any, path: Path, report: Report, read: Callable[[Json, Path], Block | None]
 ) -> tuple[list[Block], bool]:
-    """Return the blocks of a content, and whether the content is a string. Null has no blocks."""
+    """Return the blocks of a message's content, and whether the content is a string. Null has no blocks."""
     if content is None:
         return [], False
     if isinstance(content, str):

@@ -1,7 +1,7 @@
-"""The passes that make a history acceptable to the target, and their order.
+"""The passes that make a history acceptable to the target, in the order in which they run.
 
-Each pass enforces one group of constraints. Roles come before pairing, ids after pairing, and text after ids; the order
-of roles is fixed last.
+Each pass enforces one group of constraints. Roles are handled before pairing, ids after pairing, and text after ids.
+The order of roles is fixed last.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keep approvals of tool calls for AI SDK targets, remove them for all others.
+"""Keep approvals of tool calls for AI SDK targets, and remove them for all other targets.
 
-A response must follow its request, and a request its call.
+A response must follow its request, and a request must follow its call.
 
 Constraint: `results.awaits_approval`.
 """
@@ -69,5 +69,5 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _removed(part: ApprovalRequest | ApprovalResponse) -> object:
-    """Return the approval's own object. In a UIMessage it is a member of the call's part."""
+    """Return the object that represents the approval. In a UIMessage, it is a member of the call's part."""
     return members_of(part.raw).get("approval", part.raw)

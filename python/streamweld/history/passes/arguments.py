@@ -21,7 +21,7 @@ _FORMS: Final = {True: "a JSON string", False: "a JSON object"}
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with all arguments as objects; `policy.truncated_arguments` selects the repair."""
+    """Return the turns with all arguments as objects. `policy.truncated_arguments` selects the repair."""
     objects, free = context.fact("arguments") == "object", bool(context.fact("free_form_tools"))
     text_of = context.fact("text_input_of") or ()
     turns = _spelled(turns, context)
@@ -97,7 +97,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns; in calls read from the target's own dialect, arguments have its form: a string or an object."""
+    """Return the turns with arguments in the form that the target requires (a string or an object).
+
+    Only calls that were read from the target's own dialect are changed.
+    """
     text = bool(context.fact("arguments_text"))
     if not any(_is_misspelled(call, text, context) for call in context.survey(turns).calls):
         return turns

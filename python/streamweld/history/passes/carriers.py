@@ -1,7 +1,8 @@
-"""Restore reasoning and signatures of another provider from the carriers that a stream conversion wrote.
+"""Restore another provider's reasoning and signatures from the carriers that a stream conversion wrote.
 
 `StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client sends them back
-as signatures of its own API; this pass replaces them with the original reasoning, before any other pass examines it.
+as signatures of its own API; this pass replaces them with the original reasoning before any other pass examines the
+history.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _restored(turn: Turn, context: Context) -> Turn:
 
 
 class _SignedText(NamedTuple):
-    """A signature, and the position of the text that it signs among all texts of the turn, in characters."""
+    """A signature, and the position in characters of the text that it signs within all texts of the turn."""
 
     start: int
     end: int
@@ -89,8 +90,8 @@ class _SignedText(NamedTuple):
 def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Context) -> list[Part]:
     """Return the parts with these signatures on their texts.
 
-    A text is split where a signature ends, because Gemini must get a signature with exactly the text that it sent. A
-    signature whose text the client shortened is a loss.
+    A text is split where a signature ends, because Gemini must receive each signature with exactly the text that it
+    sent. If the client shortened the signed text, the signature is lost.
     """
     waiting = sorted(signed, key=lambda one: (one.start, one.end))
     out: list[Part] = []
@@ -121,7 +122,7 @@ def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Cont
 
 
 def _piece(part: Text, start: int, end: int, signature: str | None) -> Text:
-    """Return these characters of a text. The first piece keeps the members that the model does not represent."""
+    """Return these characters of a text. The first piece keeps the members for which the model has no field."""
     extra = EMPTY if start else part.extra
     return changed(part, text=part.text[start:end], signature=signature, extra=extra)
 
@@ -170,7 +171,7 @@ def _reasoning(part: Reasoning, held: Mapping[str, Any], context: Context) -> li
 
 
 def _issuer(dialect: str, context: Context) -> str | None:
-    """Return the issuer. If the target has the dialect that the reasoning came from, it is assumed to be the issuer."""
+    """Return the issuer. If the reasoning came from the target's dialect, the target is assumed to be the issuer."""
     usual = _ISSUERS.get(dialect)
     issuers: Any = context.facts("reasoning").get("issuers") or ()
     same = _FAMILIES.get(dialect, dialect) == context.family
@@ -217,6 +218,6 @@ class _Copies:
         self._unmatched += wanted
 
     def finish(self) -> None:
-        """Check whether the unmatched parts together repeat the texts of all unmatched carriers of the turn."""
+        """Check whether the unmatched parts together repeat the texts of all unmatched carriers in the turn."""
         if self._unmatched and "".join([text for _, text in self._shown]) == self._unmatched:
             self.found |= {place for place, _ in self._shown}

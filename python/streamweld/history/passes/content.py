@@ -1,4 +1,4 @@
-"""Fix content that the target rejects: kinds of content per role, empty and blank text, documents without text.
+"""Fix content that the target rejects, such as empty text, documents without text, or kinds that a role may not have.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
 `result_empty`, `document_needs_text`, `document_name`, `media_types`, `text_files`, `file_ids`, `image_details`,
@@ -73,7 +73,7 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
 
 
 def _needs_content(turn: Turn, context: Context) -> bool:
-    """Return whether the target rejects a message without content. The AI SDK's UI accepts an assistant's."""
+    """Return whether the target rejects a message without content. The AI SDK's UI accepts empty assistant messages."""
     fact = context.fact("empty_message")
     return fact is not None and not (fact == "drop_unless_assistant" and turn.role == "assistant")
 
@@ -165,7 +165,7 @@ def _lose_names(part: Media, context: Context) -> None:
 
 
 def _with_known_detail(part: Media, context: Context) -> Media:
-    """Return the part, without its level of detail if the target does not have that level."""
+    """Return the part, without its level of detail if the target does not support that level."""
     known: Collection[str] | None = context.fact("image_details")
     if known is None or part.detail is None or part.detail in known:
         return part
@@ -180,7 +180,7 @@ def _is_named(part: Media, context: Context) -> bool:
 
 
 def _is_plain(part: Media) -> bool:
-    """Return whether the block holds its media as a string and not in an object, as Mistral's blocks may."""
+    """Return whether the block holds its media as a string instead of an object, as Mistral's blocks may."""
     raw = members_of(part.raw)
     return any(isinstance(raw.get(name), str) for name in ("image_url", "input_audio"))
 

@@ -1,12 +1,12 @@
-"""Replace Responses items that the target does not accept: calls of built-in tools, and items that the server made.
+"""Replace Responses items that the target does not accept: calls to built-in tools, and items created by the server.
 
-A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item that the
-server made becomes assistant text, if the target is another Responses gateway. Constraint: `items`.
+A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item created by
+the server becomes assistant text if the target is another Responses gateway. Constraint: `items`.
 
-xAI sends calls that it runs itself as `custom_tool_call` (vectors `responses/plain_calls`, `xai-*`). Such a call has
-no output; if the history has one, or the request declares the tool, then the client ran the call. xAI receives its own
-calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a result, so for them a
-placeholder result is added.
+xAI sends calls that it runs itself as `custom_tool_call` (vectors `responses/plain_calls`, `xai-*`). Such a call has no
+output. If the history contains an output, or the request declares the tool, the client ran the call. xAI receives its
+own calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a result, so a
+placeholder result is added for them.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -61,7 +61,7 @@ _OUTPUTS: Final = frozenset(
         "tool_search_output",
     }
 )
-# Items without content for a model to read, and items that can be resolved only by the server that stored them.
+# Items without content that a model could read, and items that only the server that stored them can resolve.
 _UNREADABLE: Final = frozenset(
     {
         *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
@@ -73,7 +73,7 @@ _HEAD: Final = frozenset({"id", "type", "status", "result", "caller"})  # member
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with function calls, results and texts instead of the items that the target does not accept."""
+    """Return the turns with the items that the target does not accept replaced by function calls, results and texts."""
     turns = _with_server_calls(turns, context)
     if not context.survey(turns).opaque:
         return turns
@@ -121,7 +121,7 @@ def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
     """Set the `id` of each local shell output to the call id of its call, and return the turns.
 
     OpenAI's types require the call id there (`openai-python`, LocalShellCallOutput), and vLLM validates with these
-    types. Some clients send it as `call_id` instead, or send the item id of the call. Codex sends a
+    types. Some clients send the call id as `call_id`, or send the item id of the call instead. Codex sends a
     `function_call_output` (codex-rs, ResponseItem::LocalShellCall).
     """
     calls: dict[str, str] = {}  # call id or item id -> call id
@@ -172,7 +172,7 @@ def _item(call: Part) -> Opaque:
 
 
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
-    """Return the replacement of a part, with the role of its turn (None: unchanged); None if the part is dropped."""
+    """Return the replacement for a part and the role of its turn (None: unchanged), or None if the part is dropped."""
     if not isinstance(part, Opaque):
         return None, part
     raw = part.raw
@@ -206,7 +206,7 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
 
 
 def _summary(part: Opaque, context: Context) -> str | None:
-    """Return the text of an Anthropic compaction if the target is another API; otherwise None.
+    """Return the text of an Anthropic compaction if the target is another API, otherwise None.
 
     A compaction replaces everything before it.
     """
@@ -217,7 +217,7 @@ def _summary(part: Opaque, context: Context) -> str | None:
 
 
 def _call_id(kind: str, members_sent: Mapping[str, Any]) -> str:
-    """Return the id that pairs a call with its output. A local shell output has it in the member `id`."""
+    """Return the id that pairs a call with its output. A local shell output has this id in its `id` member."""
     found = members_sent.get("id" if kind == "local_shell_call_output" else "call_id") or members_sent.get("call_id")
     return found if isinstance(found, str) else ""
 

@@ -1,4 +1,4 @@
-"""Give every call an id that the target accepts, and its result the same id. Constraint: `tool_id`."""
+"""Give every call and its result an id that the target accepts. Constraint: `tool_id`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with ids that the target accepts. The first call with an id keeps it if possible."""
+    """Return the turns with ids that the target accepts. The first call with a given id keeps it if possible."""
     fact = context.fact("tool_id")
     if fact is None:
         return turns

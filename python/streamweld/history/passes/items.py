@@ -88,7 +88,7 @@ class _Cleaner:
     def allows_all(self, turns: list[Turn], calls: list[Call]) -> bool:
         """Return whether the target's schema lists every member of every message and block.
 
-        This is true of most histories, so it is decided by one union of names per kind. `calls`: the calls of the
+        This is true for most histories, so the test compares one set of all names per kind. `calls`: the calls of the
         turns.
         """
         texts: list[Any] = []
@@ -144,7 +144,7 @@ class _Cleaner:
     def part(self, part: Part, turn: Turn) -> Part:
         if isinstance(part, Reasoning | Call | Result):
             kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
-            # A free-form call is an item of another type, with ids of another form.
+            # A free-form call is an item of a different type, whose ids have a different form.
             formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
             if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
                 self.context.edit("item_id_dropped", part.path, f"dropped the item id {part.item_id!r}", part.item_id)
@@ -230,7 +230,7 @@ class _Cleaner:
         bare = self.origins[id(origin)]
         if bare is origin:
             return part
-        # The members of reasoning stay as they are; calls and results are written anew, without the rejected members.
+        # Members of reasoning are kept. Calls and results are rewritten without the rejected members.
         return copied(part, origin=bare) if isinstance(part, Reasoning) else changed(part, origin=bare)
 
     def _content(self, part: Text | Media) -> Text | Media:
@@ -239,7 +239,7 @@ class _Cleaner:
         return self._stripped(part, part.kind if isinstance(part, Media) else "text")
 
     def _annotated(self, part: Text) -> Text:
-        """Return a text with only those annotations whose type the target accepts."""
+        """Return the text with only those annotations whose type the target accepts."""
         given: Any = part.extra["annotations"]
         if part.origin is None or part.origin.dialect != self.context.family or not isinstance(given, list):
             return part
@@ -279,7 +279,7 @@ class _Cleaner:
     def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
         """Return whether a message or block has only members that the target's schema lists.
 
-        This is a quick test that accepts most of them; False does not mean that a member is rejected.
+        This quick test accepts most messages and blocks. False does not mean that a member is rejected.
         """
         if extra or item in self.not_null:
             return False
@@ -290,7 +290,7 @@ class _Cleaner:
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
         """Return the members that the target's schema lacks and that would be written back unchanged.
 
-        These are members that the model does not represent, members with an empty value, and members that the reader
+        These are members for which the model has no field, members with an empty value, and members that the reader
         skips.
         """
         known = self.members.get(kind)
@@ -302,7 +302,7 @@ class _Cleaner:
         return {name for name in found if name in extra or name in skipped or not members_sent[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
-        """Return members that carry a call's signature or name a result, if the target's schema lacks them."""
+        """Return the members that hold a call's signature or name a result, if the target's schema lacks them."""
         known = self.members.get("call" if kind == "function_call" else kind)
         if known is None:
             return set()
@@ -319,7 +319,7 @@ class _Cleaner:
     def _typed(self, part: Text, turn: Turn) -> Text:
         """Return the text with the block type that its role requires.
 
-        If an assistant's content must be a string, mark the text as changed, so that a string is written.
+        If assistant content must be a string, mark the text as changed so that it is written as a string.
         """
         raw: Any = part.raw
         if self.strings and turn.role == "assistant":
@@ -339,7 +339,7 @@ class _Cleaner:
 
 
 def _signs_calls(message: Mapping[str, Any]) -> bool:
-    """Return whether the `reasoning_details` of a message hold signatures of its calls."""
+    """Return whether the `reasoning_details` of a message contain signatures for its calls."""
     calls, details = message.get("tool_calls"), message[DETAILS]
     if not isinstance(calls, list) or not isinstance(details, list):
         return False

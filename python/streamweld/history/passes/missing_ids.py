@@ -1,8 +1,7 @@
-"""Copy the id between a call and its result if only one of them has an id. Constraint: `tool_id.optional`.
+"""If only a call or only its result has an id, copy the id to the other. Constraint: `tool_id.optional`.
 
 Gemini's ids are optional, and clients add them on one side only: https://github.com/google-gemini/gemini-cli/issues/6974.
-A result is paired by name and order with a call of the last turn that has calls; equal ids in that turn take
-precedence.
+Results are paired by name and order with the calls of the most recent turn that has calls; equal ids take precedence.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -24,7 +23,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with an id on both sides of each pair that has an id on one side."""
+    """Return the turns with an id on both sides of each pair that has an id on at least one side."""
     found = context.survey(turns)
     if found.paired or (all(call.call_id for call in found.calls) and all(result.call_id for result in found.results)):
         return turns
@@ -47,7 +46,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 class _Waiting:
-    """Queues of the calls of one turn that have no result with an equal id, by name and in order."""
+    """The calls of one turn that have no result with the same id, queued by name and in order."""
 
     def __init__(self) -> None:
         self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # by (without an id, name or None for any)
@@ -59,7 +58,7 @@ class _Waiting:
                 self._queues.setdefault(key, deque()).append(call)
 
     def take(self, name: str | None, *, nameless: bool) -> Call | None:
-        """Remove and return the first call with that name, or the first of all if `name` is None.
+        """Remove and return the first call with that name, or the first call of any name if `name` is None.
 
         `nameless`: only consider calls without an id.
         """
@@ -80,7 +79,7 @@ class _Step:
     results: list[Result]
 
     def is_complete(self) -> bool:
-        """Return whether name and order pair each result with a call and each call with a result."""
+        """Return whether pairing by name and order matches each result with a call and each call with a result."""
         if any(result.name is None for result in self.results):
             return len(self.calls) == len(self.results) and all(
                 result.name in (None, call.name) for call, result in zip(self.calls, self.results, strict=True)
@@ -91,7 +90,8 @@ class _Step:
 def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
     """Return each call or result that lacks an id, with the id of the other side of its pair and the call's name.
 
-    An id identifies a call within its turn only: clients that count their calls use the same ids in every turn.
+    An id identifies a call only within its turn, because clients that number their calls reuse the same ids in every
+    turn.
     """
     steps = [_without_exact_pairs(step) for step in _steps(turns)]
     called = Counter(call.call_id for step in steps for call in step.calls)
@@ -132,7 +132,7 @@ def _steps(turns: list[Turn]) -> list[_Step]:
 
 
 def _without_exact_pairs(step: _Step) -> _Step:
-    """Return the step without calls and results that have equal ids, and without repeated results."""
+    """Return the step without the calls and results that match by id, and without repeated results."""
     answered = Counter(result.call_id for result in step.results if result.call_id)
     called = {call.call_id for call in step.calls if call.call_id}
     calls: list[Call] = []

@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with calls at the end or in turns of their own, if the target requires it."""
+    """Return the turns with calls at the end or in separate turns, if the target requires it."""
     last, apart = context.fact("call_order") == "last", bool(context.fact("content_or_calls"))
     together = bool(context.fact("calls_together"))
     found = context.survey(turns)

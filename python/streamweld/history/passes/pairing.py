@@ -34,7 +34,8 @@ NO_RESULT: Final = "Error: this tool call has no result. It was not run, or it w
 class _CallRecord:
     """A call with its turn, its approval and its results.
 
-    `requested`: the call has an approval request. `early`: its result came before the call. `spare`: further results.
+    `requested`: whether the call has an approval request. `early`: whether its result came before the call. `spare`:
+    further results.
     """
 
     turn: int
@@ -68,7 +69,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
-    """Merge calls of one turn with the same id, name and arguments into one."""
+    """Merge calls of one turn that have the same id, name and arguments."""
     out: list[Turn] = []
     for turn in turns:
         calls = [part for part in turn.parts if isinstance(part, Call)] if turn.role == "assistant" else []
@@ -136,7 +137,7 @@ def _match(
 
 
 def _chosen(one: _CallRecord, context: Context) -> Result | None:
-    """Return the result to keep, and record the other results of the call as dropped."""
+    """Return the result to keep, and record the call's other results as dropped."""
     if one.result is None or not one.spare:
         return one.result
     everything = [one.result, *one.spare]
@@ -213,8 +214,8 @@ def _of_calls(
 def _waits(one: _CallRecord, turns: list[Turn], context: Context) -> bool:
     """Return whether a call needs no result because it awaits approval, or was approved and has not run yet.
 
-    A call can wait only at the end of a history. If a later user message supersedes the approval request, the call
-    needs no result either, provided that the target omits such calls (`supersedes_requests`).
+    Only a call at the end of the history can be waiting. If a later user message supersedes the approval request, the
+    call needs no result either, provided that the target omits such calls (`supersedes_requests`).
     """
     facts = context.facts("results")
     if not one.requested or not facts.get("awaits_approval"):
@@ -226,7 +227,7 @@ def _waits(one: _CallRecord, turns: list[Turn], context: Context) -> bool:
 
 
 def _named(result: Result, call: Call, context: Context) -> Result:
-    """Return the result. Without an id, it is paired by name, so it gets the tool name of its call."""
+    """Return the result. A result without an id is paired by name, so it gets the tool name of its call."""
     if result.call_id or result.name == call.name:
         return result
     context.edit("result_name", result.path, f"changed the tool name {result.name!r} to {call.name!r}")
@@ -241,7 +242,7 @@ def _as_it_was(after: Turn | None, results: list[Part]) -> Turn:
 
 
 def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
-    """Return the parts without the dropped calls, and without reasoning that led only to dropped calls."""
+    """Return the parts without the dropped calls and without reasoning that led only to dropped calls."""
     kept: list[Part] = [part for part in turn.parts if id(part) not in dropped]
     if not any(isinstance(part, Call) for part in kept) and context.facts("reasoning").get("accept") == "blocks":
         for part in kept:

@@ -40,11 +40,11 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def run_field(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with a reasoning member on exactly the messages where the target requires it (`when`, `fill`).
+    """Return the turns with a reasoning member on exactly those messages that require one (`when`, `fill`).
 
-    `when: tool_turns` means the messages from the first call after a user message to the next user message. This pass
-    runs after those that drop or insert messages. Its result for a turn never depends on later turns, so messages that
-    were sent before stay unchanged.
+    `when: tool_turns` selects the messages from the first call after a user message up to the next user message. This
+    pass runs after those that drop or insert messages. The result for a turn never depends on later turns, so messages
+    that were already sent do not change.
     """
     fact = context.facts("reasoning")
     fill: str | None = fact.get("fill")
@@ -74,7 +74,7 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
 class _Keeper:
     """Decides for each reasoning part whether it is kept.
 
-    If reasoning is dropped, the server's item ids of the parts that it led to are dropped too.
+    If reasoning is dropped, the parts that it led to also lose the item ids that the server assigned.
     """
 
     def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:
@@ -118,7 +118,7 @@ class _Keeper:
         return with_parts(turn, parts) if altered else turn
 
     def plain(self, turn: Turn) -> Turn:
-        """Return the turn without its reasoning or, if the policy has reasoning='drop', with the reasoning as text."""
+        """Return the turn without its reasoning or, depending on the policy, with the reasoning as text."""
         parts: list[Part | None] = [
             self._gone(part, "the target accepts it only in turns with tool calls")
             if isinstance(part, Reasoning)
@@ -206,7 +206,7 @@ class _Keeper:
         return changed(part)
 
     def _without_foreign_proof(self, part: Reasoning) -> Reasoning | None:
-        """Return the part without signatures and encrypted content of other issuers; None if nothing is left."""
+        """Return the part without signatures and encrypted content from other issuers, or None if nothing is left."""
         issuers = self.fact.get("issuers")
         proof = bool(part.signature or part.encrypted or (part.item_id and self.accept == "items"))
         if not proof or not issuers:

@@ -1,4 +1,4 @@
-"""Fix reasoning items of the Responses API: repeated ids, items at the end of a turn, more items than are accepted.
+"""Fix reasoning items of the Responses API: repeated ids, items at the end of a turn, too many items.
 
 This pass runs after `passes.reasoning`, for targets that represent reasoning as items. Constraint: `reasoning`.
 """
@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with every reasoning item once, and always followed by the item that it led to."""
+    """Return the turns with each reasoning item exactly once, always followed by the item that it led to."""
     fact = context.facts("reasoning")
     if fact.get("accept") != "items" or not context.survey(turns).reasoned:
         return turns
@@ -36,19 +36,19 @@ def _holds(turn: Turn) -> bool:
 
 
 def _leads_to(part: Part, context: Context) -> bool:
-    """Return whether reasoning can lead to this part. Opaque parts count only if the target can represent them."""
+    """Return whether reasoning can lead to this part. Opaque parts qualify only if the target can represent them."""
     return isinstance(part, Text | Call) or (isinstance(part, Opaque) and part.dialect == context.family)
 
 
 def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
-    """Return whether a later part of the turn is one that reasoning can lead to."""
+    """Return whether reasoning can lead to any later part of the turn."""
     return any(_leads_to(part, context) for part in parts[at + 1 :])
 
 
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
     """Keep one item per id, and move all summaries with that id to it.
 
-    The first item that is followed by a part it can lead to is kept; if there is none, the first item.
+    The first item that is followed by a part that it can lead to is kept; if there is none, the first item is kept.
     """
     places: dict[str, list[tuple[int, int, Reasoning]]] = {}
     for n, turn in enumerate(turns):
@@ -83,8 +83,10 @@ def _once(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with items of the target's dialect without `content`; if an item has no summary, its content
-    becomes the summary."""
+    """Return the turns with `content` removed from the items of the target's dialect.
+
+    If an item has no summary, its content becomes the summary.
+    """
     new: dict[int, Reasoning | None] = {}
     touched: set[int] = set()
     for n, turn in enumerate(turns):
@@ -142,8 +144,8 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
 def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
     """Keep only the first `most` reasoning items.
 
-    The first ones are kept so that a later turn does not change messages that were sent before. Calls after dropped
-    items keep their call ids and lose the server's item ids.
+    The first ones are kept so that a later turn does not change messages that were already sent. Calls after dropped
+    items keep their call ids but lose their item ids.
     """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
     surplus = found[most:]

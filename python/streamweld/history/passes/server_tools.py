@@ -1,4 +1,4 @@
-"""Drop results of provider-executed tools whose call is missing. Constraint: `results.matched`."""
+"""Drop results of provider-executed tools if the call is missing. Constraint: `results.matched`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns without results of server tools whose call is missing."""
+    """Return the turns without server tool results that lack a call."""
     if not context.facts("results").get("matched") or not context.survey(turns).opaque:
         return turns
     seen: set[str] = set()

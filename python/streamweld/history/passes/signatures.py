@@ -1,4 +1,4 @@
-"""Sign the first call of each step if the target requires it, and drop text signatures if the target has none.
+"""Sign the first call of each step if the target requires it, and drop text signatures that the target cannot hold.
 
 Constraint: `reasoning.dummy_signature`.
 """
@@ -21,10 +21,10 @@ _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dia
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with a signature on the first call of each step, a placeholder if it has none.
+    """Return the turns with a signature, or a placeholder for a missing one, on the first call of each step.
 
-    Every step gets one, not only the steps of the current turn, because otherwise a later turn would change messages
-    that were sent before.
+    Every step gets one, not only those of the current turn; otherwise, a later turn would change messages that were
+    already sent.
     """
     dummy = context.facts("reasoning").get("dummy_signature")
     if dummy is None:

@@ -1,7 +1,7 @@
 """Replace lone surrogates. They cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
-Clients produce them when they cut a text inside a character ("no low surrogate in string"). This pass runs before calls
-and results are turned into texts.
+Clients produce them when they split a text inside a character ("no low surrogate in string"). This pass runs before
+calls and results are turned into texts.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -49,7 +49,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _can_be_encoded(values: list[Any]) -> bool:
-    """Return whether all values can be encoded. One call for all of them is much faster than one for each."""
+    """Return whether all values can be encoded. One call for all values is much faster than a call for each."""
     if not values:
         return True
     try:

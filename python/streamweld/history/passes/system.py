@@ -21,7 +21,7 @@ _NO_DEVELOPER: Final = frozenset({"anthropic", "gemini", "bedrock-converse", "ai
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with their instructions in the place that the target requires."""
+    """Return the turns with all instructions where the target requires them."""
     if not context.survey(turns).instructed:
         return turns
     fact = context.facts("system")
@@ -44,7 +44,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _own(turn: Turn, context: Context) -> bool:
-    """Return whether the turn was read from the target's own dialect. A change is then recorded as an edit."""
+    """Return whether the turn was read from the target's own dialect. If it was, changes are recorded as edits."""
     origin = turn.origin
     return origin is not None and origin.dialect == context.family
 

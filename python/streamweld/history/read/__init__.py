@@ -36,10 +36,11 @@ _SYSTEM: Final[Mapping[str, Callable[[Any], list[Turn]]]] = {
 def read(
     family: str, items: Sequence[Any] | str | Response, system: Any, base: Path, issuer: str | None, first: int = 0
 ) -> list[Turn]:
-    """Return the turns of a history: first a system prompt outside the messages, then the turns of each message.
+    """Return the turns of a history: a system prompt outside the messages first, then the turns of each message.
 
-    Consecutive results are one turn. In the Responses API, where every item is its own message, consecutive assistant
-    items are one turn too. `first`: the number of the first message, if the messages are the end of a history.
+    Consecutive results are one turn. In the Responses API, where every item is a separate message, consecutive
+    assistant items also form one turn. `first`: the index of the first message, if the messages are only the end of a
+    history.
 
     Raises:
         HistoryError: if a message is not valid in its dialect (`unreadable`, `unknown_role`).

@@ -39,7 +39,7 @@ _SOURCES: Final = {"base64": ("data", "data"), "url": ("url", "url"), "file": ("
 
 
 def read_system(raw: Any) -> list[Turn]:
-    """Return the turn for the member `system`."""
+    """Return the turn for the `system` member."""
     origin = new_origin(DIALECT, ("system",), raw, _MESSAGE)
     return [Turn("system", tuple(_content(raw, origin, ("system",), None)), origin, top=True)]
 

@@ -36,7 +36,7 @@ _KINDS: Final = (("image", "image"), ("document", "file"), ("video", "video"))
 
 
 def read_system(raw: Any) -> list[Turn]:
-    """Return the turn for the member `system`."""
+    """Return the turn for the `system` member."""
     path: Path = ("system",)
     origin = new_origin(DIALECT, path, raw, _MESSAGE)
     blocks = as_list(raw, path)
@@ -123,7 +123,10 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 
 
 def _piece(raw: Json, within: Origin, path: Path) -> Part:
-    """Read one block of a result that has several. A JSON block becomes text, because other dialects have only text."""
+    """Read one block of a result with several blocks.
+
+    JSON becomes text, as other dialects have only text.
+    """
     if "json" in raw:
         return Text(*locate(within, path, raw, frozenset({"json"})), text=json_text(raw["json"], path))
     return _block(raw, within, path, None)

@@ -94,7 +94,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         origin = Origin(DIALECT, path, message, 1)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
     calls = message.get("tool_calls")
-    # Most messages with calls have just these members; counting them is faster than comparing names.
+    # Most messages with calls have exactly these members; counting is faster than comparing names.
     bare = (calls is not None and len(message) == 3 and "content" in message) or _BARE.issuperset(message)
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
@@ -121,7 +121,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 
 
 def _arguments(arguments: Any) -> Any:
-    """Return the arguments as fields of a `Call`. They should be text, but some servers send the object itself."""
+    """Return the arguments as fields of a `Call`. They should be text, but some servers send an object."""
     return {"arguments": arguments} if isinstance(arguments, str) else {"input": {} if arguments is None else arguments}
 
 

@@ -24,19 +24,19 @@ _ENTRY: Final = frozenset({"type", "text", "summary", "data", "signature", "form
 
 @dataclass(slots=True)
 class MessageReasoning:
-    """The reasoning of a message, and the signatures of its calls by call id."""
+    """The reasoning of a message, and the signatures of its calls, keyed by call id."""
 
     parts: list[Part] = field(default_factory=list["Part"])
     signatures: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None) -> MessageReasoning:
-    """Return the reasoning of a message, each text once.
+    """Return the reasoning of a message, with each text only once.
 
     A plain member with the same text as signed reasoning is a copy for display and is skipped.
 
     Raises:
-        HistoryError: if a member that must be a list of objects is not.
+        HistoryError: if a member that must be a list of objects is not one.
     """
     found = MessageReasoning()
     copies: set[str] = set()
@@ -108,7 +108,7 @@ def _texts(value: Any, path: Path) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Item:
-    """The entries of one reasoning item: its summaries, then its encrypted content."""
+    """The entries of one reasoning item: first its summaries, then its encrypted content."""
 
     path: Path
     issuer: str | None

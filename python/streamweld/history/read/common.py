@@ -1,4 +1,4 @@
-"""Helpers for all readers: validate values, and record each part's message, path and extra members."""
+"""Helpers for all readers: they validate values, and record each part's message, path and extra members."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Json: TypeAlias = Mapping[str, Any]
 _MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
 
-# Values of the fields that every part has, in the order of `_Part`.
+# The values of the fields that every part has, in the order of `_Part`.
 CommonFields: TypeAlias = tuple["Origin | None", int, "Path", Any, Json]
 
 
 def extra_members(raw: Any, known: frozenset[str]) -> Json:
-    """Return the members of a message or block that are not in `known`, without nulls."""
+    """Return the members of a message or block that are not in `known` and not null."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
         return EMPTY
     told = cast("Json", raw)
@@ -51,7 +51,7 @@ def extra_members(raw: Any, known: frozenset[str]) -> Json:
 
 
 def new_origin(dialect: str, path: Path, raw: Any, known: frozenset[str]) -> Origin:
-    """Return the origin for the parts of a message."""
+    """Return the origin that the parts of a message share."""
     return Origin(dialect, path, raw, 0, extra_members(raw, known))
 
 
@@ -65,7 +65,7 @@ def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | 
 
 
 def text_part(origin: Origin, path: Path, text: str) -> Text:
-    """Return the next part of a message, a text given as a string and not as a block."""
+    """Return a text that the message gives as a string rather than a block, as the next part."""
     at = origin.count
     origin.count = at + 1
     return Text(origin, at, path, None, EMPTY, False, text)
@@ -109,7 +109,7 @@ def as_list(value: Any, path: Path) -> Sequence[Any]:
 
 
 def as_text(value: Any, path: Path) -> str:
-    """Return a member that must be text; null counts as an empty text.
+    """Return a member that must be text; null counts as empty text.
 
     Raises:
         HistoryError: if the value has another type.
@@ -141,7 +141,7 @@ def free_form_input(call: Json, path: Path) -> str:
 
 
 def as_data(value: Any, path: Path) -> str | None:
-    """Return base64 data as text. Packages such as boto3 and google-genai use bytes, which are encoded here.
+    """Return base64 data as text. SDKs such as boto3 and google-genai use bytes, which are encoded here.
 
     Raises:
         HistoryError: if the value has another type.

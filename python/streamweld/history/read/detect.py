@@ -1,7 +1,7 @@
 """`source="auto"`: detect the dialect of a history from the members of its messages.
 
-Messages with only a role and a text are valid in several dialects. The target's own dialect is then preferred, so that
-messages are not rewritten unnecessarily.
+Messages with only a role and a text are valid in several dialects. In that case, the target's own dialect is preferred,
+so that messages are not rewritten unnecessarily.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _PLAIN: Final = {
 
 
 def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str) -> str:
-    """Return the dialect of the payload or, if its members do not show it, of the messages.
+    """Return the dialect, detected from the members of the payload or, if they are inconclusive, from the messages.
 
     `family`: the target's dialect.
     """

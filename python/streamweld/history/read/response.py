@@ -1,6 +1,6 @@
 """Read a `streamweld.Response` as the assistant's next turn.
 
-If its dialect is known, the response is first rebuilt as the message that its own API would accept back; otherwise the
+If its dialect is known, the response is first rebuilt as the message that its own API would accept. Otherwise, the
 items of the response are read directly.
 """
 
@@ -44,9 +44,9 @@ DIALECT: Final = "response"
 def read_as_it_was(
     response: Response, path: Path, issuer: str | None, readers: Mapping[str, Reader], family: str
 ) -> list[Turn]:
-    """Return the turns of the first choice, read from the messages that its API would accept back.
+    """Return the turns of the first choice, read from the messages that its own API would accept.
 
-    `readers`: the reader of each dialect; `family`: the dialect of the surrounding messages.
+    `readers`: the reader for each dialect; `family`: the dialect of the surrounding messages.
     """
     entry = replay(response, family)
     if entry is None:
@@ -64,7 +64,7 @@ def read_as_it_was(
 
 
 def _join(turns: list[Turn], turn: Turn) -> None:
-    """Append a turn, or merge it into the last turn if that has the same role."""
+    """Append a turn, or merge it into the last turn if both have the same role."""
     if turns and turns[-1].role == turn.role:
         turns[-1] = Turn(turn.role, (*turns[-1].parts, *turn.parts), turns[-1].origin or turn.origin)
     else:
@@ -72,7 +72,7 @@ def _join(turns: list[Turn], turn: Turn) -> None:
 
 
 def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Part]:
-    """Return the parts with the paths of the response items they came from.
+    """Return the parts with their paths replaced by those of the response items that they came from.
 
     Arguments that are not a JSON object are kept as text.
     """
@@ -101,14 +101,14 @@ def _is_broken(item: ToolCall, call: Call) -> bool:
 
 
 def _beside(item: Item, origin: Origin, path: Path, issuer: str | None, model: str | None) -> Part:
-    """Return a part for an item that no message of the dialect can hold, such as the citations of a text."""
+    """Return a part for an item that no message of the dialect can contain, such as the citations of a text."""
     if isinstance(item, TextDone):
         return Opaque(*locate(origin, path, list(item.annotations)), kind="annotations", dialect=DIALECT)
     return _part(item, origin, path, issuer, model)
 
 
 def read(response: Response, path: Path, issuer: str | None = None) -> list[Turn]:
-    """Return the turn of the first choice and, if the stream has tool results, a second turn with these."""
+    """Return the turn for the first choice and, if the stream has tool results, a second turn for those."""
     origin = Origin(DIALECT, path, response)
     sent: list[Part] = []
     answered: list[Part] = []
@@ -175,7 +175,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """Return an item that no event represents, unchanged, because its own dialect accepts it back."""
+    """Return an item that no event represents unchanged, because its own dialect accepts it."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

@@ -1,4 +1,4 @@
-"""`replay`: rebuild a response as messages that its own API accepts back, including provider-executed tools."""
+"""`replay`: rebuild a response as messages that its own API accepts, including provider-executed tools."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _WAYS: Final[Mapping[str, Callable[[Response], Replay]]] = {
 
 
 def replay(response: Response, family: str) -> tuple[str, Replay] | None:
-    """Return the message dialect of a response, and its messages; None if its dialect is unknown.
+    """Return the message dialect and the messages of a response, or None if its dialect is unknown.
 
-    `family`: the dialect of the surrounding messages. If that is the Responses API too, calls of built-in tools that
-    the client runs keep their item type, because their results are items of a matching type.
+    `family`: the dialect of the surrounding messages. If it is the Responses API too, calls to built-in tools that the
+    client runs keep their item type, because their results are items of a matching type.
     """
     dialect = None if response.dialect is None else _DIALECTS.get(response.dialect)
     if dialect is None:

@@ -19,7 +19,7 @@ MODEL: Final = "ai-sdk-model"
 
 
 def _of_providers(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the metadata that providers set on a part, by provider, without the members of the stream itself."""
+    """Return the metadata that providers set on a part, keyed by provider, without the stream's own members."""
     return {name: value for name, value in (metadata or {}).items() if isinstance(value, Mapping)}
 
 
@@ -31,7 +31,7 @@ def _metadata(member: str, *metadata: Mapping[str, Any] | None) -> dict[str, Any
 def _reasoning_metadata(member: str, item: ReasoningDone) -> dict[str, Any]:
     """Return the provider metadata of reasoning.
 
-    A signature or encrypted content that the stream sent only at the start of the part is added to it.
+    A signature or encrypted content that the stream sent only at the start of the part is included.
     """
     entry = _of_providers(item.provider_metadata)
     known = read_metadata(entry)

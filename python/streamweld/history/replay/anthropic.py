@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "anthropic"
-# Result blocks that report an error in the member `is_error`; all others report it in their content.
+# Result blocks that report an error in `is_error`; all other blocks report it in their content.
 _TELL_ERRORS: Final = frozenset({"mcp_tool_result", "tool_result"})
 
 
 def replay(response: Response) -> Replay:
-    """Return the message. Sources and files cannot be part of it."""
+    """Return the message. The message cannot contain sources and files."""
     entry = Replay()
     blocks: list[Any] = []
     message = Message({"role": "assistant", "content": blocks})

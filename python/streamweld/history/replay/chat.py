@@ -17,7 +17,7 @@ DIALECT: Final = "openai-chat"
 
 
 def replay(response: Response) -> Replay:
-    """Return the message. Images, sources, and tool results of the same stream cannot be part of it."""
+    """Return the message. The message cannot contain images, sources, or tool results from the same stream."""
     given = Replay()
     message = Message({"role": "assistant"})
     texts: list[str] = []

@@ -26,19 +26,19 @@ class Message:
 
 @dataclass(slots=True)
 class Replay:
-    """A response as messages of its own dialect. `beside`: indexes of the items that no message can represent."""
+    """A response, as messages of its own dialect. `beside`: indexes of the items that no message can represent."""
 
     messages: list[Message] = field(default_factory=list[Message])
     beside: list[int] = field(default_factory=list[int])
 
 
 def written(call: ToolCall) -> str:
-    """Return the arguments as text; for an invalid call, the text as it was received."""
+    """Return the arguments as text, exactly as received if the call is invalid."""
     return call.raw_arguments if call.state == "invalid" and call.raw_arguments else call.arguments
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
-    """Return the arguments as an object, `{}` if they are empty; None if they are not a JSON object."""
+    """Return the arguments as an object, `{}` if they are empty, or None if they are not a JSON object."""
     text = written(call)
     if not text.strip():
         return {}
@@ -55,7 +55,7 @@ def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, A
 
 
 def parsed(item: Unknown) -> dict[str, Any] | None:
-    """Return the JSON object of an item that no event represents; None if it is not a JSON object."""
+    """Return the JSON object of an item that no event represents, or None if it is not a JSON object."""
     try:
         raw: Any = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

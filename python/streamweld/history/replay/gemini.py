@@ -18,7 +18,7 @@ _INNER: Final = ("toolType", "name")  # members of the object inside a part; all
 
 
 def replay(response: Response) -> Replay:
-    """Return the content, with results of client functions in a separate user content. Grounding is left out."""
+    """Return the content, and a separate user content with the results of client functions. Grounding is left out."""
     entry = Replay()
     calls = {item.call_id: item for item in response.items if isinstance(item, ToolCall)}
     for n, item in enumerate(response.items):

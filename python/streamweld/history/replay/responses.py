@@ -1,6 +1,6 @@
 """Rebuild a response of the Responses API as its output items, which are valid input.
 
-The parts of one item are joined into one item again.
+Parts that came from one item become one item again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _UNPAIRED: Final = frozenset({"tool_search_call"})  # its call_id is not the ite
 def replay(response: Response, *, items: bool) -> Replay:
     """Return the output items.
 
-    `items`: keep calls of built-in tools that the client runs as items of their own type, because their results are
-    items too (`apply_patch_call_output`).
+    `items`: whether calls to built-in tools that the client runs keep their item type, because their results are items
+    too (`apply_patch_call_output`).
     """
     entry = Replay()
     choice = response.choices[0] if response.choices else None
@@ -142,9 +142,9 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
 
 
 def _answered(item: ToolResult | File, calls: dict[str, Message]) -> bool:
-    """Store a result in its call's item, if its type is a member of the call; return whether it was stored.
+    """Store a result in the item of its call if it is a member of that item; return whether it was stored.
 
-    That is true of the output of an MCP call, of the list of an MCP server's tools, and of a generated image.
+    This applies to the output of an MCP call, the tool list of an MCP server, and a generated image.
     """
     metadata = item.provider_metadata or {}
     if isinstance(item, ToolResult):

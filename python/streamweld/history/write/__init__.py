@@ -1,4 +1,7 @@
-"""`write`: convert the neutral model to the target's messages. `SHAPES` lists constraints that a dialect implies."""
+"""`write`: convert the neutral model to the target's messages.
+
+`SHAPES` lists the constraints that a dialect implies.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,13 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Context], dict[str, Any]]]] =
 _EVERY: Final = ("image", "audio", "video", "file")
 _OPENAI: Final = {"named": ("file",), "detailed": ("image",), "free_form_tools": True, "arguments_text": True}
 _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
-# Constraints that follow from the form of the dialect. They apply if the profile does not have the constraint; if it is
-# a mapping, its members here always apply.
-# `arguments_text`: arguments are a string that holds JSON.
-# `free_form_tools`: there are calls whose input is plain text instead of JSON.
-# `inline`: kinds of media that must be sent as data, because the dialect has no URLs for them.
-# `text_input_of`: dialects in which the input of a call may be text. It is kept, because the tool is then free-form.
-# `bytes`: the vendor's package takes data as bytes, and encodes it itself.
-# `text_files`: files may be text. For other targets, a textual file is written as text.
-# `named`: kinds of media that can have a file name. `detailed`: kinds of media that can have a level of detail.
+# Constraints that follow from the format of the dialect. Each applies if the profile does not have the constraint. If a
+# constraint is a mapping, the members listed here always apply. `arguments_text`: arguments are a string that contains
+# JSON. `free_form_tools`: the dialect has calls whose input is plain text instead of JSON. `inline`: kinds of media
+# that must be sent as data, because the dialect does not support URLs for them. `text_input_of`: dialects in which the
+# input of a call may be text. Such text is kept, because it means that the tool is free-form. `bytes`: the vendor's SDK
+# accepts data as bytes and encodes it. `text_files`: files may be text. For other targets, a textual file is written as
+# text. `named`: kinds of media that can have a file name. `detailed`: kinds of media that can have a level of detail.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-chat": {
         "named": ("file",),
@@ -65,5 +66,5 @@ SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def write(family: str, turns: list[Turn], context: Context) -> dict[str, Any]:
-    """Return the request members that hold the history in the target's dialect."""
+    """Return the request members that contain the history in the target's dialect."""
     return _WRITERS[family](turns, context)

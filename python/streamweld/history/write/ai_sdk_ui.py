@@ -1,6 +1,6 @@
 """Write AI SDK UIMessages. A tool part holds both the call and its result.
 
-Each assistant turn becomes its own message, so that a later step never changes an earlier message.
+Each assistant turn becomes a separate message, so that a later step never changes an earlier message.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _tool(
 def _state(
     request: ApprovalRequest | None, response: ApprovalResponse | None, result: Result | None, writer: Writer
 ) -> dict[str, Any]:
-    """Return the state members of a tool part: state, output, and the approval that `validateUIMessages` requires."""
+    """Return the members for the state of a tool part: state, output, and the approval (for `validateUIMessages`)."""
     if result is None:
         if request is None:
             return {"state": "input-available"}

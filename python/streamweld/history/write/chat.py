@@ -149,13 +149,13 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
 
 
 def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
-    """Return a call. `detailed`: the message lists the signature in its `reasoning_details`."""
+    """Return a call. `detailed`: whether the message lists the signature in its `reasoning_details`."""
     own = writer.reusable_block(part)
     carried: Mapping[str, Any] = EMPTY
     if part.signature:
         carried = _carried_signature(part, writer) if own is None else EMPTY
         placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
-        # For calls of this dialect, `passes.items` records the removal of members that the target lacks.
+        # For calls read from this dialect, `passes.items` records the removal of members that the target lacks.
         if not placed and not (writer.own(part) and writer.context.fact("members")):
             why = "the target has no member for the signature of a call"
             writer.context.lose("signature", part.path, why, part.signature)

@@ -21,9 +21,9 @@ class Writer:
     """Writes one history in one dialect.
 
     Attributes:
-        rewrites_all: no source object can be reused, and the model represents all members of all messages and blocks.
-            This is checked once per history, not for every block.
-        approvals: the history has approvals of calls.
+        rewrites_all: whether no source object can be reused and the model has a field for every member. This is
+            checked once per history, not for every block.
+        approvals: whether the history has approvals of calls.
     """
 
     def __init__(self, context: Context, turns: list[Turn]) -> None:
@@ -37,7 +37,7 @@ class Writer:
         self._recorded: set[str] | None = None
 
     def reusable_message(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
-        """Return the message that these parts were read from, if they are all of its parts and unchanged; else None."""
+        """Return the source message of these parts if they are complete and unchanged, otherwise None."""
         if self.rewrites_all:
             return None
         if not parts:
@@ -54,7 +54,7 @@ class Writer:
     def results_and_user(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
         """Return the results of a turn, with the user content after them if both belong in one message.
 
-        They do if they came in one message, or if the target joins them. Also return the index of the next turn.
+        They do if they came from one message, or if the target joins them. Also return the index of the next turn.
         """
         parts = turns[at].parts
         at += 1
@@ -84,7 +84,7 @@ class Writer:
         return part.origin is not None and part.origin.dialect == self.dialect
 
     def extra_members(self, part: Part) -> dict[str, Any]:
-        """Return the members of a block that the model does not represent, if the block was read from this dialect.
+        """If the block was read from this dialect, return its members for which the model has no field.
 
         Other members are recorded as losses.
         """
@@ -107,7 +107,7 @@ class Writer:
         self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
-        """Return the members of the turn's messages that the model does not represent, once per message.
+        """Return the members of the turn's messages for which the model has no field, once per message.
 
         If several messages have the same member, the last value is used.
         """
@@ -142,7 +142,7 @@ class Writer:
         return self._recorded
 
     def lose_error_flag(self, result: Result) -> None:
-        """Record that the dialect cannot mark a result as an error."""
+        """Record as a loss that the dialect cannot mark a result as an error."""
         if result.origin is not None:
             self.context.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
 
@@ -166,7 +166,7 @@ def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
 
 
 def result_content(result: Result) -> str | list[Text | Media | Opaque]:
-    """Return the content of a result, for dialects without JSON values.
+    """Return the content of a result, for dialects whose results cannot be JSON values.
 
     It is a string if the result is a JSON value or plain text, otherwise the list of parts.
     """

@@ -1,4 +1,4 @@
-"""Write Gemini contents. A function response has the name of its function; without an id, Gemini pairs it by order."""
+"""Write Gemini contents. A function response names its function. If it has no id, Gemini pairs it by order."""
 
 from __future__ import annotations
 

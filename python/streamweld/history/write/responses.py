@@ -86,7 +86,7 @@ class _Completer:
         self.times: dict[str, int] = {}  # number of generated ids by content
 
     def __call__(self, item: Any, first: Part) -> Any:
-        """Return the item with all required members; the item itself if none is missing. `first`: its first part."""
+        """Return the item with all required members, or the item itself if none is missing. `first`: its first part."""
         if not _is_replayed(item):
             return self._with_images(item, first)
         given, kind = dict(item), item.get("type") or "message"
@@ -140,7 +140,7 @@ def _is_replayed(item: Any) -> bool:
 
 
 def _belongs_inside(part: Part) -> bool:
-    """Return whether an opaque part belongs inside a message and is not an item of its own."""
+    """Return whether an opaque part belongs inside a message rather than being a separate item."""
     return part.origin is None or "role" in members_of(part.origin.raw)
 
 
@@ -171,7 +171,7 @@ def _message(turn: Turn, parts: Sequence[Part], writer: Writer) -> Any:
 
 
 def _typed(whole: Any, path: Path, writer: Writer) -> Any:
-    """Return the message, with the member `type` if the target requires it."""
+    """Return the message, with a `type` member if the target requires it."""
     if not writer.context.fact("message_type") or "type" in members_of(whole) or isinstance(whole, str):
         return whole
     writer.context.edit("message_type", path, "added the `type` of the message item")

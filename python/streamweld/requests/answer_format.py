@@ -32,7 +32,7 @@ _PLACES = {
 }
 
 
-# Members of a format that the target does not have. `strict` is not listed: Anthropic and Gemini are always strict.
+# Members of a format that a target does not have. `strict` is not listed: Anthropic and Gemini are always strict.
 _UNNAMED = {
     "anthropic": ("name", "description"),
     "gemini": ("name", "description"),
@@ -41,7 +41,7 @@ _UNNAMED = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """The format that the request asks for."""
+    """The answer format that the request asks for."""
 
     kind: Kind
     path: str
@@ -53,7 +53,7 @@ class AnswerFormat:
 
 
 def read(work: Work) -> AnswerFormat | None:
-    """Return the format that the request asks for, and mark its members as used; None if there is none."""
+    """Return the format that the request asks for, or None, and mark its members as used."""
     target_paths = _PLACES.get(work.source, ())
     work.used.update(steps(path) for path in target_paths)
     path = next((path for path in target_paths if at(work.request, path) is not None), None)
@@ -155,7 +155,7 @@ def translate(found: AnswerFormat | None, work: Work, made: dict[str, Any]) -> N
 
 
 def _written(found: AnswerFormat, work: Work) -> dict[str, Any] | None:
-    """Return the members to write, by dotted path; None if the target does not have this format."""
+    """Return the members to write, keyed by dotted path, or None if the target does not have this format."""
     plain = found.kind == "json_object"
     if not plain and not _is_schema(found.schema):
         return None

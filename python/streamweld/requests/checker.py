@@ -57,17 +57,17 @@ def check(
     """List the rules of an API that a request breaks.
 
     Args:
-        request: the request in the form of the target's API.
+        request: the request, in the format of the target's API.
         target: the API: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
             `ai-sdk-ui` or `ai-sdk-model`.
         gateway: the profile whose constraints apply; None for the target's own API.
 
     Returns:
-        The violations in the messages, as `history.check` lists them, then those in the options and tools. The rules of
-        options and tools are in `_spec/requests.json`.
+        First the violations in the messages, as `history.check` lists them, then those in the options and tools. The
+        rules for options and tools are in `_spec/requests.json`.
 
     Raises:
-        UsageError: if the target or gateway does not exist, or the request has no messages.
+        UsageError: if the target or gateway does not exist, or if the request has no messages.
     """
     if not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("the request must be a mapping")
@@ -101,7 +101,10 @@ class _Checker:
         self.violations.append(HistoryViolation(rule, pointer(path), message, source, severity or row["severity"]))
 
     def members(self) -> None:
-        """Report unknown members. A newer version of the API may have them, so they are warnings."""
+        """Report unknown members.
+
+        A newer version of the API may have such members, so they are reported as warnings.
+        """
         known = {*spec("known")[self.target], *spec("history")[self.target], *self.facts.get("adds", {}).values()}
         thinking = self.facts.get("thinking", {})
         known |= {thinking.get("member"), thinking.get("effort")}
@@ -181,7 +184,7 @@ class _Checker:
         return form_of(fact).fits(name) and starts
 
     def _definitions(self) -> list[tuple[tuple[str | int, ...], str, Any, Any]]:
-        """Return (path, kind, name, schema) of each tool."""
+        """Return (path, kind, name, schema) for each tool."""
         config = object_of(self.request.get("toolConfig"))
         bedrock = self.target == "bedrock-converse"
         given = config.get("tools") if bedrock else self.request.get("tools")
@@ -260,7 +263,7 @@ class _Checker:
             self.add("option_unsupported", (member,), str(choice))
 
     def anthropic(self) -> None:
-        """Check Anthropic's options for thinking, and options that cannot be combined with it."""
+        """Check Anthropic's thinking options, and the options that cannot be combined with thinking."""
         request = self.request
         facts = model_facts("anthropic", request.get("model"))
         config = object_of(request.get("thinking"))

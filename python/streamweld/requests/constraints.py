@@ -1,6 +1,6 @@
-"""Enforce constraints between options: required members, conflicts, members that a stateless request needs.
+"""Enforce constraints between options: required members, conflicts, and members that a stateless request needs.
 
-The constraints apply to every request, so a request of the target's own API is repaired too.
+The constraints apply to every request, so a request in the target's own format is repaired too.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _anthropic(work: Work, made: dict[str, Any]) -> None:
 
 
 def _always_thinking(work: Work, made: dict[str, Any]) -> None:
-    """Remove options that a model that always thinks rejects: disabled thinking, and forced tool calls."""
+    """Remove options that always-thinking models reject: disabled thinking, and forced tool calls."""
     config, choice = object_of(made.get("thinking")), object_of(made.get("tool_choice"))
     if config.get("type") == "disabled":
         work.lose(
@@ -119,7 +119,7 @@ def _drop(work: Work, made: dict[str, Any], name: str, why: str, implied: Any = 
 
 
 def _origin(work: Work, word: str) -> tuple[str, ...]:
-    """Return the path of the option in the source request; its name if the request does not have it."""
+    """Return the path of the option in the source request, or its name if the request does not have it."""
     for option in options():
         if option.word == word:
             for path in option.paths.get(work.source, ()):
@@ -199,7 +199,7 @@ def _without_thinking(made: dict[str, Any], facts: Any) -> None:
 def begins_with_thinking(request: Any) -> bool:
     """Return whether the last assistant message begins with thinking, or has no tool calls.
 
-    With thinking of type `enabled`, the API rejects an unfinished tool turn that does not begin with thinking.
+    If thinking has the type `enabled`, the API rejects an unfinished tool turn that does not begin with thinking.
     """
     messages = [object_of(message) for message in cast("Sequence[Any]", object_of(request).get("messages") or ())]
     last = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].get("role") == "assistant"), None)
@@ -236,7 +236,7 @@ def _include(work: Work, made: dict[str, Any]) -> None:
 
 
 def include(work: Work, made: dict[str, Any]) -> None:
-    """Translate `include`, and log probabilities requested through it. Call this before the plain options."""
+    """Translate `include`, and the log probabilities that it may request. Call this before the plain options."""
     if work.same:
         work.used.add(("include",))
         return

@@ -1,4 +1,4 @@
-"""`convert`: translate a whole request to another API."""
+"""`convert`: convert a whole request for another API."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _MODEL: Final = {"bedrock-converse": "modelId"}
 
 @dataclass(frozen=True, slots=True)
 class Conversion(history.Conversion):
-    """A whole request for the target.
+    """A whole request, converted for the target.
 
     Attributes:
-        payload: the request. Parts that needed no change are the same objects as in the source.
+        payload: the request. Unchanged parts are the same objects as in the source.
         edits: every change that goes beyond translation.
         ids: the map of tool call ids.
         losses: members and options that the target cannot represent.
-        tool_names: source name -> name in the payload, for tools that were renamed because the target does not accept
-            their names.
+        tool_names: source name -> name in the payload, for tools that were renamed because the target rejects their
+            names.
     """
 
     tool_names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -62,29 +62,30 @@ def convert(
     provider: str | None = None,
     policy: RequestPolicy | HistoryPolicy | None = None,
 ) -> Conversion:
-    """Convert a whole request to another API: messages, tools and options.
+    """Convert a whole request for another API: messages, tools and options.
 
     Args:
-        request: the request for the source API, as a mapping or an SDK object. It may contain objects of the vendors'
-            packages (pydantic models, dataclasses, and whole responses among the messages). It is not modified.
+        request: the request for the source API, as a mapping or an SDK object. It may contain SDK objects (pydantic
+            models, dataclasses, and whole responses among the messages). It is not modified.
         source: `openai-chat` (or `chat`), `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`,
             `ai-sdk-model`, `ai-sdk-ui`, or `auto`.
         target: one of the same names, except `auto`.
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
-        provider: the vendor or gateway that issued the signatures in the assistant's turns, if the turns do not name
+        provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not name
             it.
         policy: how options that the target does not support are handled, and how broken histories are repaired. A
-            `HistoryPolicy` is short for `RequestPolicy(history=…)`.
+            `HistoryPolicy` is shorthand for `RequestPolicy(history=…)`.
 
     Returns:
         The request for the target, every edit, every loss, and the maps of ids and tool names. Members that the
-        target's API does not have are losses. If source and target are the same API, members that streamweld does not
-        know are kept.
+        target's API does not have are recorded as losses. If source and target are the same API, members that
+        streamweld does not recognize are kept.
 
     Raises:
-        UsageError: if the source, target, gateway or provider does not exist, or the request has no messages.
-        HistoryError: as `history.convert` does; or, under `vital="raise"`, with the rule `unsupported_option`.
+        UsageError: if the source, target, gateway or provider does not exist, or if the request has no messages.
+        HistoryError: under the same conditions as `history.convert`. With `vital="raise"`, also with the rule
+            `unsupported_option`.
     """
     profile = resolve(gateway, target)
     if isinstance(policy, HistoryPolicy):

@@ -1,4 +1,4 @@
-"""Rename tools whose names the target rejects. `history.convert` gives their calls the same names."""
+"""Rename tools whose names the target rejects. `history.convert` renames their calls in the same way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Names"]
 
 
 class Names:
-    """Tool names of one request. `renamed`: source name -> target name, for the names that changed."""
+    """The tool names of one request. `renamed`: source name -> target name, for names that changed."""
 
     __slots__ = ("_form", "_start", "_work", "renamed")
 
@@ -34,7 +34,7 @@ class Names:
         return self._form.fits(name) and (self._start is None or self._start.match(name) is not None)
 
     def fit(self, name: str, path: Sequence[str | int]) -> str:
-        """Return the name for the target. It is deterministic, and the same for a tool and its calls."""
+        """Return the name to use for the target. It is deterministic, and the same for a tool and its calls."""
         if self._form is None or self.fits(name):
             return name
         made = self._form.made(name)

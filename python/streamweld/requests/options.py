@@ -1,4 +1,4 @@
-"""Translate the plain options of a request (limits, sampling, stop, metadata, …) using `_spec/requests.json`."""
+"""Translate the plain options of a request (limits, sampling, stop, metadata, …) according to `_spec/requests.json`."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # (the input is JSON from the caller, so the types inside its containers are unknown)
@@ -57,7 +57,7 @@ def _path_in(option: Option, work: Work, path: str) -> str | None:
 def _excluded(option: Option, work: Work, made: dict[str, Any]) -> bool:
     """Return whether the option conflicts with the tool choice: Anthropic rejects parallel calls with `none`.
 
-    If there is no tool choice, add `auto`, which then holds the option.
+    If there is no tool choice, add the choice `auto` to hold the option.
     """
     if option.word != "parallel" or work.target != "anthropic" or work.same:
         return False
@@ -92,9 +92,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] | None:
-    """Return the path and value of the option in the request; None if it is absent.
+    """Return the path and value of the option in the request, or None if it is absent.
 
-    If the option is given under several names, the first is used.
+    If several names of the option are present, the first is used.
     """
     target_paths = [path for path in option.paths.get(work.source, ()) if at(work.request, path) is not None]
     if work.same and (own := option.path_in(work.target, work.facts)) and at(work.request, own) is not None:
@@ -119,7 +119,7 @@ def _found(option: Option, work: Work, made: dict[str, Any]) -> tuple[str, Any] 
 
 
 def _renamed(work: Work) -> Mapping[str, str]:
-    """Return the options for which the gateway has its own member."""
+    """Return the options for which the gateway has a member of its own."""
     found: Mapping[str, str] = work.facts.get("renamed", {})
     return found
 
@@ -140,7 +140,7 @@ def _left_out(option: Option, work: Work, path: str, value: Any, value_sent: Any
 
 
 def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the target's word for the value; None if the target has no such value."""
+    """Return the target's name for the value, or None if the target has no such value."""
     if option.kind == "texts" and isinstance(value, str):
         if work.same:
             return value
@@ -155,7 +155,7 @@ def _worded(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _fitted(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the value, reduced to the bounds of the target; None if nothing is left of it."""
+    """Return the value, limited to what the target accepts, or None if nothing is left."""
     if option.kind in ("integer", "number") and value is not None:
         return _bounded(option, work, path, value)
     most = option.max_items.get(work.target)
@@ -186,7 +186,7 @@ def _bounded(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the stop sequences without blank ones, which Anthropic rejects; None if none are left."""
+    """Return the stop sequences without blank ones, which Anthropic rejects, or None if none are left."""
     kept = [text for text in value if text.strip()]
     if len(kept) == len(value):
         return value
@@ -196,7 +196,7 @@ def _not_blank(option: Option, work: Work, path: str, value: Any) -> Any:
 
 
 def _texts(option: Option, work: Work, path: str, value: Any) -> Any:
-    """Return the metadata with string values only; None if none are left."""
+    """Return only the metadata with string values, or None if there is none."""
     kept = {name: text for name, text in object_of(value).items() if isinstance(text, str)}
     if len(kept) == len(value) or work.target == "mistral":
         return value

@@ -13,12 +13,12 @@ __all__ = ["RequestPolicy"]
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
-    """How `convert` treats a request.
+    """How `convert` handles unsupported options and broken histories.
 
     Attributes:
         history: how broken histories are repaired.
         vital: how to handle unsupported options that affect the answer (`stop`, `n`, a tool, an answer format,
-            `previous_response_id`): `report` leaves them out and reports a loss; `raise` raises HistoryError with the
+            `previous_response_id`). `report` omits the option and records a loss; `raise` raises HistoryError with the
             rule `unsupported_option` and the path of the option.
 
     Raises:

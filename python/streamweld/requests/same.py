@@ -1,6 +1,6 @@
-"""Convert a request whose source and target are the same API: change only what the gateway does not accept.
+"""Convert a request if source and target are the same API: change only what the gateway does not accept.
 
-Members that streamweld does not know are kept, and objects that need no change are reused.
+Members that streamweld does not recognize are kept, and unchanged objects are reused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["translate"]
 
-# The path of the schema in a tool definition of each API. Gemini's `parameters` has types in upper case.
+# For each API: the path of the schema in a tool definition. Gemini's `parameters` has types in upper case.
 _SCHEMAS: Final = {
     "openai-chat": ("function", "parameters"),
     "mistral": ("function", "parameters"),
@@ -32,7 +32,7 @@ _SCHEMAS: Final = {
 
 
 def translate(work: Work, made: dict[str, Any], names: Names) -> dict[str, Any]:
-    """Return the request, with members that the gateway rejects left out or replaced."""
+    """Return the request, omitting or replacing members that the gateway rejects."""
     had = _has_tools(made)
     _tools(work, made, names)
     left = _has_tools(made)
@@ -125,9 +125,9 @@ def _tools(work: Work, made: dict[str, Any], names: Names) -> None:
 
 
 def _with_schema(raw: Any, tool: tooling.Tool, work: Work) -> Any:
-    """Return the tool definition with `type: object` added to its schema if that is missing.
+    """Return the tool definition, with `type: object` added to its schema if the type is missing.
 
-    A schema that is null is left out, because it means that there are no parameters.
+    A null schema is omitted, because it means that the tool has no parameters.
     """
     *above, member = _SCHEMAS[work.target]
     holder = object_of(raw)

@@ -1,4 +1,4 @@
-"""Convert the schema of a tool or answer format from Gemini's `Schema` to JSON Schema."""
+"""Convert the schema for a tool or answer format from Gemini's `Schema` to JSON Schema."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # (the input is JSON from the caller, so the types inside its containers are unknown)
@@ -50,7 +50,7 @@ def from_gemini(schema: Any) -> Any:
 
 
 def of_object(schema: Any) -> Mapping[str, Any] | None:
-    """Return the schema of an object, with `type` added if it is missing; None if the schema has another type."""
+    """Return an object schema, with `type` added if it is missing, or None if the schema has another type."""
     if schema is None:
         return EMPTY
     if not isinstance(schema, Mapping):
@@ -63,7 +63,7 @@ def of_object(schema: Any) -> Mapping[str, Any] | None:
 
 
 def is_empty(schema: Any) -> bool:
-    """Return whether the schema is empty: it defines no properties and no other constraints."""
+    """Return whether the schema is empty, that is, defines neither properties nor other constraints."""
     given = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
     return not (
         {name for name, value in given.items() if value not in ({}, [], None, False)} - {"type", "$schema", "title"}

@@ -1,4 +1,4 @@
-"""Detect which API a request is for, and rename members that SDKs spell differently from the API."""
+"""Detect which API a request is for, and rename members that SDKs spell differently than the API does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["detect", "normal"]
 
 _CONTAINERS: Final = {"input": "responses", "contents": "gemini"}
-# Names of Gemini's request members in its Python package -> their names in the API.
+# Names of Gemini's request members in its Python SDK -> their names in the API.
 _SNAKE: Final = {
     "system_instruction": "systemInstruction",
     "generation_config": "generationConfig",
@@ -28,8 +28,8 @@ _OF_CONFIG: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings
 def detect(request: Json, target: str) -> str:
     """Return the API that the request is for.
 
-    It is detected from the member that holds the messages, then from the messages, then from the other members. If
-    these are inconclusive, it is the target's own API if that is possible, otherwise Chat Completions.
+    It is detected first from the member that contains the messages, then from the messages, then from other members. If
+    these are inconclusive, the result is the target's own API if that is possible, otherwise Chat Completions.
     """
     for member, name in _CONTAINERS.items():
         if member in request:
@@ -60,7 +60,7 @@ def _has(value: Any, path: str) -> bool:
 
 
 def normal(request: Json, source: str, target: str) -> Json:
-    """Return the request with SDK member names replaced by those of the API; the same object if there are none."""
+    """Return the request with SDK member names replaced by API names, or the request itself if there are none."""
     if source == target:
         return request
     if source == "gemini":
@@ -71,7 +71,7 @@ def normal(request: Json, source: str, target: str) -> Json:
 
 
 def _gemini(request: Json) -> Json:
-    """Replace the Python package's `config` with the API's members, and snake case with camel case."""
+    """Replace the Python SDK's `config` with the members of the API, and snake case with camel case."""
     made: dict[str, Any] = {}
     for name, value in request.items():
         if name == "config" and isinstance(value, Mapping):

@@ -41,7 +41,7 @@ def spec(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One row of `options` in `_spec/requests.json`; the member `about` of that file describes the fields."""
+    """One row of `options` in `_spec/requests.json`. The `about` member of that file describes the fields."""
 
     word: str
     paths: Mapping[str, Sequence[str]]
@@ -70,7 +70,7 @@ class Option:
         return paths[0] if paths else None
 
     def limits(self, target: str, facts: Json) -> tuple[float | None, float | None]:
-        """Return the smallest and the largest value that the gateway or, by default, the target accepts."""
+        """Return the smallest and the largest value that the gateway accepts, by default those of the target."""
         low, high = (
             facts.get("bounds", _NOTHING).get(self.word)
             or self.bounds.get(target)
@@ -82,7 +82,7 @@ class Option:
 
 @cache
 def options() -> tuple[Option, ...]:
-    """Return every option, in the order in which options are written."""
+    """Return all options, in the order in which they are written."""
     return tuple(
         Option(
             word=word,
@@ -126,7 +126,7 @@ def _pattern(family: str) -> re.Pattern[str]:
 
 
 def reasons_by_default(model: object) -> bool:
-    """Return whether this model of the Responses API reasons if the request does not mention reasoning."""
+    """Return whether this Responses API model reasons by default, if the request does not mention reasoning."""
     return isinstance(model, str) and _by_default().search(model) is not None
 
 
@@ -153,7 +153,7 @@ def is_list(value: object) -> bool:
 
 
 def listed(value: object) -> Sequence[Any]:
-    """Return the value if it is a list, otherwise an empty one."""
+    """Return the value if it is a list, otherwise an empty list."""
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
 
 
@@ -163,7 +163,7 @@ def steps(path: str) -> tuple[str, ...]:
 
 
 def at(request: Json, path: str) -> Any:
-    """Return the value at a dotted path; None if there is none."""
+    """Return the value at a dotted path, or None if there is none."""
     value: Any = request
     for name in path.split("."):
         value = object_of(value).get(name)

@@ -35,7 +35,8 @@ _PLACES: Final = {
 class Thinking:
     """The reasoning options of a request.
 
-    `on`: None if the request does not specify it. `shown`: whether the reasoning text is requested.
+    `on`: whether the model should reason; None if the request does not specify it. `shown`: whether the reasoning text
+    is requested.
     """
 
     path: tuple[str, ...]
@@ -47,7 +48,7 @@ class Thinking:
 
 
 def read(work: Work) -> Thinking | None:
-    """Return the reasoning options of the request, and mark their members as used; None if there are none."""
+    """Return the reasoning options of the request, or None, and mark their members as used."""
     target_paths = _PLACES.get(work.source, ())
     found = {path: value for path in target_paths if (value := at(work.request, path)) is not None}
     work.used.update(steps(path) for path in target_paths)
@@ -85,7 +86,7 @@ def read(work: Work) -> Thinking | None:
 
 
 def _effort(word: object) -> str | None:
-    """Return an effort in lower case; None for values that are not an effort (`default`, `provider-default`)."""
+    """Return an effort in lower case, or None for values that are not an effort (`default`, `provider-default`)."""
     known = spec("thinking")["efforts"]
     return word.lower() if isinstance(word, str) and word.lower() in known else None
 
@@ -107,7 +108,7 @@ def _shown(given: Mapping[str, Any]) -> bool | None:
 
 
 def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
-    """Write the reasoning options into `made`. Call this after `max_tokens` is set, because that limits the budget."""
+    """Write the reasoning options into `made`. Call this after `max_tokens` is set, because it limits the budget."""
     if found is None:
         return
     gateway = work.facts.get("thinking")
@@ -118,7 +119,10 @@ def translate(found: Thinking | None, work: Work, made: dict[str, Any]) -> None:
 
 
 def _strength(found: Thinking) -> str | None:
-    """Return the effort; if the request has only a budget, the nearest effort; None if it has neither."""
+    """Return the effort.
+
+    If the request has only a budget, return the nearest effort; if it has neither, return None.
+    """
     if found.on is False:
         return "none"
     if found.effort is not None or found.budget is None:
@@ -128,9 +132,9 @@ def _strength(found: Thinking) -> str | None:
 
 
 def _word(found: Thinking, work: Work, words: Mapping[str, str]) -> str | None:
-    """Return the target's word for the effort; None if there is none.
+    """Return the target's name for the effort, or None if there is none.
 
-    Approximations are recorded as edits, and a budget that the target does not accept as a loss.
+    An approximation is recorded as an edit; a budget that the target does not accept is recorded as a loss.
     """
     strength = _strength(found)
     if strength is None:
@@ -162,13 +166,13 @@ def _default_on(found: Thinking, work: Work) -> None:
 
 
 def _hidden(found: Thinking, work: Work) -> None:
-    """Record a request for the reasoning text as a loss, for targets without such an option."""
+    """For targets without such an option, record a request for the reasoning text as a loss."""
     if found.shown:
         work.lose("summary", found.path, f"{work.target} has no option that requests the text of the reasoning", True)
 
 
 def _words(work: Work) -> Mapping[str, str]:
-    """Return the gateway's words for efforts, or by default the target's, by streamweld's name of the effort."""
+    """Return the gateway's names for efforts (by default the target's), keyed by streamweld's name for the effort."""
     own: Mapping[str, str] | None = work.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][work.target] if own is None else own
     return sent
@@ -216,7 +220,7 @@ def _to_anthropic(found: Thinking, work: Work, made: dict[str, Any]) -> None:
 
 
 def _claude(found: Thinking, work: Work, facts: Mapping[str, Any], most: Any) -> dict[str, Any] | None:
-    """Return the member `thinking` for a Claude model; None if it must be left out."""
+    """Return the `thinking` member for a Claude model, or None if it must be omitted."""
     kinds = facts["thinking"]
     if found.on is False:
         if facts.get("always_thinks"):

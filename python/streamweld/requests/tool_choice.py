@@ -35,7 +35,8 @@ _PLACES = {
 class Choice:
     """A tool choice.
 
-    `names`: the tool of mode `named`, or the tools of mode `allowed`. `must`: one of the allowed tools must be called.
+    `names`: the tool of mode `named`, or the tools of mode `allowed`. `must`: whether one of the allowed tools must be
+    called.
     """
 
     mode: Mode
@@ -52,7 +53,7 @@ def forced(choice: Choice | None) -> bool:
 
 
 def read(work: Work) -> Choice | None:
-    """Return the tool choice of the request, and mark its member as used; None if there is none."""
+    """Return the tool choice of the request, or None, and mark its member as used."""
     path = _PLACES.get(work.source)
     if path is None:
         return None
@@ -130,7 +131,7 @@ def translate(
 ) -> Choice | None:
     """Write the tool choice into `made`, the request for the target.
 
-    Returns the choice that was written; None if nothing was written.
+    Returns the choice that was written, or None if nothing was written.
     """
     if choice is None:
         return None

@@ -1,6 +1,6 @@
-"""Convert tool definitions between APIs: functions, free-form tools, hosted tools, MCP.
+"""Convert tool definitions between APIs: functions, free-form tools, hosted tools and MCP servers.
 
-Few APIs have an equivalent for a tool that the provider runs. A tool that the client runs becomes a function.
+A tool that the provider runs rarely has an equivalent in other APIs. A tool that the client runs becomes a function.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Tool:
     """One tool of a request.
 
     `hosted`: streamweld's name for a tool that the provider runs; `client` for a predefined tool that the client runs.
-    `carried`: members with an equivalent in other APIs. `extra`: members that only the source's API has. `format`: the
-    grammar of a free-form tool as (syntax, definition).
+    `carried`: members that have an equivalent in other APIs. `extra`: members that only the source API has. `format`:
+    the grammar of a free-form tool, as (syntax, definition).
     """
 
     kind: Kind
@@ -56,7 +56,7 @@ class Tool:
 
 
 def read(work: Work) -> list[Tool]:
-    """Return the tools of the request in order, and mark their members as used."""
+    """Return the tools of the request, in order, and mark their members as used."""
     request = work.request
     found: list[Tool] = []
     match work.source:
@@ -92,7 +92,7 @@ def read(work: Work) -> list[Tool]:
 
 
 def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
-    """Return the tools that the target and its gateway accept, and record the rest as losses.
+    """Return the tools that the target and its gateway accept, and record all others as losses.
 
     Some tools are converted to functions.
     """
@@ -112,7 +112,7 @@ def accepted(tools: Sequence[Tool], work: Work) -> list[Tool]:
 
 
 def takes(tool: Tool, work: Work) -> bool:
-    """Return whether the gateway accepts the tool unchanged, in a request of the same API."""
+    """Return whether the gateway accepts the tool unchanged, in a request for the same API."""
     kinds = work.facts.get("tools")
     if tool.kind == "custom" and not _free_form(work):
         return False
@@ -266,7 +266,7 @@ def _of_anthropic(work: Work) -> list[Tool]:
 
 
 def _of_client(raw: Any, path: Path) -> Tool | None:
-    """Return an Anthropic tool that the client runs, such as the text editor; None for other tools.
+    """Return an Anthropic tool that the client runs, such as the text editor, or None for other tools.
 
     It is read as a function, because its calls are `tool_use` blocks too.
     """
@@ -327,7 +327,7 @@ def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
 
 
 def _of_provider(raw: Any, path: Path, source: str) -> Tool:
-    """Return a tool that the provider runs; with kind `other` if no other API has an equivalent."""
+    """Return a tool that the provider runs; its kind is `other` if no other API has an equivalent."""
     given = object_of(raw)
     for word, apis in spec("hosted")["each"].items():
         row = apis.get(source)
@@ -357,7 +357,7 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
 
 
 def _fit(tool: Tool, work: Work) -> Tool | None:
-    """Return the tool in a form that the target accepts; None if it was recorded as a loss."""
+    """Return the tool in a form that the target accepts, or None if it was recorded as a loss."""
     kinds = work.facts.get("tools")
     target = work.target
     if tool.kind == "function":
@@ -421,7 +421,7 @@ def _target_name(work: Work) -> str:
 
 
 def _runs_tools(work: Work) -> bool:
-    """Return whether the target is the vendor's own server, which can run hosted tools."""
+    """Return whether the target is the vendor's own server, which alone can run hosted tools."""
     return work.profile.name in spec("hosted")["own"].get(work.target, ())
 
 
@@ -463,7 +463,7 @@ def _schema(tool: Tool, work: Work) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a frozen schema from the tables as plain dictionaries and lists; other values unchanged."""
+    """Return a frozen schema from the tables as plain dictionaries and lists. Other values are returned unchanged."""
     if isinstance(value, dict | list):
         return value  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, Mapping):
@@ -497,7 +497,7 @@ def _to_responses(tool: Tool, work: Work) -> dict[str, Any]:
         if tool.format is not None:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
-    # Unlike other APIs, the Responses API is strict by default, so `strict` is always written.
+    # The Responses API, unlike other APIs, is strict by default, so `strict` is always written.
     return {"type": "function", **_common(tool), "parameters": _schema(tool, work), "strict": tool.strict or False}
 
 
@@ -563,7 +563,7 @@ def _mcp_to_responses(tool: Tool, work: Work) -> dict[str, Any]:
 
 
 def _enabled(toolset: Json, server: Json) -> list[str] | None:
-    """Return the names of an MCP server's tools that may be called; None for all."""
+    """Return the names of an MCP server's tools that may be called, or None if all may be called."""
     configured = object_of(server.get("tool_configuration")).get("allowed_tools")
     if is_list(configured):
         return list(cast("Sequence[str]", configured))

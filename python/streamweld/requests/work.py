@@ -1,4 +1,4 @@
-"""`Work`: one request conversion in progress, with its source, its target, and the recorded edits and losses."""
+"""`Work`: a request conversion in progress, with its source and target and the recorded edits and losses."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["Work"]
 class Work:
     """One conversion in progress.
 
-    `source` and `target` are names of targets. `used`: paths of the request that have been handled; `unused()` records
-    all others as losses. `done`: options that were translated together with another option.
+    `source` and `target` are names of targets. `used`: the request paths that have been handled; `unused()` records all
+    others as losses. `done`: options that were translated together with another option.
     """
 
     request: Json
@@ -43,12 +43,12 @@ class Work:
 
     @property
     def same(self) -> bool:
-        """Whether source and target are the same API. Unknown members are then kept."""
+        """Whether source and target are the same API. If so, unknown members are kept."""
         return self.source == self.target
 
     @property
     def facts(self) -> Json:
-        """Differences between the gateway's API and the target's own API."""
+        """The differences between the gateway's API and the target's own API."""
         return gateway_facts(self.profile.name, self.target)
 
     def edit(self, rule: str, path: Sequence[str | int], what: str, removed: Any = None) -> None:
@@ -59,10 +59,10 @@ class Work:
     def lose(
         self, feature: str, path: Sequence[str | int], why: str, removed: Any = None, *, vital: bool = False
     ) -> None:
-        """Record something that the target cannot represent. `vital`: its loss changes the answer.
+        """Record something that the target cannot represent. `vital`: whether the loss changes the answer.
 
         Raises:
-            HistoryError: if it is vital and the policy has `vital="raise"`.
+            HistoryError: if the loss is vital and the policy has `vital="raise"`.
         """
         if vital and self.policy.vital == "raise":
             raise HistoryError("unsupported_option", pointer(path))

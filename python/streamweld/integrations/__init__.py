@@ -1,1 +1,1 @@
-"""Repair streams in transit: in the official clients, in HTTP clients and in front of a server."""
+"""Repair streams in transit: in the official clients, in HTTP clients, or in front of a server."""

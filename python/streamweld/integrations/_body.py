@@ -1,7 +1,7 @@
-"""Decide which answers of a client are repaired, and in which dialect, and create the repair step.
+"""Decide which responses to a client are repaired and in which dialect, and create the repair step.
 
-The decision depends on endpoint, status, content type and request. This module is sans-I/O and shared by all HTTP
-clients. `Body` turns the chunks of one answer into repaired chunks; the conversion itself is done by `StreamConverter`.
+The decision depends on the endpoint, status, content type and request. This module is sans-I/O and shared by all HTTP
+clients. `Body` turns the chunks of one response into repaired chunks; `StreamConverter` does the conversion itself.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ OnError: TypeAlias = Literal["client", "raise"]
 EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
 """The content type of every repaired body, whatever type the gateway sent."""
 
-# The path suffixes at which the official clients read event streams, and the dialect they read there. Other endpoints
-# (files, assistant runs, images, speech, legacy completions) have their own events and are never modified.
+# The path suffixes from which the official clients read event streams, and the dialect that they expect there. Other
+# endpoints (files, assistant runs, images, speech, legacy completions) have their own events and are never modified.
 _ENDPOINTS: Final[dict[str, Target]] = {
     "/chat/completions": "chat",
     "/responses": "responses",
@@ -60,23 +60,23 @@ class RepairOptions(TypedDict, total=False):
 
     policy: which faults are repaired and which raise, as in `StreamParser`.
     text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
-        `policy`. Only the tools that the request declares count; a request without tools, or with the tool choice
-        `none`, gets no such call.
-    limits: the limits for one answer, as in `StreamParser`. The default also caps an answer at 256 MiB.
-    upstream_dialect: the dialect that the gateway answers in, or `auto`. Set it if the client reads another dialect:
-        the answer is then converted. The request is sent as the client wrote it: to convert requests too, use
+        `policy`. Only calls to tools that the request declares are considered. If the request has no tools, or the tool
+        choice `none`, there are no such calls.
+    limits: the limits for one response, as in `StreamParser`. The default also limits a response to 256 MiB.
+    upstream_dialect: the dialect in which the gateway responds, or `auto`. Set it if the client reads another dialect;
+        the response is then converted. The request is sent as the client wrote it. To convert requests too, use
         `streamweld proxy`.
     endpoints: additional path suffixes, each with the dialect that the client reads there, or `same` to keep the
-        dialect of the answer. Example: `{"/api/chat": "ai-sdk-ui"}`.
+        dialect of the response. Example: `{"/api/chat": "ai-sdk-ui"}`.
     upstream: deprecated alias of `upstream_dialect`.
-    on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the answer is read; a function with one
-        parameter gets the diagnostic only. An exception that it raises is logged, and the stream continues.
+    on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the response is read; a function with one
+        parameter receives only the diagnostic. An exception that it raises is logged, and the stream continues.
     on_error: how a client learns that a stream is truncated, broken or exceeds a limit. `client`: through an error
-        event of its dialect, which it raises as its own exception. `raise`: the loop that reads the stream raises the
-        `StreamError`, which has `.partial`.
-    record: a folder. Each stream is recorded there before it is repaired, one file per stream, in the format that
-        `streamweld.testing.recording` describes: its bytes as they were read, with times. Of the headers, only the
-        content type is recorded; of the request, only method and path.
+        event in the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the
+        stream raises the `StreamError`, which has `.partial`.
+    record: a folder. Each stream is recorded before it is repaired, one file per stream: the bytes as they were read,
+        with times. `streamweld.testing.recording` describes the format. Of the headers, only the content type is
+        recorded; of the request, only method and path.
     """
 
     policy: Base | Policy
@@ -150,12 +150,13 @@ class Settings:
     def body(
         self, method: str, url: str, status: int, headers: Mapping[str, str], request: Callable[[], bytes | None]
     ) -> Body | None:
-        """Return the repair step for one answer, or None if the answer is to be left unchanged.
+        """Return the repair step for one response, or None if the response should be left unchanged.
 
         Args:
-            method, url: of the request.
-            status, headers: of the answer; header names are compared without case.
-            request: returns the body of the request if it is available. Called only if the decision depends on it.
+            method, url: the method and URL of the request.
+            status, headers: those of the response; header names are case-insensitive.
+            request: a function that returns the body of the request, if available. It is called only if the decision
+                depends on it.
         """
         target = self._target(unquote(urlsplit(url).path).rstrip("/")) if method == "POST" else None
         content_type = headers.get("content-type", "")
@@ -163,7 +164,7 @@ class Settings:
             return None
         request_body: Any = _request_of(request) if self._promotes else None
         if not is_event_stream(content_type):
-            # The content type is missing or wrong. A client that asked for an event stream reads the answer as one.
+            # The content type is missing or wrong. A client that requested an event stream reads the response as one.
             request_body = _request_of(request) if request_body is None else request_body
             if request_body.get("stream") is not True:
                 return None
@@ -172,7 +173,7 @@ class Settings:
             request_body = _request_of(request) if request_body is None else request_body
             wanted = request_body.get("stream_options")
             usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
-        # Some clients decode non-text bytes of a header as surrogates, which must not get into the converter.
+        # Some clients decode non-text bytes in a header as surrogates, which must not reach the converter.
         given_value = content_type if content_type.isprintable() else ""
         converter = self._converter(target, given_value, request_body, include_usage=usage)
         named = cache(lambda: _requested_model(request, url))
@@ -213,10 +214,10 @@ _LINE: Final = re.compile(rb"[^\r\n]*[\r\n]*")
 
 
 class Body(ChunkProcessor[bytes]):
-    """The step that repairs the bytes of one answer.
+    """The step that repairs the bytes of one response.
 
-    Exceptions of the connection are raised unchanged, because they describe the failure best; the converter is informed
-    that the transport failed. Chunks should be small, for instance `_inflate.SLICE` bytes, because all output of one
+    Exceptions from the connection are raised unchanged, because they describe the failure best. The failure is also
+    reported to the converter. Chunks should be small (for example, `_inflate.SLICE` bytes), because all output for a
     chunk is in memory at once.
     """
 
@@ -245,8 +246,8 @@ class Body(ChunkProcessor[bytes]):
             given = self.converter.feed(chunk)
             self._tell.chunk()
             return self._looked(given)
-        # Feed event by event, so that everything before the fault is sent and nothing of the error ending: from that
-        # the client would raise its own exception before it sees the `StreamError`.
+        # Feed event by event, so that everything before the fault is sent but no part of the error ending, which would
+        # make the client raise its own exception before it sees the `StreamError`.
         out: list[bytes] = []
         for event in _events(bytes(chunk)):
             out.append(self._looked(self.converter.feed(event)))
@@ -262,7 +263,7 @@ class Body(ChunkProcessor[bytes]):
         return given
 
     def finish(self) -> None:
-        """Finish the report and the recording, when the stream has ended or the reader has stopped."""
+        """Finish the report and the recording after the stream has ended or the reader has stopped."""
         self._tell.finish()
 
     def failed(self, error: Exception) -> bytes:
@@ -287,8 +288,8 @@ class Body(ChunkProcessor[bytes]):
         error = self.converter.error
         if error is None:
             return given
-        # After an error that the gateway sent, read the rest, so that the connection can be reused. After a fault that
-        # streamweld found, stop reading.
+        # If the gateway itself sent the error, read the rest so that the connection can be reused. If streamweld found
+        # the fault, stop reading.
         self.over = not isinstance(error, UpstreamError)
         if self.over:
             self.finish()
@@ -310,14 +311,14 @@ def _events(chunk: bytes) -> Iterator[bytes]:
 
 
 def _requested_model(request: Callable[[], bytes | None], url: str) -> str | None:
-    """Return the model that the request names: in the path, as Gemini and Vertex AI do, or in the body."""
+    """Return the model that the request names, in the path (Gemini, Vertex AI) or in the body."""
     in_path = _MODEL.search(unquote(urlsplit(url).path))
     model = in_path[1] if in_path is not None else _request_of(request).get("model")
     return model if isinstance(model, str) else None
 
 
 def _request_of(request: Callable[[], bytes | None]) -> dict[str, Any]:
-    """Return the request as an object if it may mention streams or tools; otherwise an empty one."""
+    """Return the request as an object if it may mention streams or tools, otherwise an empty object."""
     body = request()
     if body is None or (b'"stream' not in body and b'tools"' not in body and b'functions"' not in body):
         return {}

@@ -1,4 +1,4 @@
-"""Find the HTTP clients inside an official client, or inside a framework's wrapper around one."""
+"""Find the HTTP clients inside an official client, or inside a framework's wrapper around an official client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["repair_inside"]
 
 _T = TypeVar("_T")
-# Attributes that hold a client: in openai, anthropic and their resources (`_client`), langchain-openai (`root_client`,
-# `root_async_client`), langchain-anthropic (`_client`, `_async_client`), pydantic-ai and others (`client`).
+# Attributes that hold a client: `_client` in openai, anthropic and their resources; `root_client` and
+# `root_async_client` in langchain-openai; `_client` and `_async_client` in langchain-anthropic; `client` in pydantic-ai
+# and others.
 _PLACES: Final = ("_client", "_async_client", "root_client", "root_async_client", "client", "async_client")
 _DEPTH: Final = 3
 
 
 def repair_inside(client: _T, options: RepairOptions) -> _T:
-    """Add repair to every HTTP client that is found in `client`, and return `client`.
+    """Add repair to every HTTP client found in `client`, and return `client`.
 
     Raises:
         UsageError: if none is found.

@@ -17,9 +17,9 @@ __all__ = ["ConnectionWatch"]
 class ConnectionWatch:
     """Watches the connection of a response until its body has ended.
 
-    After malformed chunks, aiohttp closes the connection, and the reader would wait forever: this class gives it an
-    exception. If the connection is reset, aiohttp treats a body that is delimited by the end of the connection as
-    complete: `was_reset` then returns True.
+    After malformed chunks, aiohttp closes the connection without notifying the reader, which would wait forever. This
+    class gives the reader an exception. If the connection is reset, aiohttp treats a body that is delimited by the end
+    of the connection as complete; in that case, `was_reset` returns True.
     """
 
     def __init__(self, response: ClientResponse) -> None:
@@ -47,6 +47,6 @@ class ConnectionWatch:
 
 
 def _look(lost: asyncio.Future[None]) -> None:
-    """Retrieve the exception: asyncio logs exceptions that are never retrieved."""
+    """Retrieve the exception, because asyncio logs exceptions that are never retrieved."""
     if not lost.cancelled():
         lost.exception()

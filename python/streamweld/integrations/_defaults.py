@@ -22,7 +22,7 @@ timeout for each read."""
 
 
 def is_event_stream(content_type: str) -> bool:
-    """Return True if a `content-type` is that of an event stream, ignoring case and parameters.
+    """Return True if a `content-type` is that of an event stream. Case and parameters are ignored.
 
     >>> is_event_stream("Text/Event-Stream; charset=windows-1252"), is_event_stream("application/json")
     (True, False)
@@ -31,7 +31,7 @@ def is_event_stream(content_type: str) -> bool:
 
 
 def check_folder(record: str | os.PathLike[str] | None) -> str | os.PathLike[str] | None:
-    """Validate the option `record` and return it.
+    """Validate the `record` option and return it.
 
     Raises:
         UsageError: if it is not a path.

@@ -1,6 +1,7 @@
-"""Decompress bodies in slices, so that the output of a small compressed chunk is never in memory all at once.
+"""Decompress bodies in slices, so that the output of a small compressed chunk never has to fit in memory at once.
 
-gzip and deflate are always available; `br` and `zstd` are if a package that can bound its output is installed.
+gzip and deflate are always available. `br` and `zstd` are available if a package that can limit its output is
+installed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ SLICE: Final = 65_536
 FREE_BYTES: Final = 16 * 1_048_576
 """`Limits.max_inflate_ratio` is not enforced until a body has inflated to this many bytes."""
 
-# Bytes of input per step: decoders copy their unused input, and a body may consist of many small members.
+# Bytes of input per step. A step is small, because decoders copy their unused input, and a body may have many small
+# members.
 _WINDOW: Final = 4096
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _PLAIN: Final = frozenset({"", "identity"})
@@ -51,7 +53,7 @@ class BrokenBodyError(Exception):
 
 
 def coding_of(header: str) -> str:
-    """Return the encodings in a `content-encoding` that a client decodes. Unknown names are ignored.
+    """Return the encodings in a `content-encoding` that a client would decode. Unknown names are ignored.
 
     >>> coding_of("GZIP"), coding_of("utf-8, br"), coding_of("none"), coding_of("gzip, br")
     ('gzip', 'br', '', 'gzip, br')
@@ -77,7 +79,7 @@ def is_installed(encoding: str) -> bool:
 
 
 def slices(data: bytes | bytearray | memoryview, size: int = SLICE) -> Iterator[bytes]:
-    """Yield the data in slices of at most `size` bytes. Data that fits in one slice is yielded without a copy.
+    """Yield the data in slices of at most `size` bytes. Data that fits in one slice is not copied.
 
     >>> list(slices(b"abcde", 2))
     [b'ab', b'cd', b'e']
@@ -102,7 +104,7 @@ class Inflater:
 
     Args:
         encoding: the value of `content-encoding`; `is_installed` must return True for it.
-        max_ratio: as in `Limits.max_inflate_ratio`; None turns the limit off.
+        max_ratio: as in `Limits.max_inflate_ratio`; None disables the limit.
     """
 
     __slots__ = ("_decoder", "_head", "_in", "_max_ratio", "_new", "_out", "_word")
@@ -121,10 +123,10 @@ class Inflater:
         return not self._head and (self._decoder is None or self._decoder.is_done)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """Yield the decompressed bytes of `data`, at most `SLICE` at once. Slices may be empty.
+        """Yield the decompressed bytes of `data`, at most `SLICE` bytes at a time. Slices may be empty.
 
         Raises:
-            BrokenBodyError: if the data is not in the encoding.
+            BrokenBodyError: if the data does not conform to the encoding.
             LimitExceeded: if the body inflates to more than `max_ratio` times its size.
         """
         return slices(data) if self._word in _PLAIN else self._unpacked(data)
@@ -208,7 +210,7 @@ class _Zlib:
         try:
             out = self._state.decompress(data, SLICE)
         except zlib.error as fault:
-            # zlib discards its output of the bytes before the malformed one, so `_up_to_fault` decodes them again.
+            # zlib discards its output for the bytes before the malformed one, so `_up_to_fault` decodes them again.
             self._fault = fault
             self.has_more = True
             return _up_to_fault(before, data)
@@ -238,15 +240,15 @@ class _Brotli:
         return finished
 
     def inflate(self, data: bytes) -> bytes:
-        # Brotli may return three times the limit.
+        # Brotli may return up to three times the limit.
         out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)
-        # Output may remain even if all input was consumed: `can_accept_more_data` does not reflect it.
+        # Output may remain even if all input was consumed, because `can_accept_more_data` does not reflect it.
         self.has_more = not self.is_done and (bool(out) or not self._state.can_accept_more_data())
         return out
 
 
 class _Zstd:
-    """Decoder of zstd with `compression.zstd` or `backports.zstd`."""
+    """Decodes zstd with `compression.zstd` or `backports.zstd`."""
 
     def __init__(self, module: Any) -> None:
         options = {module.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
@@ -295,8 +297,10 @@ def _decoder_of(word: str) -> Callable[[], _Decoder]:
 
 @cache
 def _brotli() -> Any:
-    """Import brotli or brotlicffi. Returns None if neither is installed, or if the release cannot bound its output
-    (before 1.2)."""
+    """Import brotli or brotlicffi.
+
+    Returns None if neither is installed, or if the installed release (before 1.2) cannot limit its output.
+    """
     module = _first("brotlicffi", "brotli")
     try:
         module.Decompressor().process(b"", output_buffer_limit=1)

@@ -23,7 +23,7 @@ class Pace:
         self._since = time.perf_counter()
 
     def waited(self, since: float) -> None:
-        """Do not count time spent waiting as working time.
+        """Exclude the time spent waiting from the working time.
 
         Args:
             since: when the wait began, as returned by `time.perf_counter`.

@@ -1,4 +1,4 @@
-"""Report the repairs of one stream to a callback and to the logger `streamweld`."""
+"""Report the repairs of one stream to a callback and to the `streamweld` logger."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ __all__ = [
 LOGGER: Final = logging.getLogger("streamweld")
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id")
 _CHARS: Final = 200  # maximum length of a value in the log
-# Maximum number of attempts to read the model name: the time for each is proportional to the length of the response.
+# Maximum number of attempts to read the model name. Each attempt takes time proportional to the length of the
+# response.
 _LOOKS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class StreamContext:
-    """The stream that a diagnostic belongs to. Fields whose value is unknown are None."""
+    """The stream that a diagnostic belongs to. Fields with an unknown value are None."""
 
     url: str | None
     """URL of the request, without credentials, query and fragment."""
@@ -57,7 +58,7 @@ class StreamContext:
 class StreamWatch(Protocol):
     """Interface of an object that measures one stream.
 
-    A callback with a method `watch_stream` returns it: see `otel.StreamMetrics`.
+    If a callback has a `watch_stream` method, the method returns such an object; see `otel.StreamMetrics`.
     """
 
     def chunk(self, read: StreamConverter, /) -> None:
@@ -68,9 +69,9 @@ class StreamWatch(Protocol):
 
 
 def callback(on_diagnostic: OnDiagnostic | None) -> Callback | None:
-    """Adapt `on_diagnostic` to a function of a diagnostic and its context.
+    """Adapt `on_diagnostic` to a function that accepts a diagnostic and its context.
 
-    The callback gets the context if it requires a second positional argument, or has one named `context`.
+    The callback receives the context if it requires a second positional argument or has an argument named `context`.
 
     Raises:
         UsageError: if it is not callable, or is asynchronous.
@@ -97,19 +98,22 @@ def _takes_context(function: Any) -> bool:
 
 
 def plain_url(url: str) -> str:
-    """Return the URL without credentials, query and fragment, which may be secret."""
+    """Return the URL without credentials, query and fragment, which may contain secrets."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}" if host else parts.path
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
-    """Return the request id that the gateway assigned. Names in `headers` are lower-case or compared without case."""
+    """Return the request id that the gateway assigned. Names in `headers` must be lower-case or case-insensitive."""
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
 def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | None) -> None:
-    """Write one DEBUG record, which names the stream by its model and request id. Its text may contain model output."""
+    """Write one DEBUG record that identifies the stream by its model and request id.
+
+    The text of the record may contain model output.
+    """
     if not LOGGER.isEnabledFor(logging.DEBUG):
         return
     location = (diagnostic.code, diagnostic.severity, diagnostic.byte_offset, diagnostic.event_ordinal)
@@ -119,16 +123,16 @@ def log_diagnostic(diagnostic: Diagnostic, model: str | None, request: str | Non
 
 
 def _words(facts: Mapping[str, str | None]) -> str:
-    """Return the known facts as `name=value`, on one line."""
+    """Return the known facts as `name=value` pairs, on one line."""
     return " ".join([f"{name}={printable(value, _CHARS)}" for name, value in facts.items() if value is not None])
 
 
 class DiagnosticReporter:
-    """Reports each diagnostic that a converter has recorded since the last call, and logs the stream.
+    """Reports the diagnostics that a converter has recorded since the last call, and logs the stream.
 
     Diagnostics beyond `Limits.max_diagnostics` are counted by the converter but not reported. An exception that the
-    callback raises is logged, and the stream continues. `requested_model` reads the model from the request; it is
-    called only if something is reported before the stream has named its model.
+    callback raises is logged, and the stream continues. `requested_model` reads the model from the request. It is
+    called only if something is reported before the stream names its model.
     """
 
     __slots__ = (
@@ -191,7 +195,7 @@ class DiagnosticReporter:
             self._watch.chunk(self._converter)
 
     def finish(self) -> None:
-        """Log the stream if it was repaired. Call this when the stream is over; only the first call has an effect."""
+        """Log the stream if it was repaired. Call this when the stream has ended. Only the first call has an effect."""
         if self._finished:
             return
         self._finished = True

@@ -1,10 +1,10 @@
-"""Repair the body of an httpx or httpx2 response while it is read.
+"""Repair the body of an httpx or httpx2 response while the client reads it.
 
-The two libraries have the same interface but different classes, and each checks for its own. Therefore, the stream
-classes are created from the module that the response comes from, and neither library is imported. This module handles
-how the libraries store a body (compressed, closed once, iterated twice), not its contents.
+The two libraries have the same interface but different classes, and each checks for its own classes. Therefore, the
+stream classes are derived from those in the module that the response comes from, and neither library is imported. This
+module handles how the libraries store a body (compressed, closed once, iterated twice), not its contents.
 
-The body is decompressed here, in slices, because httpx would return all output of a chunk at once.
+The body is decompressed here, in slices, because httpx would return all output for a chunk at once.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ EXTENSION: Final = "streamweld"
 
 
 def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
-    """Insert the repair step between a response and its body, if the body is to be repaired and is not repaired yet.
+    """Insert the repair step between a response and its body, if the body should be repaired and is not already.
 
-    Removes `content-encoding` and `content-length`, which do not apply to the repaired body. A body with an encoding
-    that cannot be decompressed within bounds is left unchanged. A body that is already in memory (a response of
+    This removes `content-encoding` and `content-length`, which do not apply to the repaired body. A body in an encoding
+    that cannot be decompressed with limited memory is left unchanged. A body that is already in memory (a response of
     `MockTransport(content=…)`, or one that another hook has read) is repaired at once.
 
     Args:
@@ -47,7 +47,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
         asynchronous: whether the body is read with `async for`; some bodies can be read both ways.
 
     Raises:
-        UsageError: if `response` is not a response of httpx or httpx2, or belongs to the other kind of client.
+        UsageError: if `response` is not a response of httpx or httpx2, or if it belongs to the other kind of client.
     """
     module = _module_of(response)
     request = response.request
@@ -74,7 +74,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     if was_read:
         _repair_read(response, body, module)
         return
-    # A second response around the original stream gives access to its raw bytes by public API.
+    # A second response around the original stream gives access to the raw bytes through the public API.
     received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
@@ -90,7 +90,10 @@ def _mark(response: Any, body: Body) -> None:
 
 
 def _repair_read(response: Any, body: Body, module: Any) -> None:
-    """Repair a body that is in memory. There is no public way to replace it: both libraries store it in `_content`."""
+    """Repair a body that is in memory.
+
+    Both libraries store it in `_content`, and there is no public way to replace it.
+    """
     try:
         content: bytes = response.content
     except module.ResponseNotRead:
@@ -132,7 +135,7 @@ def _class(ours: type[Any], base: type[Any]) -> Any:
 
 
 class _Held:
-    """Base of both stream classes. Delegates other attributes (`elapsed`) to the original stream."""
+    """Base of both stream classes. Delegates other attributes, such as `elapsed`, to the original stream."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -144,8 +147,11 @@ class _Held:
 
 
 class _Repaired(_Held):
-    """A repaired stream that is its own only iterator: openai iterates a second time after `[DONE]`, and that iteration
-    must continue where the first one stopped."""
+    """A repaired stream that is its own only iterator.
+
+    The openai client iterates a second time after `[DONE]`, and that iteration must continue where the first one
+    stopped.
+    """
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
         super().__init__(inner)
@@ -166,8 +172,11 @@ class _Repaired(_Held):
 
 
 class _AsyncRepaired(_Held):
-    """Like `_Repaired`, for `async for`. It is not a generator, because an event loop that ends closes all generators
-    at once and reports an error for each one that is already closing another."""
+    """Like `_Repaired`, for `async for`.
+
+    It is not a generator, because an event loop closes all generators at once when it ends, and reports an error for
+    each one that is already closing another.
+    """
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
         super().__init__(inner)
@@ -190,7 +199,7 @@ class _AsyncRepaired(_Held):
             if body.fault is not None:
                 body.throw()
         except BaseException:
-            # The exception in flight is more useful than a failure to close the connection.
+            # The exception already being raised is more useful than a failure to close the connection.
             with suppress(Exception):
                 await self.aclose()
             raise
@@ -224,7 +233,7 @@ class _AsyncRepaired(_Held):
     async def aclose(self) -> None:
         self._body.over, self._body.fault = True, None
         self._body.finish()
-        # Close the connection first, as the clients do. Then nothing has to wait inside a generator that is being
+        # Close the connection first, as the clients do. That way, nothing has to wait inside a generator that is being
         # closed.
         await self._received.aclose()
         with suppress(RuntimeError):  # a concurrent reader notices that the connection is closed

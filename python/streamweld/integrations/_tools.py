@@ -15,9 +15,9 @@ _LISTS: Final = ("tools", "functions")
 
 
 def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
-    """Return the functions in a request of any dialect, as name -> schema; empty if its tool choice is `none`.
+    """Return the functions that a request declares, as name -> schema; empty if its tool choice is `none`.
 
-    A name that is declared twice is left out, because it is ambiguous which schema applies.
+    A name that is declared twice is omitted, because it is ambiguous which schema applies.
     """
     found: dict[str, Mapping[str, Any] | None] = {}
     if _forbids(request):

@@ -1,4 +1,4 @@
-"""Repair the streams that an `aiohttp` client reads: with a client middleware, or one response (extra `aiohttp`).
+"""Repair the streams that an `aiohttp` client reads, with a client middleware or per response (extra `aiohttp`).
 
     async with aiohttp.ClientSession(middlewares=[repair_middleware()]) as session:
         async with session.post(url, json=request) as response:
@@ -41,7 +41,7 @@ _LINE = 2**20  # maximum length of a line in aiohttp before it raises; a whole a
 def repair_middleware(**options: Unpack[RepairOptions]) -> ClientMiddlewareType:
     """Return a middleware for `ClientSession(middlewares=[…])`, or for one request.
 
-    Put it last, next to the connection, if there are other middlewares. Bodies that the session leaves compressed
+    If there are other middlewares, put it last, next to the connection. Bodies that the session leaves compressed
     (`auto_decompress=False`) are not modified.
 
     Args:
@@ -67,7 +67,7 @@ def repair_response(response: ClientResponse, **options: Unpack[RepairOptions]) 
     The request is not available here, so only responses with the content type of an event stream are repaired.
 
     Args:
-        response: a response of a session that decompresses bodies (`auto_decompress`, which is the default).
+        response: a response from a session that decompresses bodies (`auto_decompress`, which is the default).
         **options: `RepairOptions`.
 
     Returns:
@@ -99,7 +99,7 @@ class _Repaired(StreamReader):
 
     def __init__(self, inner: StreamReader, body: Body, watch: ConnectionWatch) -> None:
         loop = asyncio.get_running_loop()
-        # The inner reader controls the flow of the connection; this protocol is not connected to anything.
+        # The inner reader handles flow control for the connection; this protocol is not connected to anything.
         super().__init__(BaseProtocol(loop), _LINE, loop=loop)
         self._inner = inner
         self._watch = watch

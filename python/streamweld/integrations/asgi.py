@@ -3,7 +3,7 @@
     app.add_middleware(RepairMiddleware, policy="standard")        # Starlette, FastAPI
     app = RepairMiddleware(app)                                    # any ASGI application
 
-This module handles ASGI messages, the status and two headers of an answer; `StreamConverter` handles the stream.
+This module handles ASGI messages, and the status and two headers of a response; `StreamConverter` handles the stream.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ __all__ = ["RepairMiddleware", "StreamContext"]
 
 
 class RepairMiddleware:
-    """Repairs the event streams that an application sends, each in its own dialect.
+    """Repairs the event streams that an ASGI application sends, each in its own dialect.
 
-    Answers with a status other than 200 or a content type other than `text/event-stream`, answers to HEAD, and bodies
-    in an encoding other than gzip and deflate pass through unchanged. For a stream, `content-length` and
-    `content-encoding` are removed. A stream that needs no repair is passed on byte for byte, and only data that is
-    still undecided is held back.
+    These responses pass through unchanged: those with a status other than 200 or a content type other than
+    `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. For a stream,
+    `content-length` and `content-encoding` are removed. A stream that needs no repair passes through byte for byte.
+    Data is held back only until it is clear whether it needs a repair.
 
-    A stream that is truncated, broken or exceeds a limit ends at that place with the dialect's own error, and so does
-    the answer. If the application raises, is canceled or returns in the middle of a stream, the dialect's own error
-    ending is sent before the exception propagates. A body that is shorter or longer than its `content-length`, or whose
-    compressed data is incomplete, counts as truncated. A limit that is exceeded before the dialect is known raises in
-    the application.
+    If a stream is truncated, is broken or exceeds a limit, the response ends at that point with the dialect's own
+    error. If the application raises, is canceled or returns in the middle of a stream, the dialect's own error ending
+    is sent before the exception propagates. A body that is shorter or longer than its `content-length`, or whose
+    compressed data is incomplete, counts as truncated. If a limit is exceeded before the dialect is known, the
+    exception is raised in the application.
 
     Args:
         app: the application.
-        dialect: the dialect of its streams, or `auto` to detect it from the first payloads.
+        dialect: the dialect of the application's streams, or `auto` to detect it from the first payloads.
         policy: which faults are repaired, and which end the stream with an error.
-        limits: the limits of a stream. The default is the parser's limits and at most 256 MiB for one answer.
+        limits: the limits for a stream. The default is the parser's limits, and at most 256 MiB for one response.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
-            with one parameter gets the diagnostic only. An exception that it raises is logged, and the stream
+            with one parameter receives only the diagnostic. An exception that it raises is logged, and the stream
             continues.
-        record: a folder. Each stream is recorded there as the application sent it, before it is repaired, one file per
-            stream, in the format that `streamweld.testing.recording` describes.
+        record: a folder. Each stream is recorded as the application sent it, before it is repaired, one file per
+            stream. `streamweld.testing.recording` describes the format.
 
     Raises:
-        UsageError: if an option is invalid. It is raised on construction, not at the first request.
+        UsageError: if an option is invalid. It is raised by the constructor, not at the first request.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class RepairMiddleware:
         self.converter("")
 
     def converter(self, content_type: str) -> StreamConverter:
-        """Create the converter that repairs one answer."""
+        """Create the converter that repairs one response."""
         return StreamConverter(
             source=self._dialect,
             target="same",
@@ -95,7 +95,7 @@ class RepairMiddleware:
         )
 
     def recorder(self, scope: MutableMapping[str, Any], status: int, content_type: str) -> Recorder | None:
-        """Create the recorder of one answer; None without the option `record`."""
+        """Create the recorder for one response, or return None without the `record` option."""
         if self._record is None:
             return None
         from streamweld.testing.recording import Recorder
@@ -120,7 +120,7 @@ class RepairMiddleware:
 
 
 class _Answer:
-    """Replaces the application's `send` for one answer."""
+    """Replaces the application's `send` for one response."""
 
     _inflater: Inflater
     _tell: DiagnosticReporter
@@ -148,14 +148,14 @@ class _Answer:
         elif self._stream is not None and kind == "http.response.body":
             await self._body(self._stream, message)
         else:
-            # A path or a file descriptor for the server to send: its contents are not available here.
+            # A path or file descriptor that the server will send. Its contents are not available here.
             if self._held is not None:
                 await self._send(self._held)
                 self._held = self._stream = None
             await self._send(message)
 
     async def cut(self) -> None:
-        """End the answer as truncated: the application failed, was canceled or returned too early."""
+        """End the response as truncated, because the application failed, was canceled or returned too early."""
         if self._stream is None or self._over:
             return
         self._over = True
@@ -202,8 +202,8 @@ class _Answer:
         self._length = int(length) if length.isdecimal() else None
         self._passed = time.monotonic()
         if any(name == b"content-length" for name, _ in headers):
-            # A response with a length is not a live stream, so its head can wait for the next message: `pathsend` needs
-            # the original headers.
+            # `pathsend` needs the original headers. A response with a length is not a live stream, so its head can wait
+            # for the next message.
             self._held = message
         else:
             await self._send({**message, "headers": self._kept})
@@ -222,8 +222,8 @@ class _Answer:
                 for part in slices(piece, FEED):
                     out += stream.feed(part)
                     self._tell()
-                    # Send each slice before reading the next, so that a small compressed body does not become a large
-                    # message.
+                    # Send each slice before decompressing the next, so that a small compressed body does not become a
+                    # large message.
                     if out and (len(out) >= SLICE or pace.is_due):
                         await self._pass(out, more=True)
                         out = b""
@@ -245,8 +245,8 @@ class _Answer:
         if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
             self._over = True
             raise stream.error  # the dialect is unknown, so no error ending can be written: close the connection
-        # After an error that the gateway sent, read the rest. After a fault that streamweld found, stop: an application
-        # that continues to send is treated as if the client had disconnected.
+        # If the gateway itself sent the error, read the rest. If streamweld found the fault, stop: an application that
+        # continues to send is treated as if the client had disconnected.
         self._over = not more or not isinstance(stream.error, UpstreamError | None)
         if out or self._over:
             await self._pass(out, more=not self._over)

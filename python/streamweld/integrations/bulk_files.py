@@ -1,6 +1,6 @@
-"""Write scanned rows as Parquet, Arrow IPC or JSON Lines, in parts that are joined at the end.
+"""Write scanned rows as Parquet, Arrow IPC or JSON Lines, in parts that are merged at the end.
 
-Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported when such a file is written. Rows are kept in
+Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is written. Rows are kept in
 memory only until their part is written.
 """
 
@@ -33,7 +33,7 @@ _SUFFIXES: Final[Mapping[str, Format]] = {
 
 
 def format_of(path: str) -> Format:
-    """Return the output format for the name of a file.
+    """Return the output format for a file name.
 
     Raises:
         UsageError: if the name has none of the known suffixes.
@@ -48,8 +48,8 @@ def check(kind: Format) -> None:
     """Check that the format can be written in this environment, before any input is read.
 
     Raises:
-        MissingExtra: if it needs pyarrow, which is not installed.
-        UsageError: if it needs the native backend, which is not in use.
+        MissingExtra: if the format needs pyarrow, and it is not installed.
+        UsageError: if the format needs the native backend, and it is not in use.
     """
     if kind != "jsonl":
         _schema(load_pyarrow())
@@ -76,7 +76,7 @@ def write_part(path: Path, rows: Sequence[Mapping[str, Any]], kind: Format) -> N
 
 
 def join(parts: Iterable[Path], path: Path, kind: Format) -> None:
-    """Write the parts to one file, which is renamed into place when it is complete."""
+    """Merge the parts into one file, which is renamed into place when it is complete."""
     partial = path.with_name(path.name + ".partial")
     try:
         if kind == "jsonl":

@@ -4,9 +4,9 @@
         if capture.error is None:
             print(capture.row, streamweld.parse(capture.body).text)
 
-A file or row that cannot be read is a `Capture` with an `error`, and reading continues where that is possible. Parquet
-and Arrow IPC need pyarrow (extra `bulk`), which is imported when such a file is read. One body at a time is in
-memory; a HAR file and captured traffic are read whole.
+A file or row that cannot be read becomes a `Capture` with an `error`, and reading continues if possible. Parquet and
+Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is read. Only one body at a time is in
+memory, except that HAR files and captured traffic are read whole.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -43,7 +43,7 @@ _RATIO: Final = 200  # the same value as the limit `max_inflate_ratio`
 _HTTP: Final = re.compile(rb"(?:HTTP/1\.[01] [0-9]{3}|[A-Z]{3,10} \S+ HTTP/1\.[01]\r?\n)")
 _FLOW: Final = re.compile(rb"[0-9]{1,12}:[0-9]{1,12}:[a-z]")
 _DEPTH: Final = 64
-# Content types that an answer of a model can have.
+# Content types that a model's answer can have.
 _STREAMS: Final = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/json")
 
 
@@ -52,7 +52,7 @@ class CaptureError(StreamweldError):
 
     Attributes:
         path: the file.
-        row: the number of the row, from 0; None if the whole file cannot be read.
+        row: the 0-based number of the row; None if the whole file cannot be read.
         rule: `unreadable`, `corrupt_file`, `corrupt_row`, `missing_column`, `wrong_type` or `unsupported_encoding`.
         problem: a description of the problem.
     """
@@ -82,11 +82,11 @@ def find(paths: Iterable[str], *, recursive: bool = False) -> Iterator[str]:
     """Expand directories and glob patterns into files, sorted within each.
 
     Args:
-        paths: files, directories, and patterns such as `logs/*.sse`; `**` in a pattern matches any folders.
-        recursive: whether to descend into the folders of a directory. Hidden files and folders are left out.
+        paths: files, directories, and patterns such as `logs/*.sse`; `**` in a pattern matches any number of folders.
+        recursive: whether to descend into the folders of a directory. Hidden files and folders are skipped.
 
     Returns:
-        The files. A path that does not exist is returned unchanged: opening it reports the problem.
+        The files. A path that does not exist is returned unchanged; the problem is reported when it is opened.
     """
     for path in paths:
         folder = Path(path)
@@ -110,7 +110,7 @@ def captures(path: str, *, column: str | None = None, start: int = 0) -> Iterato
 
     Args:
         path: the file.
-        column: the column, or the member of each line, that holds the body; `a.b` is member `b` of member `a`.
+        column: the column, or the member of each line, that contains the body; `a.b` is member `b` of member `a`.
         start: the number of the first row to return.
 
     Returns:
@@ -188,7 +188,7 @@ def _as_body(path: str, row: int, column: str, value: object) -> Capture:
 def _has_bodies(head: bytes) -> bool:
     line, end, _ = head.lstrip().partition(b"\n")
     if not end:
-        # The first line is longer than the bytes that were read, so search its text for the member.
+        # The first line is longer than the bytes read so far, so search the text for the member.
         return re.match(rb'\{(?:.*,)?\s*"body"\s*:', line, re.DOTALL) is not None
     try:
         first: object = json.loads(line)
@@ -284,7 +284,7 @@ def _har_rows(path: str, data: bytes) -> Iterator[Capture]:
 
 
 def _is_answer(content_type: str, *, is_post: bool = True) -> bool:
-    """Return True if the body may be a model's answer. Plain JSON counts only as the answer to a POST."""
+    """Return True if the body may be the answer of a model. Plain JSON counts only in the response to a POST."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind in (_STREAMS if is_post else _STREAMS[:-1])
 
@@ -293,7 +293,7 @@ def _is_answer(content_type: str, *, is_post: bool = True) -> bool:
 
 
 def _http_rows(path: str, data: bytes) -> Iterator[Capture]:
-    """Yield the responses of a sequence of requests and responses."""
+    """Yield the responses from a sequence of requests and responses."""
     at = row = 0
     while at < len(data):
         if not _HTTP.match(data, at):
@@ -315,8 +315,10 @@ def _http_rows(path: str, data: bytes) -> Iterator[Capture]:
 
 
 def _framed(data: bytes, start: int, fields: dict[str, str], *, is_response: bool) -> tuple[bytes, int]:
-    """Return the body that starts at `start`, and the offset of its end. A truncated body is returned as far as it
-    goes."""
+    """Return the body that starts at `start`, and the offset of its end.
+
+    If the body is truncated, the available part is returned.
+    """
     if "chunked" in fields.get("transfer-encoding", "").lower():
         return _dechunked(data, start)
     length = fields.get("content-length", "")

@@ -3,9 +3,9 @@
     client = repair(httpx2.Client())
     client = httpx2.AsyncClient(event_hooks={"response": [async_repair_hook()]})
 
-A hook leaves everything else of the client in place: limits, proxies, keep-alive. Answers are not modified if they
-are not streams, have a status other than 2xx, or come from an endpoint that is not an LLM endpoint. A stream that needs
-no repair passes through byte for byte. The `StreamConverter` of a repaired response is
+A hook leaves the rest of the client's configuration unchanged: limits, proxies, keep-alive. Responses are not modified
+if they are not streams, have a status other than 2xx, or do not come from an LLM endpoint. A stream that needs no
+repair passes through byte for byte. The `StreamConverter` of a repaired response is
 `response.extensions["streamweld"]`. This module imports neither library and uses only public interfaces of the clients;
 `_splice` handles the body.
 """
@@ -64,8 +64,8 @@ class AsyncRepairHook:
     def __call__(self, response: Any) -> Awaitable[None]:
         """Add the repair step to a response that has not been read yet, and return a completed awaitable.
 
-        The step is added in this call, before the result is awaited. So if the hook is attached to a synchronous
-        client, which never awaits hooks, the UsageError is still raised.
+        The step is added in this call, before the result is awaited. Therefore, if the hook is attached to a
+        synchronous client, which never awaits hooks, the UsageError is still raised.
         """
         splice(response, self._settings, asynchronous=True)
         return _nothing()
@@ -78,7 +78,7 @@ async def _nothing() -> None:
 def repair_hook(**options: Unpack[RepairOptions]) -> RepairHook:
     """Create a response event hook for `httpx.Client` and `httpx2.Client`.
 
-    Put it first: after a hook that reads the body, there is nothing left to repair.
+    Put it first, because nothing is left to repair after a hook that reads the body.
 
     Args:
         **options: `RepairOptions`.
@@ -105,7 +105,7 @@ def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
 
 
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
-    """Add the hook to an existing client: every stream that it reads from now on is repaired.
+    """Add the hook to an existing client, so that every stream it reads from now on is repaired.
 
     The hook is placed before the existing ones. A second call replaces the options of the first.
 
@@ -133,10 +133,10 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
 
 
 def RepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
-    """Wrap a transport so that the streams it receives are repaired, for clients whose hooks cannot be set.
+    """Wrap a transport so that the streams it receives are repaired. Use this for clients whose hooks cannot be set.
 
-    A client with a custom transport does not read proxies from the environment and does not apply its own limits: pass
-    those to `transport`.
+    A client with a custom transport neither reads proxies from the environment nor applies its own limits, so set those
+    on `transport`.
 
     Args:
         transport: for example `httpx2.HTTPTransport()`. It is closed together with the wrapper.
@@ -168,8 +168,10 @@ def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]
 
 
 class _WrappedTransport:
-    """Delegates all other attributes to the wrapped transport, except the methods that handle a request: a transport
-    that supports both kinds of client would return unrepaired responses through the other method."""
+    """Delegates all other attributes to the wrapped transport, except for the methods that handle a request.
+
+    A transport for both kinds of client would otherwise return unrepaired responses through the other method.
+    """
 
     _handles: str
     _other: str

@@ -22,7 +22,7 @@ _Client = TypeVar("_Client")
 
 
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
-    """Repair every stream that the client reads from now on. Other responses are not modified.
+    """Repair every stream that this client reads from now on. Other responses are not modified.
 
     The hook is added to the client's HTTP client, so it applies to all clients that share it: `client.copy()`,
     `client.with_options()`, and others that were given the same `http_client=`. To leave a client unchanged, create a

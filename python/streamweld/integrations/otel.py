@@ -1,10 +1,10 @@
-"""OpenTelemetry: record repairs as span events, and responses as messages of the GenAI conventions (extra `otel`).
+"""OpenTelemetry: record repairs as span events, and responses as messages in the GenAI conventions (extra `otel`).
 
     RepairMiddleware(app, on_diagnostic=otel.record)               # or any other `on_diagnostic`
 
-`record` writes to the current span and starts none: official clients have spans of their own. `RequestSpan` is for code
-that sends the request itself, such as the proxy. `to_otel_messages` is a pure function without dependencies. All names
-of the conventions are in `NAMES`.
+`record` writes to the current span and never starts one, because official clients have their own spans. `RequestSpan`
+is for code that sends the request itself, such as the proxy. `to_otel_messages` is a pure function without
+dependencies. All names from the conventions are in `NAMES`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
 
 
 def exports_spans() -> bool:
-    """Return False if no OpenTelemetry SDK is set up, in which case spans are created and dropped."""
+    """Return False if no OpenTelemetry SDK is set up, in which case spans would be created and then dropped."""
     from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
     return not isinstance(get_tracer_provider(), ProxyTracerProvider)
@@ -107,11 +107,11 @@ class RequestSpan:
     """A client span for one request to a model: `chat <model>`.
 
     Args:
-        upstream: the URL of the request; only host and port are recorded.
+        upstream: the URL of the request, of which only host and port are recorded.
         dialect: the dialect of the upstream, which determines the provider name.
         model: the requested model.
-        stream: whether a stream is requested.
-        headers: of the incoming request; its `traceparent`, if present, is the parent.
+        stream: whether the request asks for a stream.
+        headers: the headers of the incoming request; its `traceparent`, if present, names the parent span.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.
@@ -151,7 +151,7 @@ class RequestSpan:
         _record(self._span, diagnostic)
 
     def end(self, *, status: int, first: float | None, fault: str | None, response: Response | None) -> None:
-        """Set the HTTP status, the seconds to the first bytes, the fault and the response on the span, and end it."""
+        """Set the HTTP status, the seconds to the first bytes, the fault and the response, and end the span."""
         from opentelemetry.trace import Status, StatusCode
 
         span = self._span
@@ -180,11 +180,12 @@ def to_otel_messages(response: Response) -> list[dict[str, Any]]:
     The messages contain user data.
 
     Args:
-        response: from a parser, an iterator or a converter.
+        response: the response of a parser, an iterator or a converter.
 
     Returns:
-        Objects for `json.dumps`: `role`, `parts`, `finish_reason`. The arguments of a call are an object if they parse
-        as one, otherwise the original text. Sources are omitted, because the conventions have no part for them.
+        Objects that `json.dumps` accepts, with `role`, `parts` and `finish_reason`. The arguments of a call are an
+        object if they parse as one, otherwise the original text. Sources are omitted, because the conventions have no
+        part for them.
 
     >>> from streamweld import parse
     >>> body = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'

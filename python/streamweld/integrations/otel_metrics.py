@@ -1,10 +1,10 @@
-"""OpenTelemetry metrics of streams (extra `otel`): latency, gaps between chunks, token rate, repairs, truncation.
+"""OpenTelemetry metrics for streams (extra `otel`): latency, gaps between chunks, token rate, repairs, truncation.
 
     metrics = otel.StreamMetrics()                                    # once per process
     client = repair(OpenAI(), on_diagnostic=metrics)                  # and every other `on_diagnostic`
     for event in metrics.measure(sw.iter_batches(response.iter_bytes())): ...
 
-While a stream is read, each chunk costs one clock reading; measurements are recorded when the stream ends.
+Each chunk costs one clock reading while a stream is read; measurements are recorded when the stream ends.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ _PROVIDERS: Final = {"openai": "openai", "anthropic": "anthropic", "google": "gc
 
 
 def need_otel() -> None:
-    """Raise MissingExtra if the API of OpenTelemetry is not installed."""
+    """Raise MissingExtra if the OpenTelemetry API is not installed."""
     if find_spec("opentelemetry") is None:
         raise MissingExtra("otel", "opentelemetry-api")
 
 
 def provider_name(dialect: str | None) -> str | None:
-    """Return the conventions' name of the provider that defines the dialect."""
+    """Return the name that the conventions use for the provider that defines the dialect."""
     provider: str | None = load_conversions()["provider_names"].get(dialect)
     return provider if provider is None else _PROVIDERS.get(provider, provider)
 
 
 class _Read(Protocol):
-    """The reader of a stream: an iterator, or the converter of a repaired stream."""
+    """What reads a stream: an iterator, or the converter of a repaired stream."""
 
     @property
     def response(self) -> Response: ...
@@ -81,16 +81,16 @@ class _Read(Protocol):
 
 
 class StreamMetrics:
-    """Creates the instruments and records measurements of streams.
+    """Creates the instruments, and records measurements for streams.
 
     As `on_diagnostic` of `repair`, of `RepairMiddleware` or of a client hook, it measures every stream that passes
-    through, whether or not it needs a repair. In this case, the clock starts when the response headers arrive.
+    through, whether or not it needs a repair. The clock then starts when the response headers arrive.
 
     Args:
-        meter_provider: where the instruments are created; the default is the global provider.
+        meter_provider: the provider that creates the instruments; the default is the global provider.
         attributes: added to every measurement, such as `{"server.address": "gateway.example"}`.
-        gaps_per_stream: how many gaps of a stream are recorded, evenly spaced; None for all. The SDK takes microseconds
-            for each. The longest gap is always recorded, in an instrument of its own.
+        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. Recording a gap takes the
+            SDK some microseconds. The longest gap is always recorded, in a separate instrument.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.
@@ -201,7 +201,7 @@ class StreamMetrics:
         return about
 
     def record(self, watch: Watch, read: _Read, fault: StreamweldError | None) -> None:
-        """Record the metrics of a stream that is over."""
+        """Record the metrics of a stream that has ended."""
         response = read.response
         about = self._of(read.dialect, response.model)
         ended = about | {"streamweld.completeness": response.completeness}
@@ -254,7 +254,7 @@ class Watch:
     def chunk(self, read: _Read) -> None:
         """Note a chunk of a stream that another component reads."""
         self.times.append(perf_counter())
-        # The response is small until it has content, so this search is cheap.
+        # This search is cheap, because the response is small until it has content.
         if self.first_token is None:
             self.look_at([])
             if any(choice.items for choice in read.response.choices):

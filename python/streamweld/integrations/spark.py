@@ -1,18 +1,18 @@
-"""Parse columns of recorded streams in Spark. Needs PySpark 4 and pyarrow on the driver and the workers.
+"""Parse columns of recorded streams in Spark. Requires PySpark 4 and pyarrow on the driver and the workers.
 
     from streamweld.integrations import spark
 
     calls = spark.parse(captures, keep=("request_id",))      # DataFrame in, DataFrame out
     calls.write.parquet("calls")
 
-`parse` calls `DataFrame.mapInArrow` with `responses` and the schema of `streamweld.arrow`. To call it yourself:
+`parse` calls `DataFrame.mapInArrow` with `responses` and the schema from `streamweld.arrow`. To call it yourself:
 
     captures.select("request_id", "body").mapInArrow(
         spark.responses(keep=("request_id",)), "request_id string, " + streamweld.arrow.spark_ddl()
     )
 
-Bodies are long, and Spark makes batches of 10,000 rows. Set `spark.sql.execution.arrow.maxBytesPerBatch`, for example
-to `33554432`, or reduce `spark.sql.execution.arrow.maxRecordsPerBatch`.
+Bodies can be long, and Spark makes batches of 10,000 rows by default. Set `spark.sql.execution.arrow.maxBytesPerBatch`,
+for example to `33554432`, or reduce `spark.sql.execution.arrow.maxRecordsPerBatch`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
     """Return a function for `DataFrame.mapInArrow` that applies `streamweld.arrow.parse` to each batch.
 
     Args:
-        **options: those of `streamweld.arrow.parse`. Its column `body` and those to keep must be selected.
+        **options: those of `streamweld.arrow.parse`. The columns that its `body` and `keep` name must be selected.
 
     Raises:
         UsageError: if a column of the output does not exist, or if the native backend is not in use.
@@ -59,13 +59,13 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
 
 
 def _responses(options: BulkOptions, batches: Iterable[Any]) -> Iterator[Any]:
-    """Parse the batches on a worker. Spark compares only the fields of the schema, so its metadata is not sent."""
+    """Parse the batches on a worker. Spark compares only the fields of the schema, so the metadata is not sent."""
     for batch in batches:
         yield parse_batch(batch, **options).replace_schema_metadata(None)
 
 
 def parse(frame: Any, **options: Unpack[BulkOptions]) -> Any:
-    """Apply `streamweld.arrow.parse` to a DataFrame of Spark.
+    """Apply `streamweld.arrow.parse` to a Spark DataFrame.
 
     Args:
         frame: a `pyspark.sql.DataFrame` with a column of bodies, binary or string.

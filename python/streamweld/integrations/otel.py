@@ -140,8 +140,7 @@ class RequestSpan:
         )
 
     def inject(self, headers: MutableMapping[str, str]) -> None:
-        """Write the trace context into the headers of the outgoing request, so that the upstream's spans are children
-        of this one."""
+        """Write the trace context into the outgoing headers, so that the upstream's spans are children of this one."""
         from opentelemetry import propagate, trace
 
         propagate.inject(headers, context=trace.set_span_in_context(self._span))

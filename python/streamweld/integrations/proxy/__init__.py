@@ -1,10 +1,10 @@
-"""A proxy in front of one gateway: it repairs every stream, and converts for clients of other APIs (extra `proxy`).
+"""A proxy in front of one gateway, which repairs every stream and converts for clients of other APIs (extra `proxy`).
 
     streamweld proxy --upstream https://gateway.example/v1 --upstream-dialect chat
 
     app = create_app(ProxyConfig("https://gateway.example/v1", to="chat"))      # the same, for a server of your own
 
-Importing this module needs no extra; `create_app` and `serve` do.
+Importing this module does not need the extra; `create_app` and `serve` do.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def _need(config: ProxyConfig) -> None:
 def create_app(config: ProxyConfig) -> Starlette:
     """Create the proxy as an ASGI application, with `/healthz` and `/metrics`. It needs the lifespan protocol.
 
-    The application does not know on which address it is served: set a token in `config` if other machines can reach it.
+    The application cannot determine the address on which it is served. Set a token in `config` if other machines can
+    reach it.
 
-    If the application is mounted in another one, only the outer lifespan runs. Enter the proxy's lifespan there: `async
-    with proxy.router.lifespan_context(proxy) as state: yield state`.
+    If the proxy is mounted in another application, only the lifespan of the outer application runs. Enter the proxy's
+    lifespan from there: `async with proxy.router.lifespan_context(proxy) as state: yield state`.
 
     Raises:
         MissingExtra: if the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.
@@ -53,8 +54,9 @@ def create_app(config: ProxyConfig) -> Starlette:
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
     """Serve on an address until SIGINT or SIGTERM; open streams then have `grace` seconds to finish.
 
-    Streams that do not finish in time end with an error of their API, as truncated streams do. Afterwards, the signal
-    is raised again: an interrupt ends in a `KeyboardInterrupt`. A second signal ends the process at once.
+    Streams that do not finish in time end with an error in the format of their API, like truncated streams. Afterwards,
+    the signal is raised again, so an interrupt results in a `KeyboardInterrupt`. A second signal ends the process at
+    once.
 
     Raises:
         MissingExtra: as `create_app`.

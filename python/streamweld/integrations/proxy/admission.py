@@ -1,8 +1,8 @@
-"""Which requests the proxy accepts: by host, by origin, by the client's token.
+"""Decide which requests the proxy accepts, based on the host, the origin and the client's token.
 
-Any web page can make a browser send requests to a server on the same machine, and with DNS rebinding read the answers.
-The page controls neither the `Host` nor the `Origin` header of these requests, so the proxy checks both before
-anything else. The token identifies clients where other machines can reach the proxy.
+Any web page can make a browser send requests to a server on the same machine and, with DNS rebinding, read the
+responses. The page controls neither the `Host` nor the `Origin` header of these requests, so the proxy checks both
+before anything else. If other machines can reach the proxy, the token identifies legitimate clients.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _SHOWN: Final = 100
 
 
 class Admission:
-    """ASGI middleware that refuses the requests for which `check` raises.
+    """ASGI middleware that refuses requests for which `check` raises.
 
-    The refusal is an error of the API that the path belongs to.
+    The refusal has the error format of the API that the path belongs to.
 
     Args:
         app: the application that handles accepted requests.
@@ -61,11 +61,11 @@ class Admission:
 
 
 def admits_host_and_origin(config: ProxyConfig) -> Callable[[Scope], Scope]:
-    """Return the check of `Host` and `Origin`.
+    """Return a function that checks `Host` and `Origin`.
 
-    A host is accepted if it is a loopback name or address, the address that the connection was made to, or listed in
-    `allow_hosts`. An origin is accepted only if it is listed in `allow_origins`; clients that are not browsers send no
-    origin.
+    A host is accepted if it is a loopback name or address, if it is the address to which the client connected, or if
+    `allow_hosts` lists it. An origin is accepted only if `allow_origins` lists it; clients other than browsers do not
+    send one.
     """
     hosts = frozenset(canonical(host) for host in config.allow_hosts if not host.startswith("*"))
     suffixes = tuple(host[1:].lower() for host in config.allow_hosts if host.startswith("*."))
@@ -102,11 +102,11 @@ def admits_host_and_origin(config: ProxyConfig) -> Callable[[Scope], Scope]:
 
 
 def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
-    """Return the check of the client's token. Without a configured token, it accepts every request.
+    """Return a function that checks the client's token. Without a configured token, it accepts every request.
 
     The token is accepted in `x-streamweld-token`. If this header is present, it alone decides; otherwise, the token is
-    accepted in any header that can carry an API key. The returned scope has no header with the token, so the token
-    cannot reach the upstream.
+    accepted in any header that can carry an API key. The scope that it returns does not contain the header with the
+    token, so the token cannot reach the upstream.
     """
     if config.token is None:
         return lambda scope: scope
@@ -134,7 +134,7 @@ def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
 
 
 def _key(name: bytes, value: bytes) -> bytes:
-    """Return the API key in a header; empty if the header does not carry one."""
+    """Return the API key in a header; empty if the header does not contain one."""
     prefix = _SLOTS.get(name)
     carries = prefix is not None and value[: len(prefix)].lower() == prefix.lower()
     return value[len(prefix or b"") :] if carries else b""

@@ -1,4 +1,4 @@
-"""Answers that the proxy writes itself: JSON bodies, and refusals in the error format of an API."""
+"""Responses that the proxy writes itself: JSON bodies, and refusals in the error format of an API."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["CLOSE", "refuse", "send_json", "send_refusal"]
 
 CLOSE: Mapping[str, str] = {"connection": "close"}
-"""Headers for an answer to a request whose body was not read."""
+"""Headers for a response to a request whose body was not read."""
 
 
 async def send_json(send: Send, done: Exchange, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-    """Send a complete JSON body, or only the headers if the request was HEAD."""
+    """Send a complete JSON body, or only the headers for a HEAD request."""
     done.status = status
     sent = {
         **headers,

@@ -1,6 +1,7 @@
-"""The proxy as an ASGI application: `/healthz`, `/metrics`; all other paths are forwarded to the upstream or refused.
+"""The proxy as an ASGI application: it serves `/healthz` and `/metrics`, and forwards or refuses all other paths.
 
-Host and origin are checked for every request, the token for all except `/healthz`, which discloses nothing.
+Host and origin are checked for every request. The token is checked for every path except `/healthz`, which discloses
+nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = ["create_app"]
 
 
 class _Everything:
-    """The ASGI application for all paths that are not the proxy's own."""
+    """The ASGI application for all paths other than the proxy's own."""
 
     def __init__(self, config: ProxyConfig, metrics: Metrics) -> None:
         self._config = config
@@ -45,8 +46,7 @@ class _Everything:
         self._open: set[asyncio.Task[object]] = set()
 
     async def stop(self) -> None:
-        """End all open requests with the error ending of truncated answers, while the session to the upstream still
-        exists."""
+        """End all open requests as truncated while the session to the upstream still exists."""
         for task in self._open:
             if not task.cancelling():
                 task.cancel()
@@ -72,8 +72,10 @@ class _Everything:
 
 
 class _Own(Route):
-    """A path of the proxy's own. The framework's pattern also matches the path with a trailing line feed, which is a
-    different path."""
+    """One of the proxy's own paths.
+
+    The framework's pattern would also match the path followed by a line feed, which is a different path.
+    """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] == "http" and scope["path"].endswith("\n"):
@@ -82,9 +84,11 @@ class _Own(Route):
 
 
 class _Rest(Route):
-    """The route for all other requests. A pattern would not match a line feed, or a request target that is not a path
-    (RFC 9112 3.2): such requests are refused, logged and counted like all others, instead of being answered by the
-    framework."""
+    """The route for all other requests.
+
+    A pattern would not match a line feed, or a request target that is not a path (RFC 9112 3.2), and the framework
+    would answer such requests itself. With this route, they are refused, logged and counted like all others.
+    """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
@@ -93,7 +97,7 @@ class _Rest(Route):
 
 
 def create_app(config: ProxyConfig) -> Starlette:
-    """Create the application of one proxy. Its session to the upstream opens in the lifespan of the server."""
+    """Create the application for one proxy. Its session to the upstream is opened in the lifespan of the server."""
     metrics = Metrics()
     everything = _Everything(config, metrics)
 
@@ -117,7 +121,7 @@ def create_app(config: ProxyConfig) -> Starlette:
 
     middleware = [Middleware(Admission, admits_host_and_origin(config), metrics)]
     if config.allow_origins:
-        # Browsers send a preflight request without a token, and let pages read an answer only with these headers.
+        # Browsers send preflight requests without a token, and let pages read a response only if it has these headers.
         middleware.append(
             Middleware(
                 CORSMiddleware,

@@ -1,6 +1,6 @@
-"""The configuration of a proxy, validated when it is created: the upstream, conversion, timeouts and limits.
+"""The configuration of a proxy (upstream, conversion, timeouts and limits), validated when it is created.
 
-Later code relies on valid values. Nothing here opens a connection.
+Later code relies on valid values. This module does not open connections.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -34,7 +34,7 @@ ProxyDialect: TypeAlias = Literal["chat", "responses", "anthropic", "gemini"]
 PROXY_DIALECTS: Final[tuple[str, ...]] = get_args(ProxyDialect)
 """The dialects whose requests can be converted."""
 
-# Targets of `streamweld.requests` that use the endpoint of a dialect.
+# For each dialect: the targets of `streamweld.requests` that use its endpoint.
 _TARGETS: Final[dict[str, tuple[str, ...]]] = {"chat": ("openai-chat", "mistral")}
 
 _TOKEN: Final = re.compile(r"[!-~]+", re.ASCII)
@@ -58,7 +58,7 @@ class ProxyConfig:
 
     to: ProxyDialect | None = None
     """Dialect of the upstream: `chat`, `responses`, `anthropic` or `gemini`. Requests in another of these dialects are
-    converted, and so are their answers. None: nothing is converted."""
+    converted, and so are the responses. None: nothing is converted."""
 
     policy: Base | Policy = "standard"
     """Which faults are repaired, and which end a stream with an error."""
@@ -77,16 +77,16 @@ class ProxyConfig:
     requests in the upstream's dialect pass through unchanged."""
 
     max_body_bytes: int = 32 * _MEBI
-    """Maximum size in bytes of a request, and of an answer that has to be read as a whole."""
+    """Maximum size in bytes of a request, and of a response that must be read as a whole."""
 
     max_stream_bytes: int = MAX_STREAM_BYTES
-    """Maximum size in bytes of an answer, after decompression."""
+    """Maximum size in bytes of a response, after decompression."""
 
     connect_timeout: float = 10.0
     """Seconds to wait for a connection to the upstream."""
 
     idle_timeout: float = 300.0
-    """Seconds that the upstream may be silent, including the time until the head of its answer. There is no overall
+    """Seconds that the upstream may be silent, including the time until the head of its response. There is no overall
     timeout."""
 
     event_timeout: float = 600.0
@@ -171,10 +171,10 @@ class ProxyConfig:
                 raise UsageError(f"allow_origins: {origin!r} is not an origin, such as https://app.example")
 
     def profile(self, to: ProxyDialect) -> Profile:
-        """Return the profile whose constraints apply to requests for an upstream with dialect `to`.
+        """Return the profile whose constraints apply to requests for an upstream with the dialect `to`.
 
         Raises:
-            UsageError: if there is no such gateway, or it does not have that dialect.
+            UsageError: if there is no such gateway, or if it does not offer that dialect.
         """
         targets = _TARGETS.get(to, (to,))
         for target in targets[1:] if self.gateway is not None else ():
@@ -184,7 +184,7 @@ class ProxyConfig:
 
     @cached_property
     def reading(self) -> Policy:
-        """Return `policy` with the settings for text calls applied, for reading answers."""
+        """Return the policy for reading responses: `policy` with the settings for text calls applied."""
         return with_text_calls(self.policy, self.text_calls, self.text_call_families or None)
 
     @property
@@ -195,12 +195,12 @@ class ProxyConfig:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of one answer."""
+        """Return the limits for one response."""
         return replace(LIMITS, max_stream_bytes=self.max_stream_bytes)
 
 
 def _address(url: str) -> SplitResult | None:
-    """Split an HTTP URL; return None if it is invalid, for example with one bracket around the host."""
+    """Split an HTTP URL; return None if it is invalid, for example because a bracket around the host is unpaired."""
     try:
         parts = urlsplit(url)
         return parts if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 else None

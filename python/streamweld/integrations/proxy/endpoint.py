@@ -1,6 +1,6 @@
-"""Handle one request from its first line to the last byte of the answer, and decide how it is answered.
+"""Handle one request, from its first line to the last byte of the response, and decide how to respond.
 
-Paths, headers, bodies and the transfer loops are handled by modules of their own.
+Separate modules handle paths, headers, bodies and the transfer loops.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _SLOWEST: Final = 1024
 """Bytes of a request's body that must arrive in a second on average, once `idle_timeout` has passed. Without a minimum,
 a client could keep any number of connections open with one byte from time to time."""
 LAST: Final = 2.0
-"""Seconds to send the error ending of an answer that the server cancels."""
+"""How many seconds the proxy has to send the error ending of a response that the server cancels."""
 
 
 class Conversation:
-    """One request, the upstream's answer to it, and the outcome."""
+    """One request, the upstream's response, and the outcome."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Conversation:
         self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
 
     async def hold(self) -> None:
-        """Handle the whole request. Returns when the answer has been sent, or the client has disconnected."""
+        """Handle the whole request. Returns after the response has been sent or the client has disconnected."""
         done = self._done
         close: Mapping[str, str] = CLOSE  # until the body has been read
         try:
@@ -112,8 +112,10 @@ class Conversation:
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 
     async def _received(self) -> bytes:
-        """Return the request's body. Refuses the request without reading it if its head is invalid or announces a body
-        that is too long."""
+        """Return the request's body.
+
+        Refuses the request without reading the body if the head is invalid or announces a body that is too long.
+        """
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
             raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
@@ -141,9 +143,9 @@ class Conversation:
         return bytes(made)
 
     async def _together(self) -> None:
-        """Send the answer, and stop and close the upstream connection if the client disconnects or stalls.
+        """Send the response; if the client disconnects or stalls, stop and close the upstream connection.
 
-        A cancellation also ends the answer, with the error of its API, as a truncated one.
+        A cancellation also ends the response as truncated, with the error of its API.
         """
         work = asyncio.create_task(self._answer())
         gone = asyncio.create_task(self._gone())
@@ -178,7 +180,7 @@ class Conversation:
         while (await self._request.receive())["type"] != "http.disconnect":
             pass
 
-    # The upstream's answer
+    # The upstream's response
 
     async def _answer(self) -> None:
         done, config = self._done, self._config
@@ -189,7 +191,7 @@ class Conversation:
         done.dropped = (*done.dropped, *requested.dropped)
         path, query = self._sent, self._query
         own = None if done.dialect is None or config.to is None else routes.of_gateway(config.gateway, config.to)
-        # Only some gateways have the model in the path for the Anthropic API.
+        # For the Anthropic API, only some gateways have the model in the path.
         moved = done.dialect == "anthropic" and config.gateway is not None and routes.model_of(self._path) is not None
         if self._converts or ((own is not None or moved) and requested.model is not None):
             to, model = cast("str", config.to), cast("str", requested.model)
@@ -210,7 +212,7 @@ class Conversation:
         try:
             await self._carry(answer, requested)
         finally:
-            # After a complete read, this returns the connection to the pool; otherwise, it closes the connection.
+            # If everything was read, this returns the connection to the pool; otherwise, it closes the connection.
             answer.close()
 
     async def _carry(self, answer: ClientResponse, requested: Prepared) -> None:
@@ -258,7 +260,7 @@ class Conversation:
         )
 
     async def _whole(self, answer: ClientResponse, requested: Prepared, headers: dict[str, str], *, good: bool) -> None:
-        """Send an answer that is not streamed, or an error, in the client's API."""
+        """Send a response that is not streamed, or an error, in the format of the client's API."""
         done, config = self._done, self._config
         body = await whole_body(answer, config, done)
         dialect = cast("ProxyDialect", done.dialect)
@@ -291,7 +293,7 @@ class Conversation:
         )
 
     def _read(self, converter: StreamConverter) -> None:
-        """Add the diagnostics of the answer to the exchange, the log and the span."""
+        """Add the diagnostics of the response to the exchange, the log and the span."""
         done = self._done
         done.diagnostics.update(note.code for note in converter.diagnostics)
         for note in converter.diagnostics:

@@ -1,6 +1,6 @@
-"""The record of one request and its answer, for metrics, log and span.
+"""The record of one request and its response, for metrics, log and span.
 
-It contains no header, no query, no body bytes and no model output.
+It does not contain headers, queries, body bytes or model output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Outcome: TypeAlias = Literal[
 
 @dataclass(slots=True)
 class Exchange:
-    """The record of one request and its answer, updated while they are handled."""
+    """The record of one request and its response, updated while they are handled."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ class Exchange:
     """Name of the exception, or code of the refusal."""
 
     model: str | None = None
-    """Name of the requested model. Reading the answer's name would take time in proportion to its length."""
+    """Name of the requested model. Reading the name from the response would take time in proportion to its length."""
 
     request_id: str | None = None
     """Request id that the upstream assigned, or the client's."""
@@ -48,16 +48,16 @@ class Exchange:
     diagnostics: Counter[str] = field(default_factory=Counter[str])
     started: float = field(default_factory=time.perf_counter)
     first_byte: float | None = None
-    """Seconds from the request to the first byte of the answer's body."""
+    """Seconds from the request to the first byte of the response body."""
 
     seconds: float = 0.0
 
     def wrote(self, body: bytes) -> None:
-        """Record that a piece of the answer's body was sent."""
+        """Record that a piece of the response body was sent."""
         if self.first_byte is None and body:
             self.first_byte = time.perf_counter() - self.started
         self.bytes_out += len(body)
 
     def ended(self) -> None:
-        """Record the end of the exchange, with any outcome."""
+        """Record the end of the exchange, whatever the outcome."""
         self.seconds = time.perf_counter() - self.started

@@ -1,7 +1,7 @@
 """Parse, normalize and classify host names, addresses and origins. Only this module resolves names.
 
 `ProxyConfig` validates its options with it, `admission` compares the hosts and origins of requests, and `serve`
-determines whether an address can be reached from other machines, or is the proxy's own.
+determines whether an address is reachable from other machines, or is the proxy's own address.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def is_host(text: str) -> bool:
 
 
 def origin_of(text: str) -> str | None:
-    """Normalize a web origin to the form that browsers send; None if `text` is not an origin.
+    """Normalize a web origin to the form that browsers send, or return None if `text` is not an origin.
 
     >>> origin_of("HTTPS://App.example:443"), origin_of("http://localhost:3000/"), origin_of("null")
     ('https://app.example', 'http://localhost:3000', 'null')
@@ -95,7 +95,7 @@ def is_loopback(host: str) -> bool:
 
 
 def resolved(host: str) -> frozenset[str]:
-    """Resolve a host to its normalized addresses. An address is returned as the only one.
+    """Resolve a host to its normalized addresses. An IP address resolves to itself.
 
     Raises:
         OSError: if the name cannot be resolved.
@@ -108,7 +108,10 @@ def resolved(host: str) -> frozenset[str]:
 
 
 def is_local(address: str) -> bool:
-    """Return True if an address belongs to this machine, that is, can be bound. True for the unspecified address."""
+    """Return True if an address belongs to this machine, that is, if it can be bound.
+
+    This includes the unspecified address.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

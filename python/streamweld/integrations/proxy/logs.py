@@ -1,4 +1,4 @@
-"""Logging of the command `streamweld proxy`: lines of text, or one JSON object per line."""
+"""Logging for the command `streamweld proxy`: lines of text, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
 def configure(form: Format, level: Level = "info") -> None:
-    """Log to standard error: records of streamweld from this level on, others and the server's from WARNING on."""
+    """Log to standard error: streamweld's records from this level on, the server's and all others from WARNING on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -1,4 +1,4 @@
-"""Remove `event:` names that the client's API does not have.
+"""Remove `event:` names that the client's API does not define.
 
 Otherwise, an upstream could trigger event handlers of its own choice. The data of such an event is passed on without a
 name. This module looks only at whole lines, not at payloads.
@@ -24,8 +24,8 @@ def _foreign(dialect: str) -> re.Pattern[bytes]:
     facts = DIALECTS[dialect]
     known = [name for location in _LISTS for name in facts.get(location, ())] + list(_OWN[dialect])
     words = "|".join([re.escape(name).replace(r"\*", r"[\w.]*") for name in known])
-    # Lines end with LF, CR or both, as in event streams, and a BOM may precede the first. The pattern starts with a
-    # literal, so that `re` can search for it quickly; the lookbehinds are checked only where it is found.
+    # Lines end with LF, CR or CRLF, as in event streams, and a BOM may precede the first line. The pattern starts with
+    # a literal that `re` can search for quickly; the lookbehinds are checked only where it is found.
     start = r"event:(?:(?<=[\r\n]event:)|(?<=\Aevent:)|(?<=\A\xef\xbb\xbfevent:))"
     line = rf"{start}[ ]?+(?!(?:{words})[\r\n])[^\r\n]*(?:\r\n|\r|\n)"
     return re.compile(line.encode("latin-1"), re.ASCII)
@@ -35,7 +35,7 @@ _FOREIGN: Final = {dialect: _foreign(dialect) for dialect in _OWN}
 
 
 def unnamed(dialect: str) -> Callable[[bytes], bytes]:
-    """Return a function that removes unknown event names from whole blocks of a stream of that dialect.
+    """Return a function that removes unknown event names from whole blocks of a stream in that dialect.
 
     >>> unnamed("anthropic")(b"event: ping\\ndata: {}\\n\\nevent: execute\\ndata: {}\\n\\n")
     b'event: ping\\ndata: {}\\n\\ndata: {}\\n\\n'

@@ -1,4 +1,4 @@
-"""Read a request's body once: the body for the upstream, and the facts that are needed to read and write the answer.
+"""Read a request's body once, to get the body for the upstream and the facts needed to read and write the response.
 
 A pure function of the body, so that a large one can be processed in a worker thread.
 """
@@ -27,7 +27,7 @@ __all__ = ["Prepared", "prepared"]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that can be sent. It does not keep the parsed body, only these facts."""
+    """A request that is ready to be sent. It keeps only these facts, not the parsed body."""
 
     body: bytes
     stream: bool = False
@@ -41,16 +41,16 @@ class Prepared:
 
 
 def prepared(body: bytes, dialect: str | None, path: str, query: str, config: ProxyConfig) -> Prepared:
-    """Read a request, and convert it if the upstream has another dialect, or is a gateway with rules of its own.
+    """Read a request, and convert it if the upstream has another dialect or is a gateway with its own rules.
 
     Args:
-        body: as the client sent it.
-        dialect: the client's; if it is None (unknown), the body is not read.
-        path, query: of the request.
+        body: the body, as the client sent it.
+        dialect: the client's dialect; if it is None (unknown), the body is not parsed.
+        path, query: the path and query of the request.
         config: of the proxy.
 
     Raises:
-        Refusal: if the body is not a JSON object, or the upstream's API cannot express the request.
+        Refusal: if the body is not a JSON object, or if the upstream's API cannot express the request.
     """
     if dialect is None:
         return Prepared(body)
@@ -92,7 +92,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
 
 
 def _names(request: dict[str, Any]) -> list[str] | None:
-    """Return the names of the tools that a request declares; None if they cannot be read."""
+    """Return the names of the tools that a request declares, or None if they cannot be read."""
     try:
         return [*tool_names(list_of(request.get("tools")))] or None
     except TypeError:

@@ -1,6 +1,6 @@
-"""Error bodies: the proxy's own, and upstream errors converted to another API's format.
+"""Error bodies: the proxy's own errors, and upstream errors converted to another API's format.
 
-A refusal is always JSON, and quotes nothing of an upstream body that is not an API error.
+A refusal is always JSON. It never quotes an upstream body that is not an API error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _SHOWN: Final = 1000
 
 
 class Refusal(Exception):
-    """Ends a request before an answer was started. Has a status, a streamweld code, a message without payload, and
-    headers."""
+    """Ends a request before a response has started.
+
+    Has a status, a streamweld code, a message without payload, and headers.
+    """
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(message)
@@ -36,7 +38,7 @@ class Refusal(Exception):
 
 
 def refusal_body(dialect: str | None, status: int, code: str | None, message: str, kind: str | None = None) -> bytes:
-    """Return the body of an error in the API's format; in OpenAI's if the dialect is unknown."""
+    """Return an error body in the API's format, or in OpenAI's format if the dialect is unknown."""
     word = str(status)
     if dialect == "anthropic":
         types = _TYPES["anthropic"]
@@ -51,8 +53,10 @@ def refusal_body(dialect: str | None, status: int, code: str | None, message: st
 
 
 def converted_error(dialect: str, status: int, body: bytes | bytearray) -> bytes:
-    """Convert an upstream's error to another API's format. Message and code are kept; the type follows from the
-    status."""
+    """Convert an upstream's error to another API's format.
+
+    The message and code are kept; the type follows from the status.
+    """
     try:
         given_value: Any = orjson.loads(body)
     except orjson.JSONDecodeError:

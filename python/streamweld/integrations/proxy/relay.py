@@ -1,6 +1,7 @@
-"""Transfer an answer from the upstream to the client, through a converter or unchanged.
+"""Transfer a response from the upstream to the client, through a converter or unchanged.
 
-Records when data last arrived from or was accepted by each side, so that the caller can end stalled transfers.
+Records when the upstream last sent data and when the client last accepted some, so that the caller can end stalled
+transfers.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ __all__ = ["Relay"]
 
 
 class Relay:
-    """The transfer of one answer.
+    """The transfer of one response.
 
     Args:
-        answer: the upstream's answer, whose head has arrived.
+        answer: the upstream's response, whose head has arrived.
         send: the ASGI function that sends to the client.
-        done: the record of the exchange, which is updated.
-        config: for the stall timeouts and the maximum number of bytes.
+        done: the record of the exchange, which is updated during the transfer.
+        config: the configuration, which sets the stall timeouts and the maximum number of bytes.
     """
 
     def __init__(self, answer: ClientResponse, send: Send, done: Exchange, config: ProxyConfig) -> None:
@@ -60,14 +61,14 @@ class Relay:
         last: Callable[[bytes], bytes] | None = None,
         recorder: Recorder | None = None,
     ) -> None:
-        """Send the whole answer through `converter` and then through `last`, which gets whole blocks.
+        """Send the whole response through `converter` and then through `last`, which receives whole blocks.
 
-        After a fault, the converter's error ending is sent last, and the upstream's connection is closed at once. A
-        failure of the transport is reported to the converter.
+        After a fault, the converter's error ending is sent, and the upstream connection is closed at once. A failure of
+        the transport is reported to the converter.
 
         Raises:
-            Refusal: if the answer contains no part of a stream and nothing was sent: the client gets an error status,
-                which it retries or reports, unlike an empty stream.
+            Refusal: if the response does not contain any part of a stream and nothing was sent. The client then
+                receives an error status, which, unlike an empty stream, it retries or reports.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
         pieces = _recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
@@ -98,8 +99,10 @@ class Relay:
         await self._pass(rest, more=False)
 
     async def as_it_is(self, status: int, headers: dict[str, str]) -> None:
-        """Send every byte unchanged. A body that is truncated or too long is not terminated, so that the client sees
-        that it is incomplete."""
+        """Send every byte unchanged.
+
+        A body that is truncated or too long is not terminated, so that the client can detect that it is incomplete.
+        """
         self._begin(status, headers)
         done, pace = self._exchange, Pace()
         try:
@@ -119,8 +122,11 @@ class Relay:
         await self._pass(b"", more=False)
 
     def is_stalled(self) -> bool:
-        """Return True if the client has not accepted data for too long. Also closes an upstream that has sent no event
-        for too long; the transfer loop then treats the answer as truncated."""
+        """Return True if the client has not accepted data for too long.
+
+        Also closes the upstream connection if no event has arrived for too long; the transfer loop then treats the
+        response as truncated.
+        """
         now = time.monotonic()
         if self._sending:
             return now - self._sent_at > self._config.client_timeout
@@ -129,13 +135,13 @@ class Relay:
         return False
 
     def leave(self) -> None:
-        """Close the upstream's connection; the transfer loop then treats the answer as truncated."""
+        """Close the upstream connection; the transfer loop then treats the response as truncated."""
         self._answer.close()
 
     # Internals
 
     def _begin(self, status: int, headers: dict[str, str]) -> None:
-        """Store the head, which is sent with the first bytes: until then, an error can be sent instead."""
+        """Store the head, which is sent with the first bytes. Until then, an error can be sent instead."""
         self._head = (status, [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()])
 
     async def _pass(self, body: bytes, *, more: bool = True) -> None:
@@ -155,8 +161,10 @@ class Relay:
         return out
 
     async def _keep_alive(self) -> None:
-        """Send a comment if input arrives but no output can be sent yet, because the client has a timeout for each
-        read. A comment is not an event."""
+        """Send a comment if input arrives but no output can be sent yet.
+
+        Otherwise, a read might time out in the client. A comment is not an event.
+        """
         event_at = self._event_at
         await self._pass(KEEP_ALIVE)
         self._event_at = event_at
@@ -174,7 +182,7 @@ class Relay:
 
 
 async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) -> AsyncGenerator[bytes]:
-    """Record the pieces while they pass through."""
+    """Record the pieces as they pass through."""
     how: End = "left"
     try:
         async with aclosing(pieces):
@@ -192,7 +200,10 @@ async def _recorded(pieces: AsyncGenerator[bytes], recorder: Recorder | None) ->
 
 
 async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> AsyncGenerator[bytes]:
-    """Yield the converter's output for each piece, or for a few milliseconds of work. Stops after the first error."""
+    """Yield the converter's output for each piece, or for each few milliseconds of work.
+
+    Stops after the first error.
+    """
     async with aclosing(pieces):
         async for piece in pieces:
             made: list[bytes] = []
@@ -210,7 +221,7 @@ async def _converted(pieces: AsyncGenerator[bytes], work: Work, pace: Pace) -> A
 
 
 def _outcome(converter: StreamConverter, config: ProxyConfig) -> tuple[Outcome, str | None]:
-    """Return how a stream ended, and the name of the fault that ended it early."""
+    """Return how a stream ended, and the name of the fault that ended it early, if any."""
     fault = converter.error
     if fault is not None:
         return "fault", type(fault).__name__

@@ -1,4 +1,7 @@
-"""Routing by path: the dialect of a client, and the upstream URL. No other part of a request affects the routing."""
+"""Routing by path, which determines the client's dialect and the upstream URL.
+
+No other part of a request affects the routing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _NO_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
 
 
 def dialect_of(path: str) -> str | None:
-    """Return the dialect of the API at this path; None if the path is unknown.
+    """Return the dialect of the API at this path, or None if the path is unknown.
 
     >>> dialect_of("/v1/chat/completions"), dialect_of("/api/v1/messages"), dialect_of("/v1/threads/t/messages")
     ('chat', 'anthropic', None)
@@ -30,9 +33,9 @@ def dialect_of(path: str) -> str | None:
 
 
 def path_of(dialect: str, model: str, *, stream: bool, gateway: str | None = None) -> tuple[str, str]:
-    """Return the endpoint of an API for requests that can be converted: the escaped path, and the query.
+    """Return the endpoint of an API for requests that can be converted: the escaped path and the query.
 
-    `gateway`: the upstream's gateway, if it offers the API under other paths.
+    `gateway`: the gateway of the upstream, if it offers the API at different paths.
 
     >>> path_of("chat", "m", stream=True)
     ('/v1/chat/completions', '')
@@ -51,14 +54,14 @@ def path_of(dialect: str, model: str, *, stream: bool, gateway: str | None = Non
 
 
 def of_gateway(gateway: str | None, dialect: str) -> Mapping[str, Any] | None:
-    """Return how a gateway's paths, keys and bodies differ from those of the API it offers; None if they do not."""
+    """Return how a gateway's paths, keys and bodies differ from those of its API, or None if they do not differ."""
     name = (gateway or "").partition("@")[0]
     found: Mapping[str, Any] | None = load_proxy()["gateways"].get(name, {}).get(dialect)
     return found
 
 
 def model_of(path: str) -> str | None:
-    """Return the model in a path of the Gemini API; None if there is none.
+    """Return the model in a Gemini API path, or None if there is none.
 
     >>> model_of("/v1beta/models/gemini-3:streamGenerateContent"), model_of("/v1/messages")
     ('gemini-3', None)
@@ -68,9 +71,9 @@ def model_of(path: str) -> str | None:
 
 
 def is_safe(path: str) -> bool:
-    """Return True if an unescaped path has no `..`, no other host and no invisible characters.
+    """Return True if an unescaped path does not contain `..`, another host or invisible characters.
 
-    Such a path stays below the upstream's path.
+    Such a path stays within the upstream's path.
 
     >>> is_safe("/v1/models"), is_safe("/v1/../admin"), is_safe("//evil.example/"), is_safe("http://evil.example/")
     (True, False, False, False)
@@ -128,9 +131,9 @@ def target_of(upstream: str, path: str, query: str = "") -> str:
 
 
 def is_stream(dialect: str, request: object, path: str, query: str) -> bool:
-    """Return True if a request asks for a stream of events.
+    """Return True if a request asks for an event stream.
 
-    In the Gemini API, this depends on path and query: without `alt=sse`, the answer is an array, which passes through
+    In the Gemini API, this depends on path and query: without `alt=sse`, the response is an array, which passes through
     unchanged.
     """
     if dialect == "gemini":

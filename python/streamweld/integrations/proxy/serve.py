@@ -1,7 +1,7 @@
-"""Run the proxy as a server: uvicorn with the application, on one address, until a signal stops it.
+"""Run the proxy as a server: uvicorn serves the application on one address until a signal stops it.
 
-On the first signal, the server accepts no more connections, and open streams can finish; those that do not finish in
-time end with an error of their API. A second signal ends the process at once.
+On the first signal, the server stops accepting connections but lets open streams finish. Those that do not finish in
+time end with an error in the format of their API. A second signal ends the process at once.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadTimeout", "serve"]
 
-# Seconds that an idle connection is kept. Longer than connection pools and load balancers keep idle connections by
-# default (at most 60): a POST that is sent while the server closes the connection is lost, because a client must not
-# retry it (RFC 9110 9.2.2). The same value as in nginx.
+# How many seconds an idle connection is kept open. This is longer than connection pools and load balancers keep idle
+# connections by default (at most 60 seconds), because a POST that is sent while the server closes the connection is
+# lost: a client must not retry it (RFC 9110 9.2.2). The same value as in nginx.
 _KEEP_ALIVE: Final = 75
 HEAD_SECONDS: Final = 60.0
 """Seconds until the head of a request must be complete, from the connection or the first byte of the request. The same
@@ -45,11 +45,11 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
     """Serve until SIGINT or SIGTERM; a second signal ends the process at once.
 
     Args:
-        config: of the proxy.
-        host, port: where to listen; port 0 selects a free one. Requests may use this host name.
-        grace: seconds that open streams have to finish once the server is stopped. After that, streams end as truncated
-            ones do, and requests without an answer are refused.
-        ready: called with the address, once connections are accepted.
+        config: the configuration of the proxy.
+        host, port: the address to listen on; port 0 selects a free port. Requests may name this host.
+        grace: how many seconds open streams have to finish after the server is stopped. After that, streams end like
+            truncated ones, and requests without a response are refused.
+        ready: called with the address as soon as connections are accepted.
 
     Raises:
         UsageError: if other machines can reach the address and there is no token, if the address is the upstream's, or
@@ -72,7 +72,7 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=2048) as listening:
         # asyncio sets this only for sockets with an explicit protocol. Without it, a small event waits for the ACK of
-        # the previous one.
+        # the previous event.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name, number = listening.getsockname()[:2]
 
@@ -106,10 +106,11 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
 class _Server(uvicorn.Server):
     """A server that ends at once on a second signal.
 
-    uvicorn itself waits for open streams after a second SIGTERM, and for their endings after a second SIGINT.
+    Without this class, uvicorn would wait for open streams after a second SIGTERM, and for their endings after a second
+    SIGINT.
 
     Args:
-        started: called once connections are accepted.
+        started: called as soon as connections are accepted.
         config: of the server.
     """
 
@@ -128,16 +129,17 @@ class _Server(uvicorn.Server):
 
 
 class HeadTimeout(H11Protocol):
-    """Closes connections whose request head does not arrive in time, and those that were answered before the body.
+    """Closes connections whose request head does not arrive in time, and those answered before the body has arrived.
 
-    uvicorn limits only the idle time after an answer: a client could keep any number of connections open without ever
-    sending a request, or with a body that nothing reads. A body that is read has the timeouts of `ProxyConfig`.
+    uvicorn limits only the idle time after a response. A client could keep any number of connections open by never
+    sending a request, or by sending a body that nothing reads. For a body that is read, the timeouts of `ProxyConfig`
+    apply.
     """
 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit of the first head."""
+        """Start the time limit for the first head."""
         super().connection_made(transport)
         self._watch()
 
@@ -191,7 +193,7 @@ def _leads_back(upstream: str, addresses: frozenset[str], port: int) -> bool:
         return False
     if addresses & _EVERY_ADDRESS:
         return any(is_local(address) for address in requested)
-    # A connection to the unspecified address reaches the loopback address of this machine.
+    # Connecting to the unspecified address reaches the loopback address of this machine.
     return bool(requested & addresses) or (
         bool(requested & _EVERY_ADDRESS) and any(is_loopback(own) for own in addresses)
     )

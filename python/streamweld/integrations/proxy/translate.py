@@ -1,7 +1,7 @@
-"""Convert a request for the upstream with `streamweld.requests`, and return what is needed to handle its answer.
+"""Convert a request for the upstream with `streamweld.requests`, and return what is needed to handle the response.
 
-Options that change the answer and cannot be expressed in the upstream's API are refused; minor ones (a seed, a penalty)
-are dropped and listed in `Translated.dropped`. This module does no I/O.
+A request is refused if an option that changes the answer cannot be expressed in the upstream's API. Minor options (a
+seed, a penalty) are dropped and listed in `Translated.dropped`. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHOWN: Final = 300
 # Member names that may be written into a log; a client can use any name.
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 _MOST_DROPPED: Final = 20
-# The proxy handles these itself: in the Gemini API, for example, the endpoint selects streaming.
+# The proxy handles these members itself. In the Gemini API, for example, the endpoint selects streaming.
 _OWN: Final = frozenset({"stream", "include_usage"})
 
 
@@ -40,9 +40,9 @@ class Translated:
     """A request for the upstream.
 
     Attributes:
-        payload: the body; the same object as was passed in if nothing changed.
+        payload: the body; if nothing changed, the object that was passed in.
         tools: the names of the tools that the request declares.
-        known_call_ids: the ids of calls of earlier turns, which the answer must not use again.
+        known_call_ids: the call ids of earlier turns, which the response must not reuse.
         include_usage: True if the client wants usage in a stream.
         dropped: names of the dropped members.
     """
@@ -58,9 +58,10 @@ def translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyCo
     """Convert a request for the upstream of `config`.
 
     Args:
-        request: with its model, also in dialects whose requests do not contain it.
-        source: the client's dialect. If it is also the upstream's, the request is only adapted to the gateway's rules.
-        config: of the proxy; `to` must be set.
+        request: the request including its model, even in dialects whose requests do not contain the model.
+        source: the client's dialect. If the upstream has the same dialect, the request is only adapted to the gateway's
+            rules.
+        config: the configuration of the proxy; `to` must be set.
         stream: True if the client asks for a stream.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The HTTP client of the proxy: one session, one address, no redirects, no cookies, no proxies from the environment."""
+"""The HTTP client of the proxy: one session to one address, without redirects, cookies or environment proxies."""
 
 from __future__ import annotations
 
@@ -38,23 +38,27 @@ if TYPE_CHECKING:
 
 __all__ = ["UpstreamCutError", "ask", "inflater_of", "open_session", "plain_pieces", "raw_pieces", "whole_body"]
 
-# Exceptions of reading an answer when the connection breaks or times out.
+# Exceptions raised while reading a response if the connection breaks or times out.
 _BROKEN: Final = (ClientError, OSError, TimeoutError, HttpProcessingError)
 _READ: Final = 65_536
 
-# Seconds that an idle connection is reused. Servers close idle connections after five by default (uvicorn and Node),
-# and a POST must not be sent while they do.
+# How many seconds an idle connection may be reused. Servers close idle connections after five seconds by default
+# (uvicorn and Node), and a POST must not be sent while they do so.
 _IDLE: Final = 4
 
 
 class UpstreamCutError(Exception):
-    """The transport failed before the upstream's answer was complete. The message is the name of the original
-    exception."""
+    """The transport failed before the upstream's response was complete.
+
+    The message is the name of the original exception.
+    """
 
 
 class _Connector(TCPConnector):
-    """Connector that reuses a connection only if the upstream has sent nothing after its last answer. Such bytes would
-    be read as the answer to the next request, which may be another client's."""
+    """Connector that reuses a connection only if the upstream has not sent anything after its last response.
+
+    Such bytes would be read as the response to the next request, which may come from another client.
+    """
 
     def __init__(self) -> None:
         super().__init__(limit=0, keepalive_timeout=_IDLE)  # pyright: ignore[reportUnknownMemberType]
@@ -96,11 +100,11 @@ def open_session(config: ProxyConfig) -> ClientSession:
 async def ask(
     session: ClientSession, method: str, url: str, headers: dict[str, str], body: bytes | None
 ) -> ClientResponse:
-    """Send a request and return the upstream's answer as soon as its head has arrived.
+    """Send a request and return the upstream's response as soon as its head has arrived.
 
     Raises:
-        Refusal: 502 or 504 if there is no answer, if its status is invalid, or if it is a redirect. Redirects are
-            neither followed nor passed on, because clients would send their credentials to the new address.
+        Refusal: 502 or 504 if there is no response, or if its status is invalid or a redirect. Redirects are neither
+            followed nor passed on, because clients would send their credentials to the new address.
     """
     try:
         # Send a large body in pieces, so that other requests are served in between.
@@ -115,7 +119,7 @@ async def ask(
     if 300 <= answer.status < 400 and answer.status != 304:
         answer.close()
         raise Refusal(502, "upstream_redirect", f"the upstream answered with a redirect ({answer.status})")
-    # RFC 9110 15: other statuses are invalid, and no switch of protocols was requested.
+    # RFC 9110 15: other statuses are invalid, and the request did not ask to switch protocols.
     if not 200 <= answer.status < 600:
         answer.close()
         raise Refusal(502, "upstream_status", f"the upstream answered with an invalid status ({answer.status})")
@@ -123,11 +127,12 @@ async def ask(
 
 
 def inflater_of(answer: ClientResponse, limits: Limits) -> Inflater:
-    """Create the decompressor for the body of an answer. Names that are not encodings are ignored, as clients do:
-    gateways send `none` and `utf-8`.
+    """Create the decompressor for the body of a response.
+
+    As in clients, names that are not encodings are ignored, because some gateways send `none` or `utf-8`.
 
     Raises:
-        Refusal: if the encoding was not requested, and the standard library cannot decode it.
+        Refusal: if the encoding was not requested and the standard library cannot decode it.
     """
     encoding = coding_of(", ".join(answer.headers.getall("content-encoding", ())))
     if not is_readable(encoding):
@@ -139,8 +144,8 @@ async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> Asyn
     """Yield the body as it arrives, and count its bytes. The time spent waiting is reported to `pace`.
 
     Raises:
-        UpstreamCutError: if the transport fails before the body is complete: the connection breaks or is reset, the
-            framing (chunks, length) is malformed or incomplete, or no data arrives for too long.
+        UpstreamCutError: if the transport fails before the body is complete, because the connection breaks or is reset,
+            the framing (chunks, length) is malformed or incomplete, or no data arrives for too long.
     """
     watch = ConnectionWatch(answer)
     try:
@@ -161,10 +166,10 @@ async def raw_pieces(answer: ClientResponse, done: Exchange, pace: Pace) -> Asyn
 
 
 async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchange, pace: Pace) -> AsyncGenerator[bytes]:
-    """Yield the decompressed body, at most `SLICE` bytes at once.
+    """Yield the decompressed body, at most `SLICE` bytes at a time.
 
     Raises:
-        UpstreamCutError: as `raw_pieces`, and if the compressed body is malformed or incomplete.
+        UpstreamCutError: as in `raw_pieces`, and if the compressed body is malformed or incomplete.
         LimitExceeded: if the body inflates to too many bytes.
     """
     try:
@@ -177,7 +182,7 @@ async def plain_pieces(answer: ClientResponse, inflater: Inflater, done: Exchang
 
 
 async def whole_body(answer: ClientResponse, config: ProxyConfig, done: Exchange) -> bytearray:
-    """Return the whole decompressed body. Raises Refusal if it is broken, or longer than `max_body_bytes`."""
+    """Return the whole decompressed body. Raises Refusal if the body is broken or longer than `max_body_bytes`."""
     made, pace, most = bytearray(), Pace(), config.max_body_bytes
     too_long = Refusal(502, "upstream_too_long", f"the upstream's answer has more than {most} bytes")
     try:

@@ -1,4 +1,4 @@
-"""Preload modules that the first requests would otherwise import: those of backends and converters."""
+"""Preload the modules of backends and converters, which the first requests would otherwise import."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ _CHAT: Final = (
 
 
 def warm_up(config: ProxyConfig) -> None:
-    """Convert a small request and a small answer of each kind that a proxy with this configuration may have to
-    convert."""
+    """Convert a small request and a small response of each kind that a proxy with this configuration may need."""
     given_value: dict[str, bytes] = {"chat": _CHAT}
     for dialect in PROXY_DIALECTS[1:]:
         converter = StreamConverter(source="chat", target=cast("ProxyDialect", dialect))

@@ -1,6 +1,6 @@
-"""Convert answers that are not streamed: fold the events of an answer into the JSON body of the target API.
+"""Convert responses that are not streamed: fold the events of a response into the JSON body of the target API.
 
-The events are those that `StreamConverter` writes, so a whole answer has the same content as a streamed one.
+The events are those that `StreamConverter` writes, so a whole response has the same content as a streamed one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ __all__ = ["converted", "folded"]
 
 
 def converted(converter: StreamConverter, body: bytes | bytearray, dialect: str) -> bytes | None:
-    """Convert the body of a whole answer to `dialect`, which is the converter's target. Returns None if it has an
-    error."""
+    """Convert the body of a whole response to `dialect`, which is the converter's target.
+
+    Returns None if the response contains an error.
+    """
     made = [converter.feed(part) for part in slices(body)]
     made.append(converter.close())
     return folded(b"".join(made), dialect) if converter.error is None else None
 
 
 def folded(stream: bytes, dialect: str) -> bytes:
-    """Fold a stream of `dialect` without a fault into the JSON body."""
+    """Fold a stream in `dialect`, which must not contain a fault, into the JSON body."""
     payloads = _payloads(stream)
     match dialect:
         case "chat":
@@ -54,13 +56,13 @@ def _payloads(stream: bytes) -> Iterator[dict[str, Any]]:
 
 
 class _Texts:
-    """Texts that arrive in pieces, each a member of an object. They are joined once, at the end."""
+    """Texts that arrive in pieces; each text is a member of an object. They are joined once, at the end."""
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
 
     def add(self, owner: dict[str, Any], name: str, piece: str) -> None:
-        """Append to the text `owner[name]`, whose current value is the beginning."""
+        """Append to the text `owner[name]`; the member's current value is the beginning of the text."""
         found = self._pieces.get((id(owner), name))
         if found is None:
             found = self._pieces[id(owner), name] = (owner, [owner.get(name) or ""])
@@ -142,7 +144,7 @@ def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _object(text: str) -> Any:
-    """Parse the arguments, for APIs that have them as an object. Text that is not JSON is returned as text."""
+    """Parse the arguments, for APIs that represent them as an object. Text that is not JSON is returned as text."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -172,5 +174,5 @@ def _gemini(chunks: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _is_text(part: dict[str, Any]) -> bool:
-    """Return True if a part has only text, so that it can be joined with another one."""
+    """Return True if a part contains only text, so that it can be joined with another text part."""
     return "text" in part and part.keys() <= {"text", "thought"}

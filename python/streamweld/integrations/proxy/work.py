@@ -24,11 +24,11 @@ _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 async def aside(size: int, work: Callable[[], _T]) -> _T:
     """Return the result of `work`, which runs in a worker thread if its input is large.
 
-    If the task is canceled in the meantime, it still waits for the thread, so that both never use the same objects.
+    If the task is canceled in the meantime, it still waits for the thread, so that the two never use the same objects.
 
     Args:
-        size: of the input, in bytes.
-        work: must not change anything that the event loop uses.
+        size: the size of the input, in bytes.
+        work: the function to call; it must not change anything that the event loop uses.
     """
     if size <= LARGE:
         return work()
@@ -46,7 +46,8 @@ class Work:
     """A converter that is fed from an event loop.
 
     Input is fed in slices, between which other tasks run. An event larger than a slice cannot be split: the slice that
-    completes it is fed in a worker thread. So is the end of a long stream, which may have to close many items.
+    completes it is fed in a worker thread. The end of a long stream is also handled in a worker thread, because it may
+    have to close many items.
     """
 
     __slots__ = ("_pending", "_total", "converter")

@@ -3,9 +3,9 @@
     for violation in sw.check(body):
         print(violation.severity, violation.rule, violation.where.byte_offset, violation.message)
 
-`Checker` takes a stream in chunks, in bounded memory. The rules are in `_spec/rules.json`: each has an id, a severity,
-a text and the document it comes from; the code refers to ids. The checker does not assemble or repair anything: how
-`StreamParser` reads the same bytes is a separate question.
+`Checker` accepts a stream in chunks and uses bounded memory. The rules are in `_spec/rules.json`: each has an id, a
+severity, a text and the document that it comes from. The code refers to rules by id. The checker does not assemble or
+repair anything, so its findings do not depend on how `StreamParser` reads the same bytes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _MAX_UNDETECTED_LENGTH: Final = 64 * 1024  # maximum number of characters of the
 
 
 def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
-    """Return the violations of a whole stream against the rules of its own dialect, in byte order.
+    """Return the places where a whole stream violates the rules of its own dialect, in byte order.
 
     Args:
-        body: the response's body, as bytes.
-        dialect: the wire format, or `auto` to recognize it from the first payloads. One of `chat`, `responses`,
+        body: the response body, as bytes.
+        dialect: the wire format, or `auto` to detect it from the first payloads. One of `chat`, `responses`,
             `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`.
 
     Returns:
@@ -50,9 +50,9 @@ def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") 
         Malformed JSON and bytes that are not an event stream are violations too.
 
     Raises:
-        UnknownDialect: no payload is in a known dialect; `.seen` describes what was found instead.
-        UsageError: the dialect does not exist.
-        TypeError: the body is not a contiguous buffer of bytes.
+        UnknownDialect: if no payload is in a known dialect; `.seen` describes what was found instead.
+        UsageError: if the dialect does not exist.
+        TypeError: if the body is not a contiguous buffer of bytes.
 
     >>> check(b'data: {"type":"start"}\\n\\ndata: {"type":"finish"}\\n\\ndata: [DONE]\\n\\n')
     []
@@ -68,9 +68,9 @@ def _position(violation: Violation) -> Place:
 
 
 class Checker:
-    """Checks a stream that arrives in chunks, like `check`. The result does not depend on the chunk sizes.
+    """Checks a stream that arrives in chunks; otherwise like `check`. The result does not depend on the chunk sizes.
 
-    Memory is bounded: texts are kept as digests, ids up to 32 MiB in total.
+    Memory is bounded: texts are kept as digests, and ids take at most 32 MiB in total.
 
     >>> checker = Checker("ai-sdk-ui")
     >>> [v.rule for piece in (b'data: {"type":"st', b'art"}', b'\\n\\n') for v in checker.feed(piece)]
@@ -91,21 +91,21 @@ class Checker:
 
     @property
     def dialect(self) -> str | None:
-        """The dialect whose rules apply; None until a payload has identified it."""
+        """The dialect whose rules apply; None until it is detected."""
         return None if self._lifecycle is None else self._lifecycle.dialect
 
     @property
     def dropped(self) -> int:
-        """The number of violations that were not listed, because their rule already had 100."""
+        """The number of violations that were not listed because their rule already had 100."""
         return self._report.dropped
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Violation]:
         """Read the next bytes and return the violations that they complete.
 
         Raises:
-            UnknownDialect: many payloads were read, and none is in a known dialect.
+            UnknownDialect: if many payloads were read and none is in a known dialect.
             UsageError: after `close`.
-            TypeError: the data is not a contiguous buffer of bytes.
+            TypeError: if the data is not a contiguous buffer of bytes.
         """
         if self._closed:
             raise UsageError("the checker is closed; nothing can be fed any more")
@@ -114,12 +114,12 @@ class Checker:
         return self._report.take()
 
     def close(self) -> list[Violation]:
-        """End the stream and return the violations that its end shows, such as missing events.
+        """End the stream and return the violations that only the end reveals, such as missing events.
 
         A second call returns an empty list.
 
         Raises:
-            UnknownDialect: no payload was in a known dialect.
+            UnknownDialect: if no payload was in a known dialect.
         """
         if self._closed:
             return []
@@ -224,7 +224,7 @@ def _unknown(position: Place, value: dict[str, Any]) -> UnknownDialect:
 
 
 def _several(text: str) -> list[dict[str, Any] | None] | None:
-    """Return the payloads of an event whose lines are one payload each; None if they are not."""
+    """Return the payloads of an event if each of its lines is a separate payload, otherwise None."""
     lines = [line for line in (line.strip(" \t\r") for line in text.split("\n")) if line]
     if len(lines) < 2:
         return None

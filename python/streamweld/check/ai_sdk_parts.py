@@ -1,4 +1,4 @@
-"""Rules for AI SDK stream parts (LanguageModelV2 to V4), and for the consumer form that `streamText` makes of them."""
+"""Rules for AI SDK stream parts (LanguageModelV2 to V4), and for the form in which `streamText` passes them on."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Parts(Lifecycle):
             self._finish(kind, value)
 
     def marker(self) -> None:
-        """Accept `[DONE]`: gateways that send parts over HTTP end with it, although the specification has none."""
+        """Accept `[DONE]`, with which gateways end parts over HTTP although the specification lacks it."""
         if not self._finished:
             self.once("marker_before_finish")
 
@@ -161,7 +161,7 @@ class Parts(Lifecycle):
             self.record("call_input_json", f"{identifier}: {text.fault()}")
 
     def _finish(self, kind: str, value: dict[str, Any]) -> None:
-        """Check the end of a model's answer; in the consumer form, every step has one."""
+        """Check the end of a model's answer. In the consumer form, every step has one."""
         for family, identifier in sorted(self._open):
             self.record("unended", f"{family} {identifier}")
         self._open.clear()

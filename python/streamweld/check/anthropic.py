@@ -166,7 +166,7 @@ class Anthropic(Lifecycle):
         if fault:
             if self._cut_input is not None:
                 self.report.record("anthropic.input_not_object", *self._cut_input)
-            # Report this later: truncated arguments are not a violation if the stop reason shows a token limit.
+            # Report this later, because truncated arguments are not a violation if the stop reason is a token limit.
             self._cut_input = (f"block {index}: {fault}", self.report.position)
 
     def _unstopped(self) -> None:

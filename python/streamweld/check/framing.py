@@ -1,10 +1,10 @@
-"""The event-stream layer of the checker: the lines as sent, and the payloads that a reader gets.
+"""The event-stream layer of the checker: the lines as sent, and the payloads that a reader receives.
 
-Payloads, their numbers and offsets come from the framer and equal those of `StreamParser`. The same holds for the
+Payloads, numbers and offsets come from the framer and are the same as in `StreamParser`. The same holds for the
 elements of a body that is one JSON array (Gemini without `alt=sse`) and for the lines of a body with one document per
 line. Faults that only a linter reports (a line that every reader skips, a field without a meaning) are checked here
-line by line, so the result does not depend on the chunk boundaries. This module does not depend on a dialect, and
-parses no JSON.
+line by line, so the result does not depend on the chunk boundaries. This module does not depend on a dialect and does
+not parse JSON.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Framing:
             self._after_cr = piece.endswith(b"\r")
 
     def close(self) -> bool:
-        """End the input. Returns True if the last event has no blank line after it."""
+        """End the input. Returns True if the last event is not followed by a blank line."""
         if self._array.is_one is None:
             self._feed_lines(self._array.held)  # too short to detect, so read it as lines
         if self.broken:
@@ -222,12 +222,11 @@ class Framing:
                 )
 
     def _is_document(self, head: bytes) -> bool:
-        """Return True if a line is a complete document: an object from its first byte to its last, or the terminal
-        marker."""
+        """Return True if a line is a complete document: an object that spans the whole line, or the terminal marker."""
         return (head.startswith(b"{") and self._last == b"}") or head.strip() == b"[DONE]"
 
     def _begin_frames(self) -> None:
-        """Treat the body as an event stream after all, and report the earlier lines that are outside its fields."""
+        """Treat the body as an event stream after all, and report earlier lines that are not event-stream fields."""
         self._framed = True
         if self._lines_at is not None:
             position, shown = self._lines_at

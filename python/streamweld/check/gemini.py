@@ -14,8 +14,10 @@ __all__ = ["Gemini"]
 
 
 class Gemini(Lifecycle):
-    """Checks chunks with `candidates[].content.parts[]`. A stream ends with a `finishReason` and the end of the
-    body."""
+    """Checks chunks with `candidates[].content.parts[]`.
+
+    A stream must end with a `finishReason`, followed by the end of the body.
+    """
 
     dialect: ClassVar[str] = "gemini"
 

@@ -24,7 +24,7 @@ _ENTRY: Final = 256  # bytes per stored entry, in addition to its text
 
 
 class Lifecycle:
-    """The rules of one dialect, which get one payload after another. `name` is the event name of the frame."""
+    """The rules of one dialect, which receive one payload after another. `name` is the event name of the frame."""
 
     dialect: ClassVar[str]
 
@@ -42,7 +42,7 @@ class Lifecycle:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Check for missing events at the end of the input."""
+        """Check for events that are missing at the end of the input."""
         raise NotImplementedError
 
     def record(self, rule: str, detail: str = "") -> None:
@@ -68,7 +68,7 @@ def _size(words: Iterable[str | None]) -> int:
 
 
 class Text:
-    """A text that arrives in fragments, to be compared with the same text sent whole."""
+    """A text that arrives in fragments, for comparison with the same text sent as a whole."""
 
     __slots__ = ("_has_replacement", "_hash", "length", "pieces")
 
@@ -104,7 +104,7 @@ class Json:
         self.length += len(piece.strip(" \t\r\n"))
 
     def fault(self) -> str:
-        """Return why the text is not one JSON object; `""` if it is."""
+        """Return why the text is not a single JSON object, or `""` if it is."""
         verdict = self._automaton.final
         if verdict == "broken":
             return f"no JSON at byte {self._automaton.pos}"
@@ -114,7 +114,7 @@ class Json:
 
 
 def digest(value: object) -> bytes:
-    """Return the digest of a text, or of a JSON value independent of the order of its members."""
+    """Return the digest of a text, or of a JSON value regardless of the order of its members."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -144,5 +144,5 @@ def count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def missing(value: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Return the missing members as a readable list."""
+    """Return the missing members as a list in prose."""
     return ", ".join([name for name in names if name not in value])

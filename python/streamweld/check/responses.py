@@ -91,7 +91,7 @@ class Responses(Lifecycle):
             self.record("done_missing")
 
     def _extension(self, kind: str) -> None:
-        """Check an event type that is not in the schema."""
+        """Report an event type that is not in the schema."""
         if kind.startswith("response."):
             if kind != "response.cancelled" and kind[9:].rpartition(".")[0] not in self._facts["families"]:
                 self.once("event_unlisted", kind)

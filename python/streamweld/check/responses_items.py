@@ -1,4 +1,4 @@
-"""Rules for the output items of a Responses stream: added, filled, done, and listed in the terminal response."""
+"""Rules for output items in a Responses stream: how they are added, filled, finished, and listed at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Part:
-    """The streamed text of a content part, of a summary part, or of the arguments of a call."""
+    """The streamed text of a content part, a summary part, or a call's arguments."""
 
     __slots__ = ("closed", "done", "kind", "text")
 
@@ -131,7 +131,7 @@ class Items:
         self._remember(identifier, call_id)
 
     def _named(self, kind: str, value: dict[str, Any]) -> _Item | None:
-        """Return the item that an event refers to by its output index, and check that item_id matches."""
+        """Return the item that an event refers to by its output index, and check that `item_id` matches."""
         index = count(value, "output_index")
         identifier = string(value, "item_id")
         by_index = None if index is None else self._items.get(index)
@@ -200,7 +200,7 @@ class Items:
                 self._record("item_done_differs", where)
 
     def _whole(self, name: str, number: int, part: _Part, body: dict[str, Any]) -> str | None:
-        """Return the text of a part as the done item repeats it."""
+        """Return the text that the done item repeats for a part."""
         if not name:
             member = next((member for _, kind, member in _CHANNELS.values() if kind == part.kind), "")
             return string(body, member)
@@ -235,7 +235,7 @@ class Items:
             part.closed = True
             text = string(body, "text") if "text" in body else string(body, "refusal")
             if part.done is None:
-                # Mark the part as done, so that the end of the item does not report it again.
+                # Mark the part as done, so that it is not reported again at the end of the item.
                 self._record("text_done_missing", f"{_label(item)}, {name} {key[1]}, {part.kind}")
                 part.done = digest(text or "")
             elif text is not None and digest(text) != part.done:

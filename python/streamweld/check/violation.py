@@ -1,6 +1,6 @@
 """The findings of the checker: `Violation`, and the table of rules (`_spec/rules.json`) that each one refers to.
 
-The id, severity, text and source of a rule are in that table only. This module does not depend on a dialect.
+The id, severity, text and source of a rule exist only in that table. This module does not depend on a dialect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class BrokenClient(NamedTuple):
-    """A client that misreads or rejects streams that break a rule."""
+    """A client that was observed to misread or reject streams that break a rule."""
 
     client: str
     version: str
@@ -44,9 +44,12 @@ class BrokenClient(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row of the table. `basis` is `text` (the source requires it), `reader` (the official readers need it), or
-    `reading` (a stricter interpretation, or common practice). `breaks_client` lists the clients that were observed to
-    misread or reject a stream because of this rule."""
+    """One row of the table of rules.
+
+    `basis` is `text` (the source requires it), `reader` (the official readers need it), or `reading` (a stricter
+    interpretation, or common practice). `breaks_client` lists the clients that were observed to misread or reject a
+    stream because of this rule.
+    """
 
     id: str
     severity: Severity
@@ -81,7 +84,7 @@ class Violation:
     severity: Severity
 
     def to_dict(self) -> dict[str, Any]:
-        """Return data for `json.dumps`, with the place as the members `byte_offset` and `event_ordinal`.
+        """Return the violation as data for `json.dumps`, with the place as `byte_offset` and `event_ordinal`.
 
         `breaks_client` lists the clients that were observed to misread or reject streams that break this rule:
         `client`, the tested `version`, `effect`.
@@ -112,7 +115,7 @@ def rules() -> Mapping[str, Rule]:
 
 
 def facts(dialect: str) -> Mapping[str, Any]:
-    """Return the known words and required members of a dialect, as its rules use them."""
+    """Return the known words and required members of a dialect that its rules use."""
     found: Mapping[str, Any] = load_rules()["facts"][dialect]
     return found
 
@@ -137,7 +140,7 @@ class Report:
         self._found.append(Violation(rule, at or self.position, message, known.source, known.severity))
 
     def once(self, rule: str, detail: str = "") -> None:
-        """Report a violation that concerns the whole stream once, at its first place."""
+        """Report a violation that concerns the whole stream only once, at the first place."""
         if rule not in self._counts:
             self.record(rule, detail)
 

@@ -1,4 +1,4 @@
-"""Parse LLM streams: turn bytes into events and whole tool calls, and list everything that had to be repaired.
+"""Parse LLM streams: turn bytes into events and complete tool calls, and report everything that had to be repaired.
 
     import streamweld as sw
 
@@ -9,15 +9,17 @@
             case sw.events.ToolCall() as call if call.dispatchable:
                 run(call.name, call.arguments if call.custom else call.parsed)
 
-A stream of AI SDK UI messages can contain the result of a call later in the same stream. For such streams, and wherever
-the calls can wait until the end, run `response.dispatchable_calls` instead: it omits calls that already have a result.
+In a stream of AI SDK UI messages, the result of a call may arrive later in the same stream. For such streams, and
+whenever calls can wait until the end, run `response.dispatchable_calls` instead, which omits calls that already have a
+result.
 
-`StreamParser` is the sans-I/O class underneath, `parse` reads a whole body, `streamweld.events` holds the event
-classes, `streamweld.errors` every exception, `streamweld.sse` the event-stream layer alone. `check` lists where a
-stream violates its own dialect. `StreamConverter`, `convert`, `iter_convert` and `aconvert` convert a stream to another
-dialect. `streamweld.history` converts and repairs request histories, `streamweld.requests` whole requests. `splice`,
-`iter_splice` and `asplice` join a truncated stream and the stream of a reconnect. `streamweld.arrow` parses columns of
-recorded streams. `backend` is the name of the backend in use: `native` or `pure`.
+`StreamParser` is the underlying sans-I/O class, and `parse` reads a whole body. `streamweld.events` contains the event
+classes, `streamweld.errors` contains all exceptions, and `streamweld.sse` contains only the event-stream layer. `check`
+lists the places where a stream violates the rules of its dialect. `StreamConverter`, `convert`, `iter_convert` and
+`aconvert` convert a stream to another dialect. `streamweld.history` converts and repairs request histories;
+`streamweld.requests` does the same for whole requests. `splice`, `iter_splice` and `asplice` join a truncated stream
+and the stream that a reconnect returned. `streamweld.arrow` parses columns of recorded streams. `backend` is the name
+of the backend in use: `native` or `pure`.
 """
 
 from typing import TYPE_CHECKING

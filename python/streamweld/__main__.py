@@ -1,4 +1,4 @@
-"""Entry point of `streamweld` and `python -m streamweld`. Reports how to install the cli extra if it is missing."""
+"""Entry point of `streamweld` and `python -m streamweld`. If the `cli` extra is missing, reports how to install it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line. Exits the process with an exit code from `streamweld.cli.console`."""
+    """Run the command line. Exit the process with an exit code from `streamweld.cli.console`."""
     missing = [name for name in ("click", "rich") if find_spec(name) is None]
     if missing:
         print(

@@ -1,8 +1,9 @@
-"""Parse a tool call's arguments into an object: implements `ToolCall.parsed` and `ToolCallDelta.partial` in both sets
-of event classes.
+"""Parse a tool call's arguments into an object.
 
-Uses only the fields of a call. The JSON loader and the exceptions are imported at first use, because a stream that is
-only read does not need them.
+This implements `ToolCall.parsed` and `ToolCallDelta.partial` for both sets of event classes.
+
+Uses only the fields of a call. The JSON loader and the exceptions are imported on first use, because merely reading a
+stream does not need them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class ArgumentSource(Protocol):
     """A reader of a stream: a `StreamParser`, or the result of `iter_events` and its variants."""
 
     def arguments_so_far(self, part: int) -> str:
-        """Return the argument text of a call as far as the deltas showed it."""
+        """Return the argument text of a call that the deltas have contained so far."""
         ...
 
 
@@ -29,15 +30,15 @@ class _OfPart(Protocol):
 
 
 def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] | None:
-    """Return the arguments of this call as far as `stream` has read them, including an unfinished string.
+    """Return the arguments that `stream` has read so far for this call, including an unfinished string.
 
-    Each call parses the whole text. A view from `StreamParser.partial` parses only the new text.
+    Each invocation parses the whole text. A view from `StreamParser.partial` parses only new text.
 
     Args:
         stream: the parser or iterator that returned this event. An event holds no reference to it.
 
     Returns:
-        A new dict; None before the object began, and for a `custom` call.
+        A new dict, or None if the object has not begun or the call is `custom`.
     """
     from streamweld._json import loads_partial
 

@@ -1,7 +1,7 @@
-"""Select the backend that reads the bytes, `native` (the Rust extension) or `pure` (Python), and load its classes.
+"""Select the backend that parses the bytes, `native` (the Rust extension) or `pure` (Python), and load its classes.
 
-`STREAMWELD_BACKEND` selects it once, at import: `auto` (native if installed), `native` (fails if not installed) or
-`pure`. Only this module and `sse` use both backends.
+`STREAMWELD_BACKEND` selects it once, at import: `auto` (native if it is installed), `native` (fails if it is not
+installed) or `pure`. Only this module and `sse` use both backends.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Converter(Protocol):
 
 
 class DetectingConverter(Converter, Protocol):
-    """A converter between two dialects. Its caller buffers the input until the dialect is detected."""
+    """A converter between two dialects. The caller buffers the input until the dialect is detected."""
 
     @property
     def tool_ids(self) -> list[tuple[str, str]]: ...
@@ -93,7 +93,7 @@ class Repairer(Converter, Protocol):
 
 @cache
 def load(name: Backend) -> type[Parser]:
-    """Return the parser class of one backend. Both may be loaded in one process.
+    """Return the parser class of one backend. Both backends may be loaded in one process.
 
     Raises:
         UsageError: if `native` is requested and the extension is not installed.
@@ -106,7 +106,7 @@ def load(name: Backend) -> type[Parser]:
 
 
 def load_converter(name: Backend) -> type[DetectingConverter]:
-    """Return the converter class of one backend. Both may be loaded in one process.
+    """Return the converter class of one backend. Both backends may be loaded in one process.
 
     Raises:
         UsageError: if `native` is requested and the extension is not installed.
@@ -119,8 +119,9 @@ def load_converter(name: Backend) -> type[DetectingConverter]:
 
 
 def load_repairer(name: Backend) -> type[Repairer]:
-    """Return the repairer class of one backend, which is used instead of a converter if source and target are one
-    dialect.
+    """Return the repairer class of one backend.
+
+    It is used instead of a converter if source and target are the same dialect.
 
     Raises:
         UsageError: if `native` is requested and the extension is not installed.
@@ -152,8 +153,9 @@ def _choose(wanted: str) -> Backend:
 
 
 def _starts_command() -> bool:
-    """Return whether `streamweld ...` or `python -m streamweld ...` is starting. The package is imported before their
-    code.
+    """Return whether `streamweld ...` or `python -m streamweld ...` is starting.
+
+    The package is imported before either command's code.
     """
     start = sys.argv[0] if sys.argv else ""
     if start == "-m":

@@ -1,7 +1,7 @@
-"""Feed a source of bytes, sync or async, to an object that processes it chunk by chunk, with timeouts.
+"""Feed a sync or async source of bytes to an object that processes it chunk by chunk, with timeouts.
 
-Contains the two loops and `ChunkProcessor`, the interface that they call. Independent of parsers and converters;
-never looks at the bytes.
+This module contains the two loops and `ChunkProcessor`, the interface that they call. It does not depend on parsers or
+converters, and does not examine the bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class ChunkProcessor(Generic[_T]):
-    """The processing of one chunk. A fault is kept until everything before it is delivered.
+    """The processing of one chunk. A fault is held back until everything before it has been delivered.
 
     Empty results are not delivered.
     """
@@ -37,21 +37,27 @@ class ChunkProcessor(Generic[_T]):
         self.over = False  # the source is not read any further
 
     def step(self, chunk: bytes | bytearray | memoryview) -> _T:
-        """Return the result of the next chunk."""
+        """Return the result for the next chunk."""
         raise NotImplementedError
 
     def end(self, *, broken: bool = False) -> _T:
-        """End the input and return the remaining result. `broken`: the input ended too early."""
+        """End the input and return the rest of the result. `broken`: whether the input ended too early."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> _T:
-        """Handle an exception of the source and return the remaining result. It is raised unchanged afterwards."""
+        """Handle an exception from the source and return the rest of the result.
+
+        The exception is raised unchanged afterwards.
+        """
         left = self.end(broken=True)
         self.fault = error
         return left
 
     def stalled(self) -> _T:
-        """Handle a timeout and return the remaining result. Sets a fault unless the terminal marker had been read."""
+        """Handle a timeout and return the rest of the result.
+
+        Sets a fault unless the terminal marker has already been read.
+        """
         left = self.end(broken=True)
         self._mark_idle()
         return left
@@ -80,7 +86,7 @@ class ChunkProcessor(Generic[_T]):
 
 
 def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
-    """Yield the results of a step until the source ends, then close the source once."""
+    """Yield the results for each chunk until the source ends, then close the source once."""
     try:
         chunks = iter(source)
         ended = False
@@ -99,7 +105,7 @@ def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
             if reader.fault is not None:
                 reader.throw()
     except BaseException:
-        # The original exception matters more than a source that fails to close.
+        # The original exception is more useful than a failure to close the source.
         with suppress(Exception):
             source.close()
         raise
@@ -107,7 +113,7 @@ def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
 
 
 async def arun(reader: ChunkProcessor[_T], source: Source, patience: Patience | None) -> AsyncGenerator[_T]:
-    """Run a step over an asynchronous source, as `run` does over a synchronous one."""
+    """Do for an asynchronous source what `run` does for a synchronous one."""
     try:
         chunks = aiter(source)
         following = chunks.__anext__ if patience is None else partial(patience.following, chunks)
@@ -173,7 +179,7 @@ class Patience:
 
 
 def patience_of(idle: float | None, event: float | None) -> Patience | None:
-    """Return the timeouts, or None if neither is set.
+    """Return the timeouts, or None if no timeout is set.
 
     Raises:
         UsageError: if a timeout is not a positive number.

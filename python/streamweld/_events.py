@@ -1,10 +1,10 @@
 """The event classes in Python, as listed in `_spec/events.json`: names, fields, order, defaults.
 
-`streamweld.events` exports these classes if the extension is absent, and their native twins otherwise. Events are plain
-data: this module uses no stream and no dialect.
+`streamweld.events` exports these classes if the extension is not installed, and their native equivalents otherwise.
+Events are plain data; this module does not depend on streams or dialects.
 
-Creating an event must be cheap, so the classes are not frozen at run time (a frozen class costs four times as much).
-Type checkers treat every field as read-only, and the native classes refuse assignment.
+Creating an event must be cheap, so the classes are not frozen at run time, which would make it four times as expensive.
+Type checkers treat every field as read-only, and the native classes reject assignment.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ class _Event:
         return self._values() == other._values()
 
     def __hash__(self) -> int:
-        """Hash all fields. Raises TypeError if the event holds a dict (provider metadata, annotations, raw usage)."""
+        """Hash all fields.
+
+        Raises TypeError if the event contains a dict (provider metadata, annotations, raw usage).
+        """
         return hash(self._values())
 
     def __repr__(self) -> str:
@@ -91,7 +94,7 @@ class _Event:
     def to_dict(self) -> dict[str, Any]:
         """Return the event as data that `json.dumps` accepts: `type` first, then the fields in constructor order.
 
-        Tuples become lists. Bytes become text, with U+FFFD for invalid UTF-8 (read `.raw` for the bytes).
+        Tuples become lists. Bytes become text, with U+FFFD for invalid UTF-8. Use `.raw` to get the bytes.
         """
         return {"type": self.type} | {name: _plain(getattr(self, name)) for name in self.__match_args__}
 
@@ -105,7 +108,7 @@ def _event(cls: type[_T]) -> type[_T]:
 
 @_event
 class ResponseStarted(_Event):
-    """Id, model and creation time of the response. Emitted at most once, before all content."""
+    """Id, model and creation time of the response. Emitted at most once, before any content."""
 
     type: ClassVar[Literal["response_started"]] = "response_started"
     id: str | None = None
@@ -235,7 +238,10 @@ class ToolCallStarted(_Event):
 
 @_event
 class ToolCallDelta(_Event):
-    """A piece of a call's arguments. The pieces since the part's last `ToolCallReset` add up to the whole text."""
+    """A piece of a call's arguments.
+
+    The pieces since the last `ToolCallReset` for the part add up to the whole text.
+    """
 
     type: ClassVar[Literal["tool_call_delta"]] = "tool_call_delta"
     part: int
@@ -248,16 +254,16 @@ class ToolCallDelta(_Event):
 
 @_event
 class ToolCall(_Event):
-    """A whole tool call. It is final: never reset, retracted or repeated.
+    """A whole tool call. The event is final: it is never reset, retracted or repeated.
 
     `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no argument text), `incomplete`
     (truncated), `invalid` (see `reason`: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`, or
     `refused` by the sender), or `open` (only in the snapshot of an unfinished stream). `arguments` is the text as sent;
-    after an `overflow` it is the first value, and `raw_arguments` is the whole text. `aliases` are other ids that the
-    gateway used for the same call.
+    after an `overflow`, it is only the first value, and `raw_arguments` is the whole text. `aliases` are other ids that
+    the gateway used for the same call.
 
-    `custom` marks the call of a free-form tool: its `arguments` are text, not JSON, and `complete` means that all of
-    the text arrived. `origin` is "text" if the model wrote the call into its text (`Policy(text_calls="promote")`),
+    `custom` marks a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that all of the
+    text has arrived. `origin` is "text" if the model wrote the call into its text (`Policy(text_calls="promote")`),
     with that text in `raw_text`, and None for other calls.
     """
 
@@ -280,28 +286,33 @@ class ToolCall(_Event):
 
     @property
     def parsed(self) -> dict[str, Any]:
-        """The arguments as an object, parsed again at each access; `{}` for an `empty` call.
+        """The arguments as an object, parsed anew at each access; `{}` for an `empty` call.
 
         Raises:
-            ArgumentsError: if the state is neither `complete` nor `empty`, or the call is `custom`, because its
+            ArgumentsError: if the state is neither `complete` nor `empty`, or if the call is `custom`, because its
                 `arguments` are text. The exception has `state`, `reason` and `rule`.
         """
         return parsed_arguments(self)
 
     @property
     def dispatchable(self) -> bool:
-        """Whether a client may run this call: `complete` or `empty`, with a name and an id, not run by the provider.
+        """Whether a client may run this call.
 
-        The event does not show whether the call was already answered: in a stream that continues after its tools ran
-        (AI SDK UI messages), the result may come later. `response.dispatchable_calls` omits such calls once the stream
-        ended.
+        If so, its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
+
+        The event does not show whether the call has already been run: in a stream that continues after its tools ran
+        (AI SDK UI messages), the result may follow later. `response.dispatchable_calls` omits such calls once the
+        stream has ended.
         """
         return self.state in {"complete", "empty"} and bool(self.name and self.call_id) and not self.provider_executed
 
 
 @_event
 class ToolCallReset(_Event):
-    """A repair of a call's arguments: discard the deltas of this part so far. The corrected text follows in full."""
+    """A repair of a call's arguments: discard the deltas received for this part so far.
+
+    The corrected text follows in full.
+    """
 
     type: ClassVar[Literal["tool_call_reset"]] = "tool_call_reset"
     part: int
@@ -311,7 +322,7 @@ class ToolCallReset(_Event):
 
 @_event
 class ToolCallRetracted(_Event):
-    """Withdrawal of a tentative call: discard the part."""
+    """A tentative call was withdrawn: discard the part."""
 
     type: ClassVar[Literal["tool_call_retracted"]] = "tool_call_retracted"
     part: int
@@ -347,7 +358,7 @@ class Source(_Event):
 
 @_event
 class File(_Event):
-    """A file or image of the answer: base64 `data`, or a `url`."""
+    """A file or image in the answer, as base64 `data` or a `url`."""
 
     type: ClassVar[Literal["file"]] = "file"
     part: int
@@ -360,7 +371,7 @@ class File(_Event):
 
 @_event
 class Usage(_Event):
-    """Token counts of the response; None for counts that were not sent. `raw` is the gateway's usage object."""
+    """Token counts for the response. Counts that were not sent are None. `raw` is the gateway's usage object."""
 
     type: ClassVar[Literal["usage"]] = "usage"
     input_tokens: int | None = None
@@ -372,8 +383,7 @@ class Usage(_Event):
     raw: dict[str, Any] | None = None
 
     def normalized(self, dialect: str | None = None) -> NormalizedUsage:
-        """Return the counts with one meaning for every API: the input includes the cache, the output includes the
-        reasoning.
+        """Return counts normalized across APIs: the input includes the cache, and the output includes the reasoning.
 
         Args:
             dialect: the API that defines the counts; by default it is inferred from the members of `raw`.
@@ -383,7 +393,7 @@ class Usage(_Event):
 
 @_event
 class Finished(_Event):
-    """End of a choice, after all its parts. `raw_reason` is the finish reason as sent."""
+    """End of a choice, emitted after all its parts. `raw_reason` is the finish reason as sent."""
 
     type: ClassVar[Literal["finished"]] = "finished"
     finish_reason: FinishReason
@@ -399,7 +409,7 @@ class Finished(_Event):
 
 @_event
 class UpstreamErrorEvent(_Event):
-    """An error that the gateway sent inside the stream: the last event before `UpstreamError` is raised."""
+    """An error that the gateway sent inside the stream. This is the last event before `UpstreamError` is raised."""
 
     type: ClassVar[Literal["upstream_error_event"]] = "upstream_error_event"
     code: str | None
@@ -410,9 +420,11 @@ class UpstreamErrorEvent(_Event):
 
 @_event
 class Diagnostic(_Event):
-    """A repair or an anomaly. `code` is stable; the offset and ordinal locate it and do not depend on the chunking.
+    """A repair or an anomaly.
 
-    `message` is a sentence for people; `detail` is the part of it that depends on the stream.
+    `code` is stable. The offset and ordinal locate the diagnostic in the stream and do not depend on the chunk sizes.
+
+    `message` is human-readable; `detail` is the part of it that depends on the stream.
     """
 
     type: ClassVar[Literal["diagnostic"]] = "diagnostic"
@@ -425,12 +437,12 @@ class Diagnostic(_Event):
 
     @property
     def message(self) -> str:
-        """A sentence that describes what happened and what was done, followed by `detail`."""
+        """A sentence that describes what happened and what streamweld did, followed by `detail`."""
         return diagnostic_message(self)
 
     @property
     def help_url(self) -> str:
-        """URL of the documentation for the code."""
+        """The URL of the documentation for the code."""
         return diagnostic_help_url(self)
 
 

@@ -1,6 +1,6 @@
 """The extension module, or None if it is not installed. All modules import it from here.
 
-An extension that is installed but broken raises an error; it is never ignored.
+If an installed extension is broken, an error is raised; it is never ignored.
 """
 
 from __future__ import annotations

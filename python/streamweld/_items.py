@@ -1,7 +1,8 @@
-"""Iterators over a source of bytes, sync and async: they yield items, close the source once, and show the reader's
-progress.
+"""Sync and async iterators over a source of bytes.
 
-Independent of what reads the source. Does not look at the bytes.
+They yield items, close the source once, and expose the reader's progress.
+
+They do not depend on what reads the source. Does not look at the bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Items(Generic[_R, _T]):
         self._items = items
 
     def __iter__(self) -> Iterator[_T]:
-        # Returns the generator itself: leaving a loop drops it, which closes the source at once.
+        # Returns the generator itself, so that leaving a loop drops the generator, which closes the source at once.
         return self._items
 
     def __next__(self) -> _T:
@@ -99,7 +100,7 @@ class Progress(Generic[_Read]):
 
     @property
     def response(self) -> Response:
-        """Everything read so far, as a new immutable value."""
+        """Everything read so far, as a new immutable `Response`."""
         return self._reader.response
 
     @property

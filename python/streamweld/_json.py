@@ -1,7 +1,7 @@
-"""Load the JSON values that callers see: provider metadata and parsed tool-call arguments.
+"""Load the JSON values that callers receive: provider metadata and parsed tool-call arguments.
 
-Both backends build values here, so that numbers and broken surrogates mean the same everywhere: an integer is exact, an
-unpaired surrogate is U+FFFD, and the last of several equal keys wins. Independent of events.
+Both backends build values here, so that edge cases are treated alike everywhere: integers are exact, unpaired
+surrogates become U+FFFD, and the last of several equal keys wins. Independent of events.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["JsonFault", "loads_arguments", "loads_partial", "loads_raw", "pair_e
 def loads_raw(text: str) -> Any:
     """Return the value of a text that the core has validated as JSON.
 
-    An integer with more digits than MAX_INTEGER_DIGITS is returned as a str, because it could not be printed.
+    An integer with more digits than MAX_INTEGER_DIGITS is returned as a str, because Python could not print it.
     """
     return _load(text, _integer_or_text)
 
@@ -42,7 +42,10 @@ def loads_arguments(text: str) -> Any:
 
 
 def loads_partial(text: str) -> dict[str, Any] | None:
-    """Return the object of a possibly truncated text, including an unfinished string; None before the object began."""
+    """Return the object in a possibly truncated text, including an unfinished string.
+
+    None if the object has not begun.
+    """
     module = extension()
     if module is not None:
         whole: str | None = module.complete_object(text)
@@ -57,23 +60,23 @@ def loads_partial(text: str) -> dict[str, Any] | None:
 
 
 def partial_object() -> PartialObject:
-    """Return a parser for the object of a text that is still arriving."""
+    """Return a parser for the object in a text that is still arriving."""
     from streamweld._pure.json.partial import PartialObject
 
     return PartialObject(loads_arguments)
 
 
 def pair_escapes(text: str) -> str:
-    """Replace unpaired escaped surrogates in a JSON text and return the text, which is otherwise unchanged."""
+    """Replace unpaired escaped surrogates in a JSON text, and return the otherwise unchanged text."""
     return _ESCAPE.sub(_paired, text) if "\\u" in text else text
 
 
 def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) -> Any:
-    """Return the value of a text. `shallow`: the core has already checked the depth."""
-    # orjson rejects what the automaton rejects, and lone surrogates too. Only two checks are left: integers outside 64
-    # bits (which orjson reads as floats) and the depth. tests/json/test_json_door.py compares the two parsers.
-    # Any run of 19 digits includes a character of every sample text[n::19]. A sample without digits therefore rules
-    # out a long integer, and of two samples usually one has none.
+    """Return the value of a text. `shallow`: whether the core has already checked the depth."""
+    # orjson rejects everything that the automaton rejects, and also lone surrogates. Only two checks are left: integers
+    # outside 64 bits (which orjson reads as floats) and the depth. tests/json/test_json_door.py compares the two
+    # parsers. Any run of 19 digits includes a character of every sample text[n::19]. Therefore, a sample without digits
+    # rules out a long integer, and usually at least one of two samples has none.
     if _fast is not None and (
         _DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None
     ):
@@ -99,8 +102,9 @@ def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) ->
 
 
 def _is_too_deep(text: str) -> bool:
-    """Return whether a text, known to be JSON, is too deep. Lists of many objects (`logprobs`) have more brackets than
-    levels.
+    """Return whether a text that is known to be JSON is nested too deeply.
+
+    Counting brackets is not enough, because lists of many objects (`logprobs`) have more brackets than levels.
     """
     outside = text.replace("\\\\", "").replace('\\"', "").split('"')[::2]
     brackets = "".join(outside).translate(_BRACKETS)
@@ -129,12 +133,13 @@ def _paired(escape: re.Match[str]) -> str:
     return "\\ufffd" if escape["lone"] else escape[0]
 
 
-# Beyond this, an exact integer costs more than linear time. Python refuses to print integers from 4,300 digits on.
+# Beyond this length, parsing an exact integer takes more than linear time. Python refuses to print integers of 4,300
+# digits or more.
 MAX_INTEGER_DIGITS: Final = 16_384
 _DIGITS: Final = frozenset("0123456789")
 _BRACKETS: Final = dict.fromkeys(range(128)) | str.maketrans("[{]}", "(())")
-# Matches at the start of a number only, because fractions may have many digits (`logprob`). Begins with a digit class,
-# which is fast to search.
+# Matches only at the start of a number, because fractions may have many digits (`logprob`). Begins with a digit class,
+# which is fast to search for.
 _LONG_INTEGER: Final = re.compile(r"[0-9](?<![^-\[:, \t\n\r][0-9])[0-9]{18}")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"

@@ -1,4 +1,4 @@
-"""Messages for people: what a diagnostic code means, where it is documented, and what to do about unusable input."""
+"""Human-readable messages: what a code means, where it is documented, and what to do about unusable input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def code_sentence(code: str, detail: str) -> str:
 
 
 def _meaning(code: str, detail: str) -> str:
-    """Return what a detail of a fixed set means, in parentheses; an empty string for other details."""
+    """Return the meaning of a detail from a fixed set, in parentheses, or an empty string for other details."""
     if code == "not_carried":
         found = [loss for loss in load_conversions()["losses"] if loss["id"] == detail]
         return f" ({found[0]['feature']}; {found[0]['reason']})" if found else ""
@@ -56,7 +56,7 @@ def help_url(code: str) -> str:
 
 
 def error_help_url(rule: str) -> str:
-    """Return the URL of the section that explains the rule of a `StreamError`."""
+    """Return the URL of the section that explains the `rule` of a `StreamError`."""
     if rule in CODES:
         return help_url(rule)
     return f"{_DOCS}/concepts/{'limits.md' if rule.startswith('limit_') else 'policies.md#errors'}"
@@ -70,7 +70,7 @@ def diagnostic_help_url(diagnostic: Diagnostic) -> str:
     return help_url(diagnostic.code)
 
 
-# Recognizes a body that is not a stream by its first bytes.
+# Recognize a body that is not a stream by its first bytes.
 
 HEAD_BYTES: Final = 512
 """Number of body bytes that `input_hint` needs."""
@@ -109,8 +109,9 @@ _CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
 
 
 def input_hint(head: bytes) -> str:
-    """Describe a body that is not a stream and what to do about it. Returns an empty string if its first bytes do not
-    show that.
+    """Describe a body that is not a stream and what to do about it.
+
+    Returns an empty string if the first bytes do not identify it as such.
 
     Args:
         head: the first `HEAD_BYTES` bytes of the body, or all of them if there are fewer.
@@ -137,14 +138,17 @@ def input_hint(head: bytes) -> str:
 
 
 def _is_utf16(head: bytes) -> bool:
-    """Detect ASCII text in UTF-16 without a byte order mark: every second byte is NUL."""
+    """Return whether this is ASCII text in UTF-16 without a byte order mark, in which every second byte is NUL."""
     start = head[:64]
     odd, even = start[1::2], start[::2]
     return len(start) >= 8 and any(not any(one) and all(other) for one, other in ((odd, even), (even, odd)))
 
 
 def _is_binary(head: bytes) -> bool:
-    """Detect binary data. Text has almost no control characters and, except for a truncated character, valid UTF-8."""
+    """Detect binary data.
+
+    Text has almost no control characters and is valid UTF-8, except possibly for a truncated character at the end.
+    """
     if len(head) < 16:
         return False
     controls = sum(byte in _CONTROLS for byte in head)
@@ -153,7 +157,7 @@ def _is_binary(head: bytes) -> bool:
 
 
 def reject_text(data: object) -> None:
-    """Raise a TypeError with a remedy if the input is text, a path, a file or a list of chunks instead of bytes."""
+    """Raise a helpful TypeError if the input is text, a path, a file or a list of chunks instead of bytes."""
     if isinstance(data, bytes | bytearray | memoryview):
         return
     if isinstance(data, str):
@@ -177,7 +181,7 @@ def reject_text(data: object) -> None:
         )
 
 
-# Informal names of dialects, with the dialects that each may mean.
+# Informal names of dialects, and the dialects that each may stand for.
 _CALLED: Final = {
     **dict.fromkeys(("openai", "gpt", "chatgpt", "azure"), ("chat", "responses")),
     **dict.fromkeys(
@@ -194,7 +198,7 @@ _CALLED: Final = {
 
 
 def choice_message(name: str, value: object, choices: Sequence[str]) -> str:
-    """Return the message about an invalid option value, with the value that was probably meant."""
+    """Return the message for an invalid option value, including the value that was probably meant."""
     wanted = str(value).lower().replace("_", "-").replace(" ", "-")
     family = wanted.partition("-")[0]  # of a model: `claude-opus-4`
     called = _CALLED.get(wanted) or _CALLED.get(family) or (family,)

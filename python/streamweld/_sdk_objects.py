@@ -1,7 +1,7 @@
-"""Convert objects of vendor packages to plain data: pydantic models, dataclasses, and responses used as messages.
+"""Convert SDK objects to plain data: pydantic models, dataclasses, and responses used as messages.
 
-Requests are plain data in this package. Values that are already plain are returned as the same object, so that an
-unchanged prefix stays byte-identical. Classes are recognized by their shape; none of the packages is imported.
+In this package, requests are plain data. Values that are already plain are returned as they are, so that an unchanged
+prefix stays byte-identical. Classes are recognized by their attributes; no vendor SDK is imported.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 __all__ = ["plain", "plain_messages"]
 
-# Members of a response object that a message does not have, keyed by class name.
+# Keyed by class name: members of a response object that a message does not have.
 _ANSWER_ONLY: Final = {
     "Message": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
     "BetaMessage": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
@@ -33,7 +33,7 @@ _ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
 def plain(value: Any) -> Any:
     """Replace every model and dataclass in a value with a mapping. Returns the same object if there is none.
 
-    Members that were never set are omitted, as the packages themselves omit them from a request.
+    Members that were never set are omitted, because the SDKs themselves omit them from requests.
     """
     kind = value.__class__
     if kind in _ATOMS:
@@ -65,7 +65,7 @@ def plain(value: Any) -> Any:
 
 def plain_messages(messages: list[Any] | tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
     """Return the messages as plain data. A whole response object (`ChatCompletion`, `Response`,
-    `GenerateContentResponse`) is replaced with the messages or items in it.
+    `GenerateContentResponse`) is replaced with the messages or items that it contains.
     """
     made: list[Any] = []
     for message in messages:

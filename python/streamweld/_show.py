@@ -11,7 +11,7 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """Return `text` with unsafe characters escaped (`\\n`, `\\x1b`), cut to `limit` characters with a `…`."""
+    """Return `text` with unsafe characters escaped (`\\n`, `\\x1b`), truncated to `limit` characters with a `…`."""
     cut = limit is not None and len(text) > limit
     head = text[:limit] if cut else text
     if not head.isprintable():

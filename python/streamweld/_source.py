@@ -1,4 +1,4 @@
-"""A source of byte chunks that an iterator reads and, if it owns it, closes exactly once."""
+"""A source of byte chunks. An iterator reads it and, if the iterator owns the source, closes it exactly once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Source"]
 
 
 class Source:
-    """The `chunks` object passed by the caller: it is iterated and closed as given.
+    """The `chunks` object that the caller passed. That object itself is iterated and closed.
 
-    An iterator that it created for us (if `__iter__` is a generator function) is closed too, and first, because no
-    other code has a reference to it.
+    If its `__iter__` created a separate iterator (as a generator function does), the iterator is closed too, and closed
+    first, because no other code has a reference to it.
     """
 
     __slots__ = ("_iterator", "_open", "chunks")
@@ -50,7 +50,7 @@ class Source:
         if isinstance(chunks, bytes | bytearray | memoryview | str):
             raise TypeError("the source must give pieces of bytes; wrap a whole body in a list")
         if not hasattr(chunks, method):
-            # A response object, or a bound method that was not called, is neither kind of iterable.
+            # Neither kind of iterable: for example, a response object, or a bound method that was not called.
             elsewhere = hasattr(chunks, "__iter__") or hasattr(chunks, "__aiter__")
             hint = f"is for {other}" if elsewhere else "gives no pieces; take what iter_bytes() or the like returns"
             raise TypeError(f"the source has no {method}(): {type(chunks).__name__!r} {hint}")

@@ -1,4 +1,7 @@
-"""The closed vocabularies of events and responses, as types. Imports no other module of the package."""
+"""The closed vocabularies of events and responses, as types.
+
+This module does not import any other module of the package.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ __all__ = [
     "TruncatedAt",
 ]
 
-# The dialects that can be read, in the order used in messages.
+# The dialects that can be read, in the order in which messages list them.
 DIALECTS: Final = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 
 Completeness: TypeAlias = Literal["complete", "assumed", "truncated", "open"]

@@ -6,10 +6,10 @@
     calls = streamweld.arrow.parse(pq.read_table("captures.parquet"), keep=("request_id",), threads=4)
 
 `parse` returns one row per body, `events` one row per event. The input is any object with the Arrow PyCapsule
-interface: a table, record batch, column or reader of pyarrow, Polars, DuckDB, Daft, pandas and others; pyarrow is not
-required. The work runs without the interpreter lock and creates no Python object per row.
+interface: a table, record batch, column or reader from pyarrow, Polars, DuckDB, Daft, pandas and others. pyarrow is not
+required. The work runs without the interpreter lock, and does not create a Python object per row.
 
-Needs the native backend. `docs/bulk.md` has the schema, and recipes for Spark, Ray, Daft, DuckDB and Polars.
+Needs the native backend. `docs/bulk.md` documents the schema, and has recipes for Spark, Ray, Daft, DuckDB and Polars.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MAX_THREADS: Final = 256
 
 
 class ArrowArray(Protocol):
-    """An array, column or record batch of any Arrow library."""
+    """An array, column or record batch from any Arrow library."""
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """Export the data; see the Arrow PyCapsule interface."""
@@ -57,7 +57,7 @@ class ArrowArray(Protocol):
 
 
 class ArrowStream(Protocol):
-    """A table or reader of any Arrow library."""
+    """A table or reader from any Arrow library."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Export the data; see the Arrow PyCapsule interface."""
@@ -77,22 +77,22 @@ def parse(
 ) -> Any:
     """Parse a column of bodies into a table of responses, one row per body, in the same order.
 
-    A body that cannot be read does not raise: its row holds what was read before the fault, and `error` describes the
-    fault. A null body becomes a row of nulls.
+    A body that cannot be read does not raise an exception. Its row contains what was read before the fault, and `error`
+    describes the fault. A null body becomes a row of nulls.
 
     Args:
-        data: an object with the Arrow PyCapsule interface. A single column is read as the column of bodies.
-        body: the column of bodies: binary or UTF-8 in any of their Arrow layouts, or a dictionary of those.
-        keep: columns of the input to pass through unchanged; they come first.
+        data: an object with the Arrow PyCapsule interface. If it is a single column, that column contains the bodies.
+        body: the column of bodies: binary or UTF-8 in any Arrow layout, optionally dictionary-encoded.
+        keep: columns of the input to pass through unchanged; they come first in the output.
         dialect: the wire format of all bodies; `auto` detects it for each.
-        policy: as for `streamweld.parse`. The default reports a truncated stream or an error of the gateway as data.
+        policy: as for `streamweld.parse`. The default reports truncated streams and errors from the gateway as data.
         columns: the columns to return: `COLUMNS`, or also `response_id`, `model`, `created`, `raw_finish_reason`,
             `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped`.
         threads: the number of threads that read one batch, 1 to 256.
-        limits: the limits for each body. A body that exceeds one becomes a row with an `error`.
+        limits: the limits for each body. A body that exceeds a limit becomes a row with an `error`.
 
     Returns:
-        A pyarrow object of the same kind if `data` is one. Otherwise an object with the PyCapsule interface, which
+        A pyarrow object of the same kind if `data` is one. Otherwise, an object with the PyCapsule interface, which
         `polars.DataFrame`, DuckDB, `pyarrow.table` and others accept. A stream without a length, such as
         `pyarrow.RecordBatchReader`, is read batch by batch as the result is consumed.
 
@@ -124,14 +124,14 @@ def events(
 ) -> Any:
     """Parse a column of bodies into a table of events, one row per event, in order.
 
-    `row` is the number of the body in the input, `position` the number of the event in its stream, `type` the event's
-    type; the other columns are the fields of the event classes. A body that cannot be read ends with a row of type
-    `error`, whose `code` is the rule that was broken. A null body has no rows.
+    `row` is the number of the body in the input, `position` is the number of the event in its stream, and `type` is the
+    event's type. The other columns are the fields of the event classes. If a body cannot be read, its last row has the
+    type `error`, and `code` is the rule that was broken. A null body has no rows.
 
     Args:
         data: as for `parse`.
         body: as for `parse`.
-        keep: columns of the input to repeat for each event; they come first.
+        keep: columns of the input to repeat for each event; they come first in the output.
         dialect: as for `parse`.
         policy: as for `parse`.
         threads: as for `parse`.

@@ -1,7 +1,7 @@
-"""Convert a stream to another dialect: `StreamConverter`, and on top of it `convert`, `iter_convert`, `aconvert`.
+"""Convert a stream to another dialect: `StreamConverter`, and `convert`, `iter_convert` and `aconvert` built on it.
 
-If source and target are the same dialect, the stream is repaired in flight. Uses a backend's converter or repairer
-through their protocols. Never looks at the bytes and contains no dialect rules.
+If source and target are the same dialect, the stream is repaired in flight. This module uses a backend's converter or
+repairer through their protocols. It does not examine the bytes, and contains no dialect rules.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ _LIMITS = Limits()
 _PREFIX_BYTES = 16
 _LAST_SECOND: Final = 2**53  # the largest range that clients with only floats represent exactly
 _JOINED_BYTES = 16 * 1024
-# Target -> names of its own API's profile and of the target in it (`_spec/gateways.json`). The others accept any id.
+# Target -> name of its own API's profile, and name of the target in that profile (`_spec/gateways.json`). Other targets
+# accept any id.
 _OWN_API: Final[dict[str, tuple[str, str]]] = {
     "chat": ("openai-chat", "openai-chat"),
     "responses": ("openai-responses", "responses"),
@@ -70,7 +71,7 @@ _OWN_API: Final[dict[str, tuple[str, str]]] = {
 
 
 class ConvertOptions(TypedDict, total=False):
-    """Keyword arguments of `StreamConverter` other than `target`. `convert` and the iterators accept them too."""
+    """Keyword arguments of `StreamConverter` other than `target`. `convert` and the iterators also accept them."""
 
     source: Dialect
     policy: Base | Policy
@@ -92,39 +93,39 @@ class ConvertOptions(TypedDict, total=False):
 class StreamConverter:
     """Convert one response to another dialect. Accepts bytes in chunks of any size and returns bytes.
 
-    An upstream failure (a truncation, an error, broken JSON, a limit) is never written as a success: the converter
-    immediately writes the ending that the target dialect uses for it, and keeps it as `error`. What the target cannot
-    represent is omitted and reported once, as the diagnostic `not_carried`.
+    An upstream failure (a truncation, an error, broken JSON, a limit) is never written as a success. The converter
+    immediately writes the ending that the target dialect uses for a failure, and stores the failure as `error`. Content
+    that the target cannot represent is omitted and reported once, as the diagnostic `not_carried`.
 
-    A stream that is already in the target dialect is repaired in flight: it passes through byte for byte up to the
+    A stream that is already in the target dialect is repaired in flight. It passes through byte for byte up to the
     first event that clients of the dialect would misread (parallel calls on one index, a call announced twice, a
-    truncation). From there on it is rewritten, and `repaired` is true; if no diagnostic of the parser gives the reason,
-    `rewritten` reports it once. An error that the upstream itself sent passes through unchanged.
+    truncation). From there on it is rewritten, and `repaired` is true. If no diagnostic from the parser explains why,
+    the diagnostic `rewritten` reports it once. An error sent by the upstream itself passes through unchanged.
 
     Args:
-        target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; or
-            `same`, the dialect of the source.
+        target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; or `same`
+            for the dialect of the source.
         source: the dialect to read, or `auto` to detect it from the first payloads.
         policy, limits, tools, known_call_ids, content_type: as for `StreamParser`.
-        seed: used in minted ids, of calls and of everything else that needs an id in the target; without it, those ids
-            are random.
+        seed: used to generate ids, for calls and for everything else that needs an id in the target; without a seed,
+            these ids are random.
         now: the creation time to write if the source has none, in seconds since 1970: a number, or a function that
-            returns it and is called once. By default the current time; 0 if there is a `seed`, so that equal input
-            gives equal bytes.
-        hold_arguments: write nothing of a tool call before it is complete.
-        include_usage: whether a `chat` target gets the last chunk with the usage, as `stream_options` requests it.
+            returns it and is called once. The default is the current time, or 0 if there is a `seed`, so that equal
+            input gives equal bytes.
+        hold_arguments: hold back each tool call until it is complete.
+        include_usage: whether to end a `chat` stream with the usage chunk that `stream_options` can request.
         reasoning_events: how a `responses` target names reasoning text: `openai` (`response.reasoning_text.*`) or
             `openresponses` (`response.reasoning.*`).
-        cut_ending: how a `responses` target reports a truncation: `incomplete`, as an incomplete response with its open
-            items closed as incomplete, or `error`, like every other fault, for clients that raise for nothing else.
-        carry_reasoning: write signed and encrypted reasoning as an opaque carrier that the client returns with its next
-            request, where `history.convert` and `requests.convert` restore it. Use it only if those requests pass
-            through one of the two: no provider accepts a carrier.
-        tool_ids: which tool call ids to write: those of the `source`, or those that the `target`'s own API accepts in a
-            history. An id that it would reject, such as `functions.add:0` for Anthropic, is then renamed, and
-            `source_tool_id` gives the old one; `history.convert` and `requests.convert` restore it. Without
-            effect on a stream that is already in the target dialect.
-        raise_on_error: raise `error` once all bytes were returned: at the next call of `feed` or `close`.
+        cut_ending: how a `responses` target reports a truncation. `incomplete`: as an incomplete response, whose open
+            items are closed as incomplete. `error`: like every other fault, for clients that raise only for errors.
+        carry_reasoning: write signed and encrypted reasoning as an opaque carrier, which the client returns with its
+            next request. `history.convert` and `requests.convert` then restore the reasoning. Use this only if those
+            requests pass through one of these functions, because no provider accepts a carrier.
+        tool_ids: which tool call ids to write: those of the `source`, or ids that the `target`'s own API accepts in a
+            history. With `target`, an id that this API would reject, such as `functions.add:0` for Anthropic, is
+            renamed. `source_tool_id` maps it to the old id, which `history.convert` and `requests.convert` restore.
+            This has no effect on a stream that is already in the target dialect.
+        raise_on_error: raise `error` after all bytes have been returned, at the next call of `feed` or `close`.
 
     Raises:
         UsageError: if an option is invalid.
@@ -179,7 +180,7 @@ class StreamConverter:
         ):
             if value not in known:
                 raise UsageError(choice_message(name, value, known))
-        # Minted call ids are random too: the answer of the next turn must not repeat them.
+        # Generated call ids are random too, because the response of the next turn must not repeat them.
         prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
         given: Any = {"tools": tools, "known_call_ids": known_call_ids, "content_type": content_type}
         config = to_config(policy, limits, seed=prefix, **given)
@@ -195,8 +196,8 @@ class StreamConverter:
         self._base: str = config["base"]
         self._arguments = (target, config, options)
         # With `auto`, keep the input until the dialect is detected, because it may turn out to be the target. The
-        # converter gets only whole blocks or array elements, so that it does not keep the same bytes too. The bytes
-        # kept are limited.
+        # converter receives only whole blocks or array elements, so that it does not buffer the same bytes again. The
+        # bytes kept are limited.
         self._kept: bytearray | None = bytearray() if source == "auto" and target != "same" else None
         self._unread: list[bytes] = []
         self._splitter = Splitter()
@@ -214,12 +215,13 @@ class StreamConverter:
         self._closed = False
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Feed the next bytes and return the bytes of the target that they complete. Returns `b""` once the ending was
-        written.
+        """Feed the next bytes and return the output bytes that they complete.
+
+        Returns `b""` after the ending was written.
 
         Raises:
             UsageError: after `close`; as `ParserBusy`, while another call is running.
-            StreamError: the `error`, with `raise_on_error`, at the call after its ending was returned.
+            StreamError: the `error`, if `raise_on_error` is set, at the call after its ending was returned.
             TypeError: if `data` is not bytes, for example `str`.
         """
         if self._closed:
@@ -231,14 +233,15 @@ class StreamConverter:
         return self._feed_undecided(as_bytes(data))
 
     def close(self, *, broken: bool = False) -> bytes:
-        """End the source and return the last bytes: the ending for a truncation if it was truncated. Returns `b""` at a
-        second call.
+        """End the source and return the last bytes.
+
+        If the source was truncated, they include the ending for a truncation. A second call returns `b""`.
 
         Args:
             broken: whether the source ended because the transport failed, as in `StreamParser.close`.
 
         Raises:
-            StreamError: the `error`, with `raise_on_error`, if its ending was returned before.
+            StreamError: the `error`, if `raise_on_error` is set and the ending has already been returned.
         """
         self._raise_kept()
         self._closed = True
@@ -271,21 +274,23 @@ class StreamConverter:
             self._unread.append(piece)
 
     def _overflow(self) -> bytes:
-        """Handle too much input without a detected dialect. Passes the kept pieces to the converter, which does not
-        copy them.
+        """Handle too much input before a dialect is detected.
+
+        The kept pieces go to the converter, which does not copy them.
         """
         unread, self._unread, self._kept = self._unread, [], None
         return cast("DetectingConverter", self._converter).overflow(unread)  # a repairer buffers nothing here
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
-        """Return whether a payload ends with this piece, so that the converter would buffer nothing of the unread
-        input.
+        """Return whether a payload ends with this piece.
+
+        If so, the converter would not have to buffer any pending input.
         """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
         return ends if self._array.is_one else position != "inside"
 
     def _read(self) -> bytes:
-        """Feed the unread input to the converter."""
+        """Feed the pending input to the converter."""
         made: list[bytes] = []
         unread, self._unread = self._unread, []
         unread.reverse()
@@ -297,15 +302,16 @@ class StreamConverter:
         return b"".join(made)
 
     def exceed(self, limit: str) -> bytes:
-        """End the source because of a limit that only the caller can measure, and return the last bytes.
+        """End the source because it exceeded a limit that only the caller can measure, and return the last bytes.
 
-        `error` is then a `LimitExceeded` for that limit. Intended for callers that decompress a body themselves.
+        `error` is then a `LimitExceeded` for that limit. This is intended for callers that decompress a body
+        themselves.
 
         Args:
             limit: the name of a limit in `Limits`, such as `max_inflate_ratio`.
 
         Raises:
-            StreamError: the `error`, with `raise_on_error`, if its ending was returned before.
+            StreamError: the `error`, if `raise_on_error` is set and the ending has already been returned.
             UsageError: if the limit does not exist.
         """
         if limit not in LIMITS:
@@ -316,9 +322,7 @@ class StreamConverter:
         return made + self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
 
     def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
-        """Return the result of a converter call. If the source turns out to be in the target dialect, switch to a
-        repairer.
-        """
+        """Return the result of a converter call. Switches to a repairer if the source is in the target dialect."""
         target, config, options = self._arguments
         try:
             made = step()
@@ -340,7 +344,7 @@ class StreamConverter:
 
     @property
     def error(self) -> StreamError | None:
-        """The upstream failure, if any. Its ending has been written."""
+        """The upstream failure, if any. If there is one, its ending has been written."""
         fault = self._converter.error
         if fault is not None and fault.policy is None:
             fault.policy = self._base
@@ -366,7 +370,7 @@ class StreamConverter:
 
     @property
     def tool_ids(self) -> dict[str, str]:
-        """The source's id of every tool call that was renamed so far, by its new id (`tool_ids="target"`)."""
+        """The source ids of all tool calls that were renamed so far, keyed by the new id (`tool_ids="target"`)."""
         return {} if self._repairer is not None else dict(cast("DetectingConverter", self._converter).tool_ids)
 
     @property
@@ -385,7 +389,7 @@ class StreamConverter:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Check that `close()` was called. It is not called here, because its bytes would be lost."""
+        """Check that `close()` was called. It is not called here, because the bytes that it returns would be lost."""
         if exc_type is None and not self._closed:
             raise UsageError("close() gives the last bytes: call it inside of the block")
 
@@ -395,8 +399,9 @@ class StreamConverter:
 
 @cache
 def _tool_id_form(target: Target) -> tuple[bool, int | None] | None:
-    """Return what the target's own API requires of a call id in a history: whether it allows only letters, digits, `_`
-    and `-`, and the largest number of characters. None if it accepts any id.
+    """Return what the target's own API requires of call ids in a history, or None if it accepts any id.
+
+    The values are whether only letters, digits, `_` and `-` are allowed, and the maximum length.
     """
     if target not in _OWN_API:
         return None
@@ -419,7 +424,10 @@ def _seconds(now: Now) -> int:
 
 
 class _Writer(ChunkProcessor[bytes]):
-    """Step that returns a converter's bytes. The source is not read after an ending."""
+    """Adapts a converter to the chunk loop: each result is the converter's bytes.
+
+    The source is not read after an ending was written.
+    """
 
     __slots__ = ("_raises", "converter")
 
@@ -447,7 +455,10 @@ class _Writer(ChunkProcessor[bytes]):
 
 
 class _Faulty(Progress[StreamConverter]):
-    """Progress with `error`: the bytes end properly even after a failure, so the failure is reported separately."""
+    """Progress that includes `error`.
+
+    The bytes end properly even after a failure, so the failure is reported separately.
+    """
 
     __slots__ = ()
 
@@ -509,10 +520,11 @@ def iter_convert(
     """Convert a stream that arrives in chunks. Yields nothing for chunks that complete nothing.
 
     Args:
-        chunks: chunks of the body, such as `response.iter_bytes()` of httpx. They are not read after an ending.
+        chunks: chunks of the body, such as `response.iter_bytes()` of httpx. They are not read any further after an
+            ending was written.
         target: the dialect to write.
-        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, and when
-            the loop is left early.
+        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, or when the
+            loop is left early.
         **options: the options of `StreamConverter`.
 
     Raises:
@@ -544,9 +556,9 @@ def aconvert(
     Args:
         chunks: chunks of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
         target: the dialect to write.
-        idle_timeout: seconds to wait for the next chunk, whatever it contains.
-        event_timeout: seconds to wait for the next bytes of the target. Both timeouts end the stream as truncated,
-            unless its terminal marker had been read. They need asyncio.
+        idle_timeout: how many seconds to wait for the next chunk, whatever it contains.
+        event_timeout: how many seconds to wait for the next output bytes. Both timeouts end the stream as truncated,
+            unless its terminal marker has been read. They need asyncio.
         close_source: whether to call `chunks.aclose()` (or `close()`), if it exists, exactly once.
         **options: the options of `StreamConverter`.
 

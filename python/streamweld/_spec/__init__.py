@@ -1,7 +1,7 @@
-"""The facts that all layers and both backends share, loaded from the JSON files in this folder and frozen.
+"""The facts that all layers and both backends share, loaded from the JSON files in this folder and made immutable.
 
-Imports nothing from the package. The files contain data only; anything that needs an `if` is code, written in both
-backends and tested by a vector in `tests/vectors/`.
+This module imports nothing else from the package. The files contain data only; anything that needs an `if` is code,
+written in both backends and tested by a vector in `tests/vectors/`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ Mends = Literal["payload", "stream"]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One diagnostic code. `raises` names the exception for a policy that raises it.
+    """One diagnostic code. `raises` names the exception to use if the policy raises.
 
-    `mends`: what repair of the same dialect omits or rewrites because of it; None: it passes through. `detail`
-    describes the field of that name in a diagnostic; `details` explains its values if there is a fixed set.
-    `advice`: what the user of the library can do about it.
+    `mends`: what a same-dialect repair omits or rewrites because of it; None means that it passes through. `detail`
+    describes the field of that name in a diagnostic; `details` explains its values if there is a fixed set. `advice`:
+    what a user of the library can do about it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Code:
     advice: str
 
     def action(self, base: Base) -> Action:
-        """Return the default action under a base policy, before a user's own `actions`."""
+        """Return the default action under a base policy, before the user's own `actions` are applied."""
         given = self.actions.get(base)
         if given is not None:
             return given
@@ -73,7 +73,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an event class. A field that is not `required` has the value `default`."""
+    """One field of an event class. A field that is not `required` defaults to `default`."""
 
     name: str
     type: str
@@ -136,21 +136,24 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
 EVENTS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     {name: tuple(_field(written) for written in fields) for name, fields in _events["events"].items()}
 )
-# Events without `choice` and the common `provider_metadata` after their own fields.
+# Events that do not have `choice` and the common `provider_metadata` after their own fields.
 PLAIN_EVENTS: Final[frozenset[str]] = frozenset(_events["plain"])
 DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.json").items() if k != "about"})
 
 
 @cache
 def load_conversions() -> Mapping[str, Any]:
-    """Return the facts for writing a dialect: finish words, usage conventions, faults, losses. Loaded on first use."""
+    """Return the facts for writing a dialect: finish reasons, usage conventions, faults, losses.
+
+    Loaded on first use.
+    """
     loaded: Mapping[str, Any] = _frozen(_load("conversions.json"))
     return loaded
 
 
 @cache
 def load_numbered_rules() -> Mapping[str, Any]:
-    """Return the identity and argument rules and the ambiguities, which have numbers. Only documentation reads them."""
+    """Return the numbered rules: identity rules, argument rules and ambiguities. Only documentation reads them."""
     loaded: Mapping[str, Any] = _frozen(_load("numbered_rules.json"))
     return loaded
 
@@ -164,7 +167,10 @@ def load_proxy() -> Mapping[str, Any]:
 
 @cache
 def load_requests() -> Mapping[str, Any]:
-    """Return the members of each API's requests. Only Python reads them, to convert or check a request."""
+    """Return the facts about the members of each API's requests.
+
+    Only Python code reads them, to convert or check a request.
+    """
     loaded: Mapping[str, Any] = _frozen(_load("requests.json"))
     return loaded
 
@@ -178,20 +184,23 @@ def load_rules() -> Mapping[str, Any]:
 
 @cache
 def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any]:
-    """Return the facts about request histories. Only Python reads them, to convert or check a history."""
+    """Return the facts about request histories. Only Python code reads them, to convert or check a history."""
     loaded: Mapping[str, Any] = _frozen(_load(f"{name}.json"))
     return loaded
 
 
 @cache
 def load_usage() -> Mapping[str, Any]:
-    """Return the meaning of the members of each API's usage object. Only Python reads it, to normalize usage."""
+    """Return the meaning of each member of each API's usage object. Only Python code reads it, to normalize usage."""
     loaded: Mapping[str, Any] = _frozen(_load("usage.json"))
     return loaded
 
 
 @cache
 def load_text_calls() -> Mapping[str, Any]:
-    """Return the notations in which models write tool calls into text. Loaded if a policy enables text calls."""
+    """Return the notations in which models write tool calls into text.
+
+    They are loaded only if a policy enables text calls.
+    """
     loaded: Mapping[str, Any] = _frozen(_load("text_calls.json"))
     return loaded

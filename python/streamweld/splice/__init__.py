@@ -1,4 +1,4 @@
-"""Join a truncated stream and the stream of a reconnect: `splice`, `iter_splice`, `asplice`.
+"""Join a truncated stream and the stream that a reconnect returned: `splice`, `iter_splice`, `asplice`.
 
     for event in streamweld.iter_events(streamweld.iter_splice(first, response.iter_bytes())):
         ...
@@ -27,7 +27,7 @@ __all__ = ["AsyncSpliceIterator", "SpliceIterator", "Start", "StreamSplicer", "a
 
 
 class _Joiner(ChunkProcessor[bytes]):
-    """Adapts a `StreamSplicer` to the iterators: returns the bytes of the joined stream."""
+    """Adapts a `StreamSplicer` to the iterators: each result is bytes of the joined stream."""
 
     __slots__ = ("splicer",)
 
@@ -69,22 +69,23 @@ def splice(
     second_starts: Start = "auto",
     limits: Limits | None = None,
 ) -> bytes:
-    """Join a truncated body and the body of a reconnect, without duplicated or lost bytes.
+    """Join a truncated body and the body that a reconnect returned, without duplicating or losing bytes.
 
     Args:
         first: the truncated body, including an incomplete last event, if any.
-        second: the body of the reconnect. It may replay the first from its start, repeat a part of it, or continue
-            right after it. It may be truncated too: splice the result with the next one.
-        second_starts: as for `StreamSplicer`; `"auto"` determines it, and raises if the bytes do not prove it.
+        second: the body of the reconnect. It may replay the first body from the start, repeat a part of it, or continue
+            right after it. It may be truncated too; in that case, splice the result with the next body.
+        second_starts: as for `StreamSplicer`; `"auto"` determines the position, and raises if the bytes do not prove
+            it.
         limits: the limits; `max_event_bytes` and `max_field_bytes` apply.
 
     Returns:
-        The whole body. It contains at least all complete events of `first`.
+        The whole body. It contains at least the complete events of `first`.
 
     Raises:
-        SpliceError: `second` belongs to another stream (`rule` is `splice_other_stream`), events between the two are
+        SpliceError: if `second` belongs to another stream (`rule` is `splice_other_stream`), events between the two are
             missing (`splice_gap`), or its position cannot be proven (`splice_ambiguous`).
-        UsageError: an option is invalid.
+        UsageError: if an option is invalid.
 
     >>> first = b'data: {"sequence_number":0}\\n\\ndata: {"sequence_number":1}\\n\\ndata: {"seq'
     >>> second = b'data: {"sequence_number":1}\\n\\ndata: {"sequence_number":2}\\n\\n'
@@ -103,7 +104,7 @@ def iter_splice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> SpliceIterator:
-    """Join a truncated body and a reconnect whose body arrives in chunks.
+    """Join a truncated body and the body of a reconnect, which arrives in chunks.
 
     Args:
         first: the truncated body.
@@ -114,7 +115,7 @@ def iter_splice(
             the loop is left early.
 
     Raises:
-        SpliceError: as `splice`. Exceptions of the source are raised unchanged, after the bytes that precede them.
+        SpliceError: as `splice`. Exceptions from the source are raised unchanged, after the bytes that precede them.
 
     >>> first = b'data: {"sequence_number":0}\\n\\ndata: {"seq'
     >>> b"".join(iter_splice(first, [b'data: {"sequence', b'_number":1}\\n\\n'])).count(b"\\n\\n")
@@ -133,7 +134,7 @@ def asplice(
     limits: Limits | None = None,
     close_source: bool = True,
 ) -> AsyncSpliceIterator:
-    """Do what `iter_splice` does with an asynchronous source, such as `response.aiter_bytes()` of httpx."""
+    """Do what `iter_splice` does for an asynchronous source, such as `response.aiter_bytes()` of httpx."""
     source = Source.asynchronous(second, close=close_source, other="iter_splice()")
     splicer = StreamSplicer(first, second_starts=second_starts, limits=limits)
     return AsyncSpliceIterator(splicer, source, arun(_Joiner(splicer), source, None))

@@ -1,4 +1,4 @@
-"""Determine where a second stream starts in the first one. The rules are in `docs/guides/resume.md`."""
+"""Determine where in the first stream the second stream starts. The rules are in `docs/guides/resume.md`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ class Marks(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The start of the second stream: the number of an event of the first one, or the number of its events if it
-    continues right after it."""
+    """Where the second stream starts.
+
+    The value is the index of an event in the first stream, or the number of its events if the second stream continues
+    right after it.
+    """
 
     event: int
     keeps_tail: bool = False
@@ -57,7 +60,7 @@ class FirstStream:
 
     @property
     def kept(self) -> bytes:
-        """Return the body up to its last complete block. A CRLF that was cut in two is completed."""
+        """Return the body up to its last complete block. A CRLF that was split is completed."""
         if self.tail:
             return self.body[: -len(self.tail)]
         return self.body + b"\n" if self.body.endswith(b"\r") and b"\r\n" in self.body else self.body
@@ -87,8 +90,10 @@ def _ascends(one: int | None, other: int | None) -> bool:
 
 
 def is_continued_by(first: FirstStream, second: bytes) -> bool:
-    """Return True if the second stream continues at the very next byte. `second` is its bytes up to its first complete
-    block."""
+    """Return True if the second stream continues with the very next byte.
+
+    `second` contains its bytes up to the end of its first complete block.
+    """
     if second.strip(b"\r\n") and first.body.startswith(second[: len(first.body)]):
         return False  # this is a replay, regardless of its first line
     if starts_inside_line(second):
@@ -104,7 +109,7 @@ def is_continued_by(first: FirstStream, second: bytes) -> bool:
         return True
     if not first.events:
         return not second.startswith(first.tail)
-    # Both are valid events: choose the one with the same fields as earlier events. If the tail has only complete lines,
+    # Both are valid events. Choose the one with the same fields as earlier events. If the tail has only complete lines,
     # the second stream starts with the remaining lines of the event.
     usual = shape_of(first.events[-1].raw)
     return shape_of(second) != usual and shape_of(joined) == usual
@@ -114,7 +119,8 @@ def locate(first: FirstStream, block: Block) -> Overlap:
     """Find the first event of the second stream in the first one.
 
     Raises:
-        SpliceError: it belongs to another stream, events between the two are missing, or its position cannot be proven.
+        SpliceError: if the second stream belongs to another response, if events between the two are missing, or if its
+            position cannot be proven.
     """
     if first.marks is Marks.NUMBERS and block.number is not None:
         return _by_number(first, block.number)
@@ -155,7 +161,7 @@ def _by_id(first: FirstStream, event_id: str) -> Overlap:
     ids = [event.id or "" for event in first.events]
     if event_id in ids:
         return Overlap(ids.index(event_id))
-    # A server that received Last-Event-ID continues after that event. Only consecutive ids prove that no event is
+    # A server that received `Last-Event-ID` continues after that event. Only consecutive ids prove that no event is
     # missing.
     if all(text.isdecimal() for text in [*ids, event_id]) and len(ids) > 1:
         counts = [int(text) for text in ids]
@@ -173,7 +179,7 @@ def _after(first: FirstStream, last: int, found: int, name: str) -> Overlap:
 
 
 def _from_the_start(first: FirstStream, block: Block) -> Overlap:
-    """Handle a first stream without a complete event: the second must be a replay."""
+    """Handle a first stream without a complete event, in which case the second must be a replay."""
     if block.number is not None and block.number > 1:
         raise SpliceError(rule="splice_gap", detail=f"the second stream starts at sequence_number {block.number}")
     if not first.is_only_comments_after and first.tail.lstrip(b"\xef\xbb\xbf\r\n") not in block.raw:
@@ -182,7 +188,7 @@ def _from_the_start(first: FirstStream, block: Block) -> Overlap:
 
 
 def _repeats_its_start(events: list[Block]) -> bool:
-    """Return True if the last events equal the first ones: then a replay and a continuation cannot be distinguished."""
+    """Return True if the last events equal the first ones, which makes a replay look like a continuation."""
     keys = [event.key for event in events]
     border = [0] * len(keys)
     for location in range(1, len(keys)):

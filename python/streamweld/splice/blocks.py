@@ -1,4 +1,4 @@
-"""Split an event stream into raw blocks, so that two streams can be compared by event and joined by byte."""
+"""Split an event stream into raw blocks, so that two streams can be compared event by event and joined byte by byte."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BlockReader:
         return bytes(self._buffer)
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Block]:
-        """Take the next bytes and return the blocks that they complete.
+        """Accept the next bytes and return the blocks that they complete.
 
         A CR at the end is kept until the next byte shows whether it is half of a CRLF.
         """
@@ -69,11 +69,11 @@ class BlockReader:
         return self._blocks(is_end=False)
 
     def finish(self) -> list[Block]:
-        """End the body. A CR at the end counts as a line end."""
+        """End the body. A CR at the end counts as a line ending."""
         return self._blocks(is_end=True)
 
     def take_unterminated(self) -> Block | None:
-        """Take the tail as a block, if only its blank line is missing. Call this after `finish`."""
+        """Treat the tail as a block if only the blank line is missing. Call this after `finish`."""
         tail = self.tail
         if not tail.strip(b"\r\n"):
             return None
@@ -110,7 +110,7 @@ class BlockReader:
 
     def _block(self, raw: bytes, offset: int) -> Block:
         frames = self._reader.feed(raw)
-        # The reader is between two blocks now, and must not skip an LF that belongs to the next one.
+        # The reader is now between two blocks, and must not skip an LF that belongs to the next block.
         if raw.endswith(b"\r"):
             frames += self._reader.feed(b"\n")
         if not frames:
@@ -154,7 +154,7 @@ def is_event(data: bytes) -> bool:
 
 
 def terminator_of(tail: bytes) -> bytes:
-    """Return the line ends that terminate an event whose last bytes are `tail`."""
+    """Return the line endings that terminate an event whose last bytes are `tail`."""
     ends = _LINE_END.search(tail)
     line_end = ends[0] if ends else b"\n"
     if tail.endswith(b"\r") and line_end == b"\r\n":
@@ -169,7 +169,9 @@ def shape_of(block: bytes) -> tuple[bytes, ...]:
 
 
 def starts_inside_line(data: bytes) -> bool:
-    """Return True if the first line is neither blank, nor a comment, nor a field: the bytes start in the middle of a
-    line."""
+    """Return True if the bytes start in the middle of a line.
+
+    The first line is then neither blank, a comment nor a field.
+    """
     line = _LINE_END.split(data.removeprefix(_BOM), maxsplit=1)[0]
     return bool(line) and not line.startswith(b":") and line.partition(b":")[0] not in _FIELDS

@@ -1,4 +1,4 @@
-"""Join a truncated stream and the stream of a reconnect: `StreamSplicer` does no I/O."""
+"""Join a truncated stream and the stream that a reconnect returned: `StreamSplicer`, which does no I/O."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ class _State(Enum):
 
 
 class StreamSplicer:
-    """Joins a truncated stream and the stream that a reconnect returned, without duplicated or lost bytes.
+    """Joins a truncated stream and the stream that a reconnect returned, without duplicating or losing bytes.
 
-    The second stream may replay the first from its start, repeat a part of it, or continue right after it. The
-    concatenated results of `feed` and `close` are the whole stream from its first byte on.
+    The second stream may replay the first stream from the start, repeat a part of it, or continue right after it. The
+    concatenated results of `feed` and `close` are the whole joined stream, starting with its first byte.
 
     Args:
         first: the truncated body, including an incomplete last event, if any.
         second_starts: where the second stream starts: `"first_event"` (a replay), `"next_event"` (after the last
             complete event, such as `starting_after`), `"next_byte"` (exactly where the first one ended), or the number
-            of an event of the first stream, from 0. `"auto"` determines it, and raises if the bytes do not prove it.
+            of an event of the first stream, from 0. `"auto"` determines the position, and raises if the bytes do not
+            prove it.
         limits: the limits; `max_event_bytes` and `max_field_bytes` apply.
 
     Raises:
-        UsageError: an option is invalid.
+        UsageError: if an option is invalid.
 
     >>> splicer = StreamSplicer(b'data: {"sequence_number":0}\\n\\ndata: {"seq')
     >>> splicer.feed(b'data: {"sequence_number":1}\\n\\n') + splicer.close()
@@ -94,14 +95,14 @@ class StreamSplicer:
             self._state = _State.COMPARING
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Take the next bytes of the second stream and return the bytes of the joined stream that they complete.
+        """Accept the next bytes of the second stream, and return the bytes of the joined stream that they complete.
 
         The first stream is returned together with the first new bytes.
 
         Raises:
-            SpliceError: the second stream does not belong to the first, events between them are missing, or its
-                position cannot be proven. No bytes have been returned in this case.
-            LimitExceeded: an event of the second stream is too long.
+            SpliceError: if the second stream does not belong to the first, if events between them are missing, or if
+                its position cannot be proven. In this case, no bytes have been returned.
+            LimitExceeded: if an event of the second stream is too long.
             UsageError: after `close`, or after an exception.
         """
         reject_text(data)
@@ -171,8 +172,10 @@ class StreamSplicer:
         return kept + b"".join([block.raw for block in blocks]) + self._reader.tail
 
     def _continues(self) -> bool:
-        """Return True if the second stream continues at the very next byte. Decided once, at its first line that is not
-        blank."""
+        """Return True if the second stream continues with the very next byte.
+
+        This is decided once, at its first non-blank line.
+        """
         if self._is_aligned:
             self._lead_bytes += len(self._lead[-1])
             if self._lead_bytes > _MOST_LEAD:
@@ -208,7 +211,7 @@ class StreamSplicer:
         self._next += 1
 
     def _check_tail(self, block: Block) -> None:
-        """Raise if a server that repeats its bytes sends the incomplete event with a different beginning."""
+        """Raise if the server repeats the incomplete event but with a different beginning."""
         first = self._first
         if first.marks is not Marks.NONE or not first.events or self._start != "auto" or not self._is_identical:
             return
@@ -225,7 +228,7 @@ class StreamSplicer:
         return body + data[len(body) - location :] if self._state is _State.PASSING else b""
 
     def _unfinished(self) -> bytes:
-        """Return the joined bytes if the second stream ended before it had a new complete event."""
+        """Return the joined bytes for a second stream that ended before its first new complete event."""
         first, tail, state = self._first, self._reader.tail, self._state
         if state is _State.LOCATING and not self._is_aligned:
             second = b"".join(self._lead) + tail

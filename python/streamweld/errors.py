@@ -23,8 +23,8 @@
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
 All messages are built here, from `_spec/diagnostics.json`, the table below, the detail and the place. A message is one
-line; text from the wire (a detail, a gateway's error message, the beginning of a body that is not recognized) is
-shortened, and its control characters are escaped. This module uses no stream and no backend.
+line; text from the wire (a detail, a gateway's error message, the beginning of an unrecognized body) is shortened, and
+its control characters are escaped. This module does not depend on streams or backends.
 """
 
 # ruff: noqa: SIM905 (a list of words is easier to read as words)
@@ -71,7 +71,7 @@ RAW_BYTES: Final = 256
 _DETAIL_CHARS: Final = 256
 _BEGINNING_CHARS: Final = 40
 
-# Rules without a diagnostic code. The message of a rule in neither table is its name.
+# Messages of rules that have no diagnostic code. If a rule is in neither table, its message is its name.
 _SENTENCES: Final = {
     "stream": "the stream cannot be read",
     "framing": "the bytes are no proper event stream",
@@ -92,8 +92,8 @@ _SENTENCES: Final = {
     "internal": "a broken invariant inside streamweld; please report it",
 }
 
-# Whether an error code or type of a gateway allows a retry. The first list wins: an exhausted quota may have status
-# 429.
+# Whether a gateway's error code or type allows a retry. The first list takes precedence, because an exhausted quota may
+# have the status 429.
 _FINAL: Final = frozenset(
     "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
     "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
@@ -111,7 +111,7 @@ _E = TypeVar("_E", bound="StreamError")
 
 
 class _CommonFields(TypedDict, total=False):
-    """The keywords that every StreamError accepts in addition to its own."""
+    """The keyword arguments that every StreamError accepts in addition to its own."""
 
     rule: str
     detail: str
@@ -134,18 +134,19 @@ class StreamError(StreamweldError):
     """A fault of the input or of the upstream.
 
     Attributes:
-        rule: the stable snake_case code of the fault: a diagnostic code, `limit_<name>`, or one of this module.
-        detail: what the message adds to the text of the rule; it may come from the wire.
-        byte_offset: absolute offset of the first data line of the event, in bytes of the decoded body.
-        event_ordinal: 0-based number of that event.
+        rule: the stable snake_case code of the fault: a diagnostic code, `limit_<name>`, or a code that this module
+            defines.
+        detail: the part of the message that follows the text of the rule; it may come from the wire.
+        byte_offset: the absolute offset of the event's first data line, in bytes of the decoded body.
+        event_ordinal: the 0-based number of that event.
         event_type: the name of that event, if it has an `event:` line.
-        path: JSON pointer of the offending member, if known.
+        path: JSON pointer to the offending member, if known.
         raw: the first 256 bytes of the payload. They are not part of the message.
-        retryable: whether the same request may succeed when sent again; None if unknown.
-        policy: the name of the base policy that the stream was read with.
-        hint: what to do about it, if the input shows that; otherwise empty. It ends the message.
+        retryable: whether the same request may succeed if sent again; None if unknown.
+        policy: the name of the base policy with which the stream was read.
+        hint: what to do about the fault, if the input shows that; otherwise empty. It ends the message.
         partial: everything read before the fault, as a `Response`; None outside a parser.
-        events: the events that the failed call had decoded before the fault.
+        events: the events that the failed call decoded before the fault.
     """
 
     _rule = "stream"
@@ -176,7 +177,7 @@ class StreamError(StreamweldError):
         return code.text.rstrip(".") if code is not None else _SENTENCES.get(self.rule, self.rule)
 
     def _message_detail(self) -> str:
-        """Return the part of the message after the text of the rule."""
+        """Return the part of the message that follows the text of the rule."""
         return self.detail
 
     def _sentence(self) -> str:
@@ -188,7 +189,7 @@ class StreamError(StreamweldError):
         return f"{self._text()}{': ' if message else ''}{message} [{self.rule}{where}]{hint}"
 
     def advise(self, hint: str) -> None:
-        """Set `hint` and rebuild the message with it."""
+        """Set `hint`, and rebuild the message to include it."""
         self.hint = hint
         super().__init__(self._sentence())
 
@@ -202,7 +203,7 @@ class StreamError(StreamweldError):
     def to_dict(self, *, include_raw: bool = False) -> dict[str, Any]:
         """Return the exception as data for `json.dumps`, without `partial` and `events`.
 
-        Bytes of the stream (`raw`, `body_head`) are included only with `include_raw`, as text, with U+FFFD for invalid
+        Bytes from the stream (`raw`, `body_head`) are included only with `include_raw`, as text with U+FFFD for invalid
         UTF-8.
         """
         names = [
@@ -248,7 +249,10 @@ class FramingError(StreamError):
 
 
 class NotAnEventStream(FramingError):
-    """The body is not an event stream but an HTML page, plain text or the like. `body_head`: its first 512 bytes."""
+    """The body is not an event stream; for example, it is an HTML page or plain text.
+
+    `body_head`: its first 512 bytes.
+    """
 
     _rule = "not_an_event_stream"
     _own = ("content_type", "body_head")
@@ -268,7 +272,7 @@ class NotAnEventStream(FramingError):
 
 
 class ChunkDecodeError(StreamError, ValueError):
-    """The data of an event is not JSON, or not usable. `pos`: byte position in the data; None if unknown."""
+    """The data of an event is not JSON, or is unusable. `pos`: the byte position in the data; None if unknown."""
 
     _rule = "malformed_json"
     _own = ("pos",)
@@ -282,7 +286,7 @@ class ChunkDecodeError(StreamError, ValueError):
 
 
 class LimitExceeded(StreamError):
-    """A limit of `Limits` was exceeded; the input that exceeded it was not kept. `observed` is `limit` + 1."""
+    """A limit of `Limits` was exceeded. The input that exceeded it was discarded. `observed` is `limit` + 1."""
 
     _rule = "limit"
     _retryable = False
@@ -311,19 +315,19 @@ class AssemblyError(StreamError):
 
 
 class InvalidToolIndex(AssemblyError):
-    """The index of a tool call is invalid, and the policy raises for it."""
+    """The index of a tool call is invalid, and the policy raises for this."""
 
     _rule = "index_unusable"
 
 
 class ToolCallConflict(AssemblyError):
-    """Two fragments of one tool call contradict each other, and the policy raises for it."""
+    """Two fragments of one tool call contradict each other, and the policy raises for this."""
 
     _rule = "conflict"
 
 
 class OrphanDelta(AssemblyError):
-    """A fragment belongs to a tool call that is closed or was never opened, and the policy raises for it."""
+    """A fragment belongs to a tool call that is closed or was never opened, and the policy raises for this."""
 
     _rule = "late_delta"
 
@@ -331,9 +335,9 @@ class OrphanDelta(AssemblyError):
 class ArgumentsError(StreamError, ValueError):
     """`ToolCall.parsed` was read for a call whose arguments are not a complete JSON object.
 
-    `state` is the state of the call (`incomplete`, `invalid` or `open`), `reason` says why, and `pos` is the position
-    in `arguments` where the JSON breaks, if known. `rule` is `arguments_<state>`, or `arguments_custom` for a call of a
-    free-form tool, whose `arguments` are text in every state.
+    `state` is the state of the call (`incomplete`, `invalid` or `open`), `reason` is why it has that state, and `pos`
+    is the position in `arguments` where the JSON becomes invalid, if known. `rule` is `arguments_<state>`, or
+    `arguments_custom` for a call to a free-form tool, whose `arguments` are always plain text.
     """
 
     _own = ("state", "reason", "part", "call_id", "pos")
@@ -364,7 +368,7 @@ class UpstreamError(StreamError):
     """The gateway sent an error inside the stream.
 
     `code`, `kind` (its `type`) and `message` are the gateway's values, converted to text. The `UpstreamErrorEvent`
-    before this exception holds the whole payload, `raw` its first 256 bytes.
+    before this exception contains the whole payload; `raw` contains its first 256 bytes.
     """
 
     _rule = "upstream_error"
@@ -386,11 +390,11 @@ class UpstreamError(StreamError):
 
 
 class TruncatedStream(StreamError, EOFError):
-    """The stream ended too early. Everything before that was delivered; open calls are incomplete.
+    """The stream ended too early. Everything before that point was delivered; open calls are incomplete.
 
     `where`: `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, `transport` (the transport
-    failed, and no other value is more precise), or `idle` (a timeout of the async iterators). `open_items`: the numbers
-    of the parts that were still open.
+    failed, and none of the other values is more precise), or `idle` (a timeout of the async iterators). `open_items`:
+    the numbers of the parts that were still open.
     """
 
     _rule = "truncated"
@@ -413,7 +417,7 @@ class TruncatedStream(StreamError, EOFError):
 
 
 class UnknownDialect(StreamError):
-    """The first payloads are in no known dialect, or in another one than specified. `seen`: their members."""
+    """The first payloads are not in a known dialect, or not in the one that was specified. `seen`: their members."""
 
     _rule = "unknown_dialect"
     _retryable = False
@@ -436,8 +440,9 @@ class UnknownDialect(StreamError):
 class SpliceError(StreamError):
     """The stream of a reconnect does not continue the first one. The byte offset refers to the second stream.
 
-    `rule` is `splice_other_stream` (it belongs to another response), `splice_gap` (events between the two are missing),
-    or `splice_ambiguous` (the bytes do not show where it starts: set `second_starts`).
+    `rule` is `splice_other_stream` (the second stream belongs to another response), `splice_gap` (events between the
+    two streams are missing), or `splice_ambiguous` (the bytes do not show where the second stream starts; set
+    `second_starts`).
     """
 
     _rule = "splice_other_stream"
@@ -455,13 +460,13 @@ class LifecycleError(StreamError):
 
 
 class InternalError(StreamError):
-    """A bug in streamweld, never a fault of the caller or the gateway. Please report it."""
+    """A bug in streamweld, never the fault of the caller or the gateway. Please report it."""
 
     _rule = "internal"
 
 
 class HistoryError(StreamweldError):
-    """A request history breaks a rule of its target. `path`: JSON pointer of the offending member."""
+    """A request history breaks a rule of its target. `path`: JSON pointer to the offending member."""
 
     def __init__(self, rule: str, path: str = "", violations: Iterable[Any] = ()) -> None:
         self.rule = rule
@@ -474,15 +479,15 @@ class HistoryError(StreamweldError):
 
 
 class UsageError(StreamweldError, RuntimeError):
-    """The caller made a mistake, such as a call after the end or an option that does not exist."""
+    """The caller made a mistake, such as feeding data after the end or passing an option that does not exist."""
 
 
 class ParserBusy(UsageError):
-    """A parser was called while another call was running: it reads one stream, one call at a time."""
+    """A parser was called while another call was running. A parser reads one stream, one call at a time."""
 
 
 class MissingExtra(UsageError, ImportError):
-    """An optional dependency is not installed: `pip install 'streamweld[<extra>]'`, with `extra` as named here."""
+    """An optional dependency is not installed. Run `pip install 'streamweld[<extra>]'` with the value of `extra`."""
 
     def __init__(self, extra: str, package: str) -> None:
         self.extra = extra

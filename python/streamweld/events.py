@@ -1,8 +1,8 @@
 """The event classes: one set per process.
 
-The native classes if the extension is installed (the pure backend builds those too), otherwise the classes of
-`_events`. Names, fields and repr are the same, and `__module__` is this module for both. Type checkers see the Python
-classes.
+These are the native classes if the extension is installed (in which case the pure backend creates them too), otherwise
+the classes in `_events`. Names, fields and repr are the same in both sets, and `__module__` is this module. Type
+checkers always see the Python classes.
 """
 
 # ruff: noqa: TC004 (the names that type checkers import are bound at run time below)

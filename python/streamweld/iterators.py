@@ -1,6 +1,6 @@
 """Yield events from a source of bytes: `iter_events`, `iter_batches`, `aiter_events`, `aiter_batches`.
 
-Combines `StreamParser` with the loop that reads a source. Never looks at the bytes.
+This module combines `StreamParser` with the loop that reads a source. It does not examine the bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class _Reader(ChunkProcessor[list[Event]]):
-    """Step that returns a parser's events."""
+    """Adapts a parser to the chunk loop: each result is a list of events."""
 
     __slots__ = ("parser",)
 
@@ -36,7 +36,7 @@ class _Reader(ChunkProcessor[list[Event]]):
         self.parser = parser
 
     def step(self, chunk: bytes | bytearray | memoryview) -> list[Event]:
-        """Return the events of the next chunk."""
+        """Return the events that the next chunk completes."""
         try:
             return self.parser.feed(chunk)
         except StreamError as fault:
@@ -70,7 +70,7 @@ async def _aflat(batches: AsyncGenerator[list[Event]]) -> AsyncGenerator[Event]:
 
 
 class _Arguments:
-    """Access to the arguments of calls that are still arriving, for all iterators."""
+    """Gives all iterators access to the arguments of calls that are still arriving."""
 
     __slots__ = ()
     _reader: StreamParser
@@ -103,15 +103,15 @@ def iter_events(
 
     Args:
         chunks: chunks of the body, such as `response.iter_bytes()` of httpx or `iter_content(None)` of requests. Do not
-            pass lines without their line ends, as `iter_lines()` yields them.
-        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, and when
-            the loop is left early.
+            pass lines without line endings, such as those that `iter_lines()` yields.
+        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, or when the
+            loop is left early.
         **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
             `content_type`, `seed`.
 
     Raises:
-        StreamError: after the events before the fault were delivered. An exception of the source is raised unchanged,
-            after the events of the truncated stream.
+        StreamError: after all events before the fault have been delivered. An exception of the source is raised
+            unchanged, after the events of the truncated stream.
 
     >>> pieces = [b'data: {"choices":[{"delta":{"con', b'tent":"Hi"},"finish_reason":"stop"}]}', b"\\n\\n"]
     >>> pieces.append(b"data: [DONE]\\n\\n")
@@ -126,7 +126,10 @@ def iter_events(
 def iter_batches(
     chunks: Iterable[bytes | bytearray | memoryview], *, close_source: bool = True, **options: Unpack[StreamOptions]
 ) -> EventIterator[list[Event]]:
-    """Yield one list of events per chunk that completes any. Like `iter_events`, but cheaper for many events."""
+    """Yield one list of events for each chunk that completes any.
+
+    Like `iter_events`, but with less overhead if there are many events.
+    """
     source = Source.sync(chunks, close=close_source, other="aiter_batches()")
     parser = StreamParser(**options)
     return EventIterator(parser, source, run(_Reader(parser), source))
@@ -144,19 +147,19 @@ def aiter_events(
 
     Args:
         chunks: chunks of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
-        idle_timeout: seconds to wait for the next chunk, whatever it contains.
-        event_timeout: seconds to wait for the next event; a gateway's keep-alive comments do not count. Both timeouts
-            end the stream as `TruncatedStream(where="idle")`, unless its terminal marker had been read. They need
-            asyncio.
+        idle_timeout: how many seconds to wait for the next chunk, whatever it contains.
+        event_timeout: how many seconds to wait for the next event; a gateway's keep-alive comments do not count. Both
+            timeouts end the stream with `TruncatedStream(where="idle")`, unless its terminal marker has been read. They
+            need asyncio.
         close_source: whether to call `chunks.aclose()` (or `close()`), if it exists, exactly once: at the end, on an
-            error, on cancellation, and when the iterator is closed. If a loop is left early, the source is closed when
+            error, on cancellation, or when the iterator is closed. If a loop is left early, the source is closed when
             the iterator is dropped; `async with aiter_events(...) as events` closes it at once.
         **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
             `content_type`, `seed`.
 
     Raises:
-        StreamError: after the events before the fault were delivered. An exception of the source is raised unchanged,
-            after the events of the truncated stream; a cancellation is raised at once.
+        StreamError: after all events before the fault have been delivered. An exception of the source is raised
+            unchanged, after the events of the truncated stream; a cancellation is raised at once.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_events()")
     patience = patience_of(idle_timeout, event_timeout)
@@ -172,8 +175,9 @@ def aiter_batches(
     close_source: bool = True,
     **options: Unpack[StreamOptions],
 ) -> AsyncEventIterator[list[Event]]:
-    """Yield one list of events per chunk that completes any. Otherwise like `aiter_events`, but cheaper for many
-    events.
+    """Yield one list of events for each chunk that completes any.
+
+    Otherwise like `aiter_events`, but with less overhead if there are many events.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
     patience = patience_of(idle_timeout, event_timeout)

@@ -1,7 +1,7 @@
-"""Options of one stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
+"""Options for a stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
 
-Both are frozen, hashable, and validated once, when they are created: a backend receives only valid plain data. They use
-the facts in `_spec` and no stream.
+Both are frozen, hashable, and validated once, when they are created, so a backend receives only valid plain data. They
+depend only on the facts in `_spec`, not on a stream.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _unknown(what: str, word: object, known: Iterable[str]) -> UsageError:
 
 
 class _Checked:
-    """Base class that raises UsageError for an unknown option, as for an invalid value."""
+    """Base class that raises UsageError for unknown options, as for invalid values."""
 
     __slots__ = ()
 
@@ -80,73 +80,75 @@ def _remade(cls: type[_O], values: dict[str, Any]) -> _O:
 class Policy(_Checked):
     """How to react to faults in a stream, and how to read ambiguous input.
 
-    `Policy("strict")` raises on every diagnostic of severity warning or error. `Policy("standard")` repairs what has
-    only one correct reading and raises on malformed JSON, a truncated stream and an error sent by the gateway.
-    `Policy("salvage")` raises as little as possible: it skips malformed events, reports truncation and upstream errors
-    as data, and accepts a stream that never sends its end (`missing_terminal`). Exceeded limits, and bodies that are
-    not an event stream, raise under all three. Every `policy=` argument also accepts the name of a base.
+    `Policy("strict")` raises on every diagnostic with the severity warning or error. `Policy("standard")` repairs input
+    that has only one correct interpretation. It raises on malformed JSON, a truncated stream, or an error sent by the
+    gateway. `Policy("salvage")` raises as little as possible: it skips malformed events, reports truncation and
+    upstream errors as data, and accepts a stream without an end signal (`missing_terminal`). All three raise if a limit
+    is exceeded or the body is not an event stream. Every `policy=` argument also accepts the name of a base policy.
 
-    Most switches choose between two readings of bytes that are ambiguous. AM1 to AM12 are the numbers of these
-    ambiguities in diagnostics and in docs/rules.md. AM1 to AM6, AM9, AM11 and `inline_reasoning` concern Chat
-    Completions, AM10 concerns Chat Completions and Responses; other dialects do not have these ambiguities.
+    Most of the other options choose between two interpretations of ambiguous input. AM1 to AM12 identify these
+    ambiguities in diagnostics and in docs/rules.md. AM1 to AM6, AM9, AM11 and `inline_reasoning` apply only to Chat
+    Completions, and AM10 only to Chat Completions and Responses. Other dialects do not have these ambiguities.
 
     Args:
         base: `"strict"`, `"standard"` or `"salvage"`.
-        actions: diagnostic code to `"raise"`, `"diagnose"` or `"skip"`; overrides the base for these codes. All codes
-            are listed in docs/rules.md.
+        actions: maps diagnostic codes to `"raise"`, `"diagnose"` or `"skip"`, overriding the base policy for these
+            codes. docs/rules.md lists all codes.
         inline_reasoning: `True` turns the text between `<think>` tags into reasoning. `False` leaves it as text.
-        close_calls_at: `"done"` closes tool calls at the terminal marker or the end of the input, when nothing can
-            change them any more. `"finish"` closes them at the finish reason, for callers that cannot wait; fragments
-            that arrive for a call after that are ignored (`late_delta`).
-        same_index_new_id_same_name_empty: AM1, a new id on the index of a call that has the same name and no arguments
-            yet. `"new"`: a second call starts. `"merge"`: the gateway generates a new id for every delta.
-        orphan_index: AM2, arguments on an index that no call uses, while several calls wait for arguments. `"fifo"`:
-            they belong to the call announced first. `"latest"`: to the call announced last.
-        dup_id_parallel_headers: AM3, one id announced on two indexes. `"join"`: one call whose fragments move between
-            indexes. `"split"`: two calls. `"auto"`: two calls only if the joined text is not valid JSON and the text of
-            each index is.
-        dup_id_empty_header: AM4, the id of a finished call announced again without arguments. `"drop"`: the gateway
-            repeated itself. `"keep"`: a second call without arguments.
-        identical_idless_same_index: AM5, an identical call without an id on the same index. `"drop"`: the gateway sent
-            it twice. `"keep"`: two calls.
-        on_overflow: AM6, a second JSON object after the complete arguments of a call, without a header. `"flag"`: the
-            call is invalid. `"split"`: the object is another call of the same function.
-        duplicate_payload: AM7, a payload that equals the previous one byte for byte. `"keep"`: the model repeated
-            itself ("haha"). `"drop"`: the gateway sent it twice.
-        content_mode: AM8, what a text delta contains. `"delta"`: new text. `"cumulative"`: all text so far. `"auto"`:
-            decided by what arrives.
-        drop_restated_content: AM9, the last chunk contains the whole text again. `True`: a repetition, which is
+        close_calls_at: `"done"` closes tool calls at the terminal marker or the end of the input, when they can no
+            longer change. `"finish"` closes them at the finish reason, for callers that cannot wait; later fragments of
+            a call are ignored (`late_delta`).
+        same_index_new_id_same_name_empty: AM1: a new id arrives on the index of a call that has the same name and no
+            arguments yet. `"new"`: a second call starts. `"merge"`: it is the same call, because the gateway generates
+            a new id for every delta.
+        orphan_index: AM2: arguments arrive on an index that no call uses, while several calls are waiting for
+            arguments. `"fifo"`: they belong to the call announced first. `"latest"`: they belong to the call announced
+            last.
+        dup_id_parallel_headers: AM3: one id is announced on two indexes. `"join"`: it is one call whose fragments move
+            between indexes. `"split"`: two calls. `"auto"`: there are two calls only if the joined text is not valid
+            JSON but the text of each index is.
+        dup_id_empty_header: AM4: the id of a finished call is announced again, without arguments. `"drop"`: the gateway
+            repeated itself. `"keep"`: it is a second call, without arguments.
+        identical_idless_same_index: AM5: an identical call without an id arrives on the same index. `"drop"`: the
+            gateway sent it twice. `"keep"`: two calls.
+        on_overflow: AM6: a second JSON object without a header follows the complete arguments of a call. `"flag"`: the
+            call is invalid. `"split"`: the object is the arguments of another call to the same function.
+        duplicate_payload: AM7: a payload equals the previous one byte for byte. `"keep"`: the model repeated itself
+            ("haha"). `"drop"`: the gateway sent it twice.
+        content_mode: AM8: what a text delta contains. `"delta"`: new text. `"cumulative"`: all of the text so far.
+            `"auto"`: depends on what arrives.
+        drop_restated_content: AM9: the last chunk contains the whole text again. `True`: this is a repetition and is
             dropped. `False`: more text.
-        restart_on_new_stream_id: AM10, a new chunk id and role in mid-stream. `False`: the same answer continues.
-            `True`: the gateway restarted the answer, and everything before the restart is dropped.
-        merge_choices: AM11, tool calls in another choice than the text. `False`: they belong to that other choice.
-            `True`: one answer was spread over several choices, and all of it belongs to choice 0.
-        unstable_id: AM12, the id of a call changes during the stream. `"first"` or `"last"`: which one the call keeps;
+        restart_on_new_stream_id: AM10: a new chunk id and role arrive in the middle of the stream. `False`: the same
+            answer continues. `True`: the gateway restarted the answer, and everything before the restart is dropped.
+        merge_choices: AM11: tool calls are in a different choice than the text. `False`: they belong to that other
+            choice. `True`: one answer was spread over several choices, and all of it belongs to choice 0.
+        unstable_id: AM12: the id of a call changes during the stream. `"first"` or `"last"`: which one the call keeps;
             the others become its `aliases`.
         empty_call_without_reason: a tool call without arguments in a stream that ends with `[DONE]` but without a
-            finish reason. `"cut"`: some gateways write `[DONE]` after a truncation, so the call is `incomplete`.
-            `"run"`: the gateway never sends finish reasons, and the call has no arguments.
+            finish reason. `"cut"`: the call is `incomplete`, because some gateways write `[DONE]` after a truncation.
+            `"run"`: the call is complete and has no arguments, because the gateway never sends finish reasons.
         missing_terminal: a stream that ends without any end signal (a finish reason, or the terminal event or marker of
-            its dialect), although everything that it opened is closed. `"truncate"`: it was truncated; the default of
-            strict and standard. `"assume"`: it is complete, for gateways that never send the end; the default of
-            salvage. The response then has the completeness `"assumed"`, no finish reason and the diagnostic
-            `terminal_missing`.
+            its dialect), although everything that was opened has been closed. `"truncate"`: the stream was truncated.
+            This is the default for strict and standard. `"assume"`: the stream is complete, for gateways that never
+            send an end signal. This is the default for salvage. The response then has the completeness `"assumed"`, no
+            finish reason, and the diagnostic `terminal_missing`.
         text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they stay text.
-            `"report"`: the diagnostic `text_call_seen` names each one, and nothing changes. `"promote"`: a complete,
-            well-formed call of one of the request's `tools` becomes a tool call. Read docs/guides/text-calls.md first:
-            such a call is untrusted.
-        text_call_families: the forms to recognize: names from docs/guides/text-calls.md, or mappings that describe a
-            family. A single one needs no tuple. `None`: every form that has a marker. If you know the model, name only
-            its families.
-        text_call_markerless: `True` also recognizes forms without a marker (a bare JSON call), and only if the call is
-            the whole answer.
+            `"report"`: the diagnostic `text_call_seen` reports each one, but the text is unchanged. `"promote"`: a
+            complete, well-formed call of one of the request's `tools` becomes a tool call. Read
+            docs/guides/text-calls.md first, because such calls are untrusted.
+        text_call_families: the notations to recognize: names from docs/guides/text-calls.md, or mappings that describe
+            a family. A single name or mapping does not need a tuple. `None`: all notations that have a marker. If you
+            know the model, list only its families.
+        text_call_markerless: `True` also recognizes notations without a marker (a bare JSON call), but only if the call
+            is the whole answer.
         text_call_reasoning: `True` also recognizes calls in reasoning.
-        text_call_after: `"end"`: if text follows a call, the call is treated as a quotation and stays text.
+        text_call_after: `"end"`: if text follows a call, the call is considered a quotation and remains text.
             `"anywhere"`: text may follow a call.
 
     Raises:
-        UsageError: if an option, code or value does not exist, or if `"skip"` is given for a code that cannot be
-            skipped.
+        UsageError: if an option, code or value does not exist, or if a code that cannot be skipped has the action
+            `"skip"`.
 
     >>> Policy("strict", actions={"id_minted": "diagnose"}).action("id_minted")
     'diagnose'
@@ -213,7 +215,7 @@ class Policy(_Checked):
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, Any]:
-        """Return this policy's part of a parser's config. It is computed once and must not be changed."""
+        """Return this policy's part of a parser's config. It is computed once and must not be modified."""
         made: dict[str, Any] | None = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
         if made is None:
             made = {
@@ -248,39 +250,47 @@ class Policy(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(_Checked):
-    """Upper bounds for one stream. Exceeding one raises `LimitExceeded` under every policy, before memory is allocated.
+    """Upper bounds for one stream.
 
-    `None` or 0 switches a limit off, except `max_json_depth`, which can only be lowered.
+    Exceeding a limit raises `LimitExceeded` under every policy, before memory is allocated.
+
+    `None` or 0 disables a limit, except `max_json_depth`, which can only be lowered.
 
     Args:
-        max_event_bytes: bytes of the data of one event, including what is still pending, plus one per line. 16 MiB:
-            some events contain images of several MB. A converter also holds back at most this much input: until
-            `source="auto"` detects the dialect, and in a repair until it is clear whether an event passes through.
-        max_field_bytes: bytes of the value of an `event` or `id` line. 8 KiB, the size that HTTP servers allow for a
-            header.
-        max_json_depth: levels of nesting in one payload. 128, as in serde_json; deeper JSON is never read.
-        max_json_values: JSON values in one payload (its commas and opening brackets outside strings). 524,288: more
-            than an answer of 10,000 tokens with five log probabilities each. A value takes up to 100 bytes when built.
-            The entries of lists that are decoded one by one (choices, calls, parts, items, annotations) are also
-            counted by themselves, each as 32 values: a decoded entry takes up to 1.5 KB.
-        max_choices: choices of one response. 128, the largest `n` that OpenAI accepts.
-        max_parts: parts of one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
-            them. 16,384: each takes up to 2.5 KB in a converter, however short it is; `max_text_bytes` counts that.
-        max_tool_calls: tool calls of one response. 1,024.
-        max_tool_index: the largest index a tool-call delta may carry; a larger one counts as missing. 4,096.
-        max_arguments_bytes: UTF-8 bytes of the arguments of one call. 8 MiB: tools that write files need several MB.
-        max_total_arguments_bytes: UTF-8 bytes of the arguments of all calls. 32 MiB.
-        max_name_bytes: bytes of a tool name. 128; OpenAI allows 64.
-        max_id_bytes: bytes of a call id. 512; ids seen so far stay below 100, unless they carry a thought signature.
-        max_text_bytes: UTF-8 bytes of all text, reasoning and refusals, and of the annotations and provider metadata
-            that are kept. After the first 512, each annotation and each member of merged metadata counts 640 bytes
-            more: that is what a short one takes. After the first 256, each part counts 2,560 bytes more, and each item
-            (Responses items, Anthropic and AI SDK blocks) 1,024: room for 16,384 blocks. 64 MiB.
-        max_events: events of the stream. Off.
-        max_stream_bytes: bytes of the decoded body. Off.
-        max_inflate_ratio: how many bytes one byte of a compressed body may become on average, counted from 16 MiB of
-            output on, where an integration or the proxy decompresses it. 200; streams of text stay below 60.
-        max_diagnostics: diagnostics that are kept; later ones are only counted (`diagnostics_dropped`). 256.
+        max_event_bytes: bytes of data in one event, including data still pending, plus one per line. Default: 16 MiB,
+            because some events contain images of several MB. This also limits how much input a converter holds back
+            until `source="auto"` detects the dialect, or until a repair determines whether an event passes through.
+        max_field_bytes: bytes in the value of an `event` or `id` line. Default: 8 KiB, which is also the size that HTTP
+            servers allow for a header.
+        max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.
+        max_json_values: JSON values in one payload (its commas and opening brackets outside strings). Default: 524,288,
+            which is more than in an answer of 10,000 tokens with five log probabilities each. A parsed value takes up
+            to 100 bytes. Entries of lists that are decoded one by one (choices, calls, parts, items, annotations) are
+            also counted separately, as 32 values each, because a decoded entry takes up to 1.5 KB.
+        max_choices: choices in one response. Default: 128, the largest `n` that OpenAI accepts.
+        max_parts: parts in one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
+            them. Default: 16,384. Each part takes up to 2.5 KB in a converter, however short it is; `max_text_bytes`
+            accounts for that.
+        max_tool_calls: tool calls in one response. Default: 1,024.
+        max_tool_index: the largest index that a tool-call delta may have; a larger index counts as missing. Default:
+            4,096.
+        max_arguments_bytes: UTF-8 bytes in the arguments of one call. Default: 8 MiB, because tools that write files
+            need several MB.
+        max_total_arguments_bytes: UTF-8 bytes in the arguments of all calls. Default: 32 MiB.
+        max_name_bytes: bytes in a tool name. Default: 128; OpenAI allows 64.
+        max_id_bytes: bytes in a call id. Default: 512. Ids seen so far have fewer than 100 bytes, unless they contain a
+            thought signature.
+        max_text_bytes: UTF-8 bytes in all text, reasoning and refusals, and in the annotations and provider metadata
+            that are kept. After the first 512, each annotation and each member of merged metadata counts as an
+            additional 640 bytes, which is what a short one takes. After the first 256, each part counts as an
+            additional 2,560 bytes, and each item (Responses items, Anthropic and AI SDK blocks) as an additional 1,024,
+            which leaves room for 16,384 blocks. Default: 64 MiB.
+        max_events: events in the stream. Default: off.
+        max_stream_bytes: bytes in the decoded body. Default: off.
+        max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. It is checked from 16
+            MiB of output on, if an integration or the proxy decompresses the body. Default: 200; the ratio for streams
+            of text stays below 60.
+        max_diagnostics: diagnostics to keep; later ones are only counted (`diagnostics_dropped`). Default: 256.
 
     Raises:
         UsageError: if a limit does not exist, or if its value is not a positive integer, 0 or None.
@@ -325,13 +335,16 @@ class Limits(_Checked):
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, int | None]:
-        """Return the limits by name: their part of a parser's config. It is computed once and must not be changed."""
+        """Return the limits, keyed by name, as their part of a parser's config.
+
+        It is computed once and must not be modified.
+        """
         made: dict[str, int | None] = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
         return made
 
 
 def _choices() -> dict[str, tuple[object, ...]]:
-    """Return the valid values of each option of Policy, from its annotations."""
+    """Return the valid values of each `Policy` option, taken from its annotation."""
     found: dict[str, tuple[object, ...]] = {}
     for name, hint in get_type_hints(Policy).items():
         if get_origin(hint) is Literal:
@@ -361,7 +374,10 @@ _RESOLVED: Final = 64  # number of distinct pairs of policy and limits that are 
 
 @lru_cache(maxsize=_RESOLVED)
 def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
-    """Return the config for a policy and limits without further options. Equal arguments return the same object."""
+    """Return the parser config for a policy and limits without further options.
+
+    Equal arguments return the same object.
+    """
     return {
         **policy.config(),
         "limits": limits.config(),
@@ -378,7 +394,7 @@ USUAL: Final[dict[object, dict[str, Any]]] = {}
 
 
 def with_text_calls(policy: object, text_calls: TextCalls | None, families: tuple[str, ...] | None = None) -> Policy:
-    """Return the policy, which may be given as the name of a base, with another `text_calls`.
+    """Return the policy, which may be given as the name of a base policy, with another `text_calls` value.
 
     Args:
         policy: to change.
@@ -386,7 +402,7 @@ def with_text_calls(policy: object, text_calls: TextCalls | None, families: tupl
         families: replaces `text_call_families`; None keeps it.
 
     Raises:
-        UsageError: if the policy is invalid, or if the value or a family does not exist.
+        UsageError: if the policy is invalid, or if the value or family does not exist.
     """
     given = _policy(policy)
     return replace(
@@ -413,8 +429,9 @@ def to_config(
     content_type: object = None,
     seed: object = None,
 ) -> dict[str, Any]:
-    """Return the options of one stream as the plain data that a backend's parser takes. It is shared and must not be
-    changed.
+    """Return the options for one stream as the plain data that a backend's parser accepts.
+
+    The data is shared and must not be modified.
 
     Raises:
         UsageError: if an option has an invalid value.
@@ -452,7 +469,7 @@ def to_config(
 
 
 def _check_text(name: str, text: str) -> None:
-    """Reject unpaired surrogates, which no stream can contain. The backends need not handle them."""
+    """Reject unpaired surrogates, which no stream can contain. Therefore, the backends do not have to handle them."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -472,10 +489,10 @@ def _words(name: str, values: object) -> list[str]:
 
 
 def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-    """Yield name and schema of each function of one entry of a request's tools.
+    """Yield the name and schema of each function in one entry of a request's tools.
 
-    Entries of Chat Completions and Bedrock wrap the function, and those of Gemini list several. Nothing is yielded for
-    an entry without a name. The schema is None if the entry has none, as those of free-form and hosted tools.
+    Chat Completions and Bedrock entries wrap the function; a Gemini entry lists several functions. Nothing is yielded
+    for an entry without a name. The schema is None if the entry has none, as for free-form and hosted tools.
     """
     lists = [entry[key] for key in _LIST_KEYS if isinstance(entry.get(key), list)]
     several = [one for found in lists for one in cast("list[object]", found)]
@@ -487,7 +504,7 @@ def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, 
 
 
 def _name_and_schema(function: object) -> tuple[str, Mapping[str, Any] | None] | None:
-    """Return name and schema of a function's definition, or None if it has no name."""
+    """Return the name and schema in a function's definition, or None if it has no name."""
     if not isinstance(function, dict):
         return None
     members = cast("dict[str, Any]", function)
@@ -501,10 +518,10 @@ def _name_and_schema(function: object) -> tuple[str, Mapping[str, Any] | None] |
 
 
 def _named_tools(tools: object) -> dict[str, object]:
-    """Return the tools as name -> schema of the parameters, or None. Hosted tools without a name are left out.
+    """Return the tools as name -> schema of the parameters (or None). Hosted tools without a name are omitted.
 
     Raises:
-        UsageError: if a function has no name, or if two definitions of one name differ.
+        UsageError: if a function has no name, or if two definitions with the same name differ.
     """
     if isinstance(tools, Mapping):
         schemas = cast("Mapping[str, object]", tools)
@@ -529,7 +546,7 @@ def _named_tools(tools: object) -> dict[str, object]:
 
 
 def _schemas(tools: dict[str, object]) -> dict[str, str | None]:
-    """Return the parameter schema of each tool as JSON text, or None if it has no schema."""
+    """Return the parameter schema of each tool as JSON text, or None for tools without a schema."""
     made: dict[str, str | None] = {}
     for name, schema in tools.items():
         try:
@@ -540,7 +557,7 @@ def _schemas(tools: dict[str, object]) -> dict[str, str | None]:
 
 
 def _required(tools: dict[str, object]) -> dict[str, list[str] | None]:
-    """Return the required parameters of each tool, or None if it has no schema."""
+    """Return the required parameters of each tool, or None for tools without a schema."""
     required: dict[str, list[str] | None] = {}
     for name, schema in tools.items():
         if schema is None:

@@ -1,6 +1,6 @@
-"""Read the arguments of a tool call while they arrive: `PartialArguments`, which `StreamParser.partial` returns.
+"""Read the arguments of a tool call while they arrive. `StreamParser.partial` returns `PartialArguments`.
 
-A view is updated by the events of its call, and works the same with both backends.
+A view is updated by the events of its call, and works in the same way with both backends.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class PartialArguments:
     """The arguments of one tool call while they arrive. Get a view from `StreamParser.partial` or
     `EventIterator.partial`.
 
-    The cost of a delta depends only on its own length. Values never go beyond what was sent: a number that may
-    continue, a key without its value and half an escape are omitted until they are complete.
+    The cost of a delta depends only on the length of that delta. Values never go beyond what was sent: a number that
+    may continue, a key without a value, or half of an escape is omitted until it is complete.
 
     >>> from streamweld import StreamParser
     >>> parser = StreamParser()
@@ -50,23 +50,23 @@ class PartialArguments:
 
     @property
     def part(self) -> int:
-        """The number of the call's part."""
+        """The part number of the call."""
         return self._part
 
     @property
     def state(self) -> PartialState:
         """`open` while the call is arriving, then the state of the `ToolCall`.
 
-        `broken` if the text can no longer become an object, as with a `custom` call, whose arguments are plain text;
-        `value` then keeps what was valid. `retracted` after a `ToolCallRetracted`.
+        `broken` if the text can no longer become an object, as with a `custom` call, whose arguments are plain text.
+        `value` then keeps the valid part. `retracted` after a `ToolCallRetracted`.
         """
         return "broken" if self._state == "open" and self._text.is_broken else self._state
 
     @property
     def value(self) -> dict[str, Any] | None:
-        """The arguments so far, without an unfinished string; None before the object began.
+        """The arguments so far, without an unfinished string; None until the object begins.
 
-        The same object until a `reset`: it grows in place, so copy what you keep.
+        This is the same object until a `reset`. It grows in place, so copy what you want to keep.
         """
         return self._text.root
 
@@ -76,14 +76,15 @@ class PartialArguments:
         return self._text.tail
 
     def changes(self) -> list[ArgumentsChange]:
-        """Return the changes since the last call of this method, in order. The first call returns all."""
+        """Return the changes since the last call to this method, in order. The first call returns all changes."""
         found, self._text.changes = self._text.changes, []
         return found
 
     def apply(self, event: Event) -> None:
         """Apply the next event of the stream. Events of other parts are ignored.
 
-        The parser calls this for its own views. Call it only on a view that you created, to replay stored events.
+        The parser calls this for its own views. Call it yourself only on a view that you created, to replay stored
+        events.
         """
         match event:
             case ToolCallDelta(part=self._part, arguments=arguments):
@@ -124,7 +125,10 @@ class PartialArguments:
 
 
 class Following:
-    """Wraps a backend's parser and updates the views of its calls. Replaces the parser once there is a view."""
+    """Wraps a backend's parser and updates the views of its calls.
+
+    It replaces the parser as soon as there is a view.
+    """
 
     __slots__ = ("_ended", "_parser", "_views")
 
@@ -139,7 +143,7 @@ class Following:
         """Return the view of a call.
 
         Raises:
-            UsageError: if the part is not a tool call, or its call has not started yet.
+            UsageError: if the part is not a tool call, or if the call has not started yet.
         """
         view = self._views.get(part)
         if view is None:
@@ -204,7 +208,7 @@ class Following:
 
 
 def arguments_so_far(parser: Parser | Following, part: int) -> str:
-    """Return the argument text of a call as far as its deltas showed it."""
+    """Return the argument text of a call that its deltas have contained so far."""
     shown = parser.shown_arguments(part)
     if shown is not None:
         return shown

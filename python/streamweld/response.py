@@ -1,6 +1,7 @@
-"""The result of a stream as one immutable value, built from its closing events.
+"""The result of a stream as one immutable value, built from the events that close its parts.
 
-Both backends share it. Depends only on events, not on a parser or dialect, and makes no decisions about the stream.
+Both backends share it. This module depends only on events, not on a parser or dialect, and does not interpret the
+stream.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _short(text: str) -> str:
 
 
 class Choice:
-    """One answer of a response. Most streams have one choice."""
+    """One of the answers in a response. Most streams have one choice."""
 
     __slots__ = ("_finished", "_index", "_item_ids", "_items")
 
@@ -69,16 +70,19 @@ class Choice:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Every part in its final form, in order of first appearance. Calls keep their final order among themselves.
+        """Every part in its final form, in order of first appearance.
 
-        `Unknown` is an item of the answer that streamweld does not model, but that a later turn must send back.
+        Calls keep their final order relative to each other.
+
+        `Unknown` is an item that streamweld does not model but that a later turn must send back.
         """
         return self._items
 
     @property
     def item_ids(self) -> dict[int, str]:
-        """Wire ids of the items that parts belong to (`msg_…`, `rs_…`, `fc_…`), by part number, as far as they were
-        sent.
+        """Wire ids of the items that parts belong to (`msg_…`, `rs_…`, `fc_…`), keyed by part number.
+
+        Ids that were not sent are missing.
         """
         own = {item.part: item.item_id for item in self._items if isinstance(item, ReasoningDone | ToolCall)}
         return self._item_ids | {part: item_id for part, item_id in own.items() if item_id is not None}
@@ -100,7 +104,7 @@ class Choice:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """All calls that the client would run, in every state. To run calls, use `dispatchable_calls`."""
+        """All calls that the client would have to run, in any state. To run calls, use `dispatchable_calls`."""
         return tuple([item for item in self._items if type(item) is ToolCall and not item.provider_executed])
 
     @property
@@ -115,7 +119,7 @@ class Choice:
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why the choice ended, in one vocabulary for all dialects; None if it has not ended."""
+        """Why the choice ended, normalized across dialects; None if it has not ended."""
         return None if self._finished is None else self._finished.finish_reason
 
     @property
@@ -125,7 +129,7 @@ class Choice:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the choice that has no field of its own."""
+        """Metadata of the choice that does not have its own field."""
         return None if self._finished is None else self._finished.provider_metadata
 
     def __eq__(self, other: object) -> bool:
@@ -180,7 +184,7 @@ def _shown(choice: Choice) -> str:
 
 
 class Fold(Protocol):
-    """The members of a response, computed from events: a `_Fold`, or the class that the extension has for it."""
+    """The members of a response, computed from events by `_Fold` or by its native equivalent in the extension."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...
@@ -337,11 +341,11 @@ class _Fold:
 
 
 class Response:
-    """The result of a stream so far: each access to `parser.response` returns a new, immutable value.
+    """The result of a stream so far. Each access to `parser.response` returns a new, immutable value.
 
-    Built by folding events, either of the whole stream or of a parser's snapshot. Only closing events count; deltas are
-    ignored. The fields of the first choice (the lowest index) are also on the response itself; `choices` has all
-    choices.
+    It is built by folding events, either those of the whole stream or those of a parser's snapshot. Only events that
+    close a part are used; deltas are ignored. The fields of the first choice (the one with the lowest index) are also
+    available on the response itself; `choices` contains all choices.
     """
 
     __slots__ = ("_fold", "_given")
@@ -355,8 +359,9 @@ class Response:
         ordered: bool = False,
         dialect: str | None = None,
     ) -> None:
-        """Create a response. `ordered`: the events are a parser's snapshot, with parts in order and `Unknown` as a
-        part.
+        """Create a response.
+
+        `ordered`: whether the events are a parser's snapshot, with parts in order and `Unknown` as a part.
         """
         self._fold: Fold | None = None
         self._given: _Given = (
@@ -369,7 +374,7 @@ class Response:
         )
 
     def _folded(self) -> Fold:
-        """Return the folded events, computed at first use."""
+        """Return the folded events, computed on first use."""
         fold = self._fold
         if fold is not None:
             return fold
@@ -405,7 +410,7 @@ class Response:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the first chunk that has no field of its own."""
+        """Metadata of the first chunk that does not have its own field."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 
@@ -419,11 +424,11 @@ class Response:
         """Token counts: `input_tokens`, `output_tokens`, `total_tokens`, `cached_input_tokens`, `cache_write_tokens`,
         `reasoning_tokens`, and the gateway's own object as `raw`. None if the gateway sent none.
 
-        The counts are those of the gateway, and their meaning differs between APIs. `input_tokens` includes tokens read
-        from the cache, except in Anthropic Messages, where `cached_input_tokens` and `cache_write_tokens` are counted
+        These are the gateway's counts, and their meaning differs between APIs. `input_tokens` includes tokens read from
+        the cache, except in Anthropic Messages, where `cached_input_tokens` and `cache_write_tokens` are counted
         separately; Anthropic Messages and AI SDK stream parts send no total. `output_tokens` includes the reasoning,
-        except for some Chat gateways (xAI). For Gemini, `input_tokens` is prompt and tool use, `output_tokens`
-        candidates and thoughts. `usage.normalized()` returns counts that mean the same for every API.
+        except for some Chat gateways (xAI). For Gemini, `input_tokens` counts the prompt and tool use, and
+        `output_tokens` counts candidates and thoughts. `usage.normalized()` returns counts normalized across APIs.
         """
         return self._folded().usage
 
@@ -434,7 +439,7 @@ class Response:
 
     @property
     def diagnostics_dropped(self) -> int:
-        """Number of further diagnostics, which were not kept."""
+        """The number of further diagnostics, which were not kept."""
         return self._folded().diagnostics_dropped
 
     @property
@@ -446,20 +451,21 @@ class Response:
     def completeness(self) -> Completeness:
         """Whether the response is complete.
 
-        `complete`: the terminal marker was read, even if the input has not ended. `assumed`: it was not, but every
-        choice sent its finish reason (or, with `Policy(missing_terminal="assume")`, everything that was open had been
-        closed). `truncated`: the stream was cut off. `open`: neither the marker nor the end of the input was read.
+        `complete`: the terminal marker was read, even if the input has not ended. `assumed`: the terminal marker was
+        not read, but every choice sent its finish reason (or, with `Policy(missing_terminal="assume")`, everything that
+        was opened had been closed). `truncated`: the stream ended too early. `open`: neither the marker nor the end of
+        the input was read.
         """
         return self._folded().completeness
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
-        """What a truncated response had emitted, which a retry of the request would repeat.
+        """What a truncated response had emitted, and a retry of the request would therefore repeat.
 
-        `nothing_emitted`: no part; a retry repeats nothing. `text_only`: text, reasoning or another part, but no tool
-        call. `call_open`: a tool call had started, and none was complete. `call_complete`: at least one tool call was
-        complete and may have been run, by the client or by the provider. All choices count. None if the response is
-        `complete` or `assumed`; while it is `open`, the verdict as if it ended now.
+        `nothing_emitted`: no part, so a retry repeats nothing. `text_only`: text, reasoning or another part, but no
+        tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one tool call
+        was complete and may have been run, by the client or by the provider. All choices count. None if the response is
+        `complete` or `assumed`. While it is `open`, the value is what it would be if the stream ended now.
         """
         fold = self._folded()
         if fold.completeness in ("complete", "assumed"):
@@ -591,7 +597,7 @@ class Reader(Protocol):
 
 
 def response_of(reader: Reader) -> Response:
-    """Return what was read so far. Its members are computed when they are read."""
+    """Return what was read so far. The members are computed when they are read."""
     fold = reader.fold(Choice)
     if fold is None:
         events, completeness, dropped = reader.snapshot()
@@ -605,7 +611,10 @@ def response_of(reader: Reader) -> Response:
 
 
 def _order(items: list[Item]) -> None:
-    """Order items by part. Calls keep their final order among themselves, which is the order in which they closed."""
+    """Order items by part.
+
+    Calls keep their final order relative to each other, which is the order in which they closed.
+    """
     latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # drops preliminary results
     kept = [item for item in items if not isinstance(item, ToolResult) or latest[item.part] is item]
     calls = iter([item for item in kept if isinstance(item, ToolCall)])
@@ -618,7 +627,7 @@ def _part(item: Item) -> int:
 
 
 def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dict[int, str]:
-    """Return the wire ids of the items with a text that was not retracted."""
+    """Return the wire ids of items that have a text that was not retracted."""
     if not item_ids:
         return {}
     texts = {item.part for item in items or () if isinstance(item, TextDone)}
@@ -626,7 +635,7 @@ def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dic
 
 
 def _is_withdrawn(text: _Text) -> bool:
-    """Return whether a text was retracted: it closes empty and is not part of the answer."""
+    """Return whether a text was retracted, in which case it closes empty and is not part of the answer."""
     if text.text or text.provider_metadata:
         return False
     if type(text) is TextDone:

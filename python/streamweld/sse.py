@@ -49,7 +49,7 @@ class Frame:
 
 
 class FrameReader:
-    """Reads bytes in chunks of any size and returns the frames that each chunk completes.
+    """Reads bytes in chunks of any size, and returns the frames that each chunk completes.
 
     `last_event_id` is the last id of the connection that this one continues. Only the limits `max_event_bytes` and
     `max_field_bytes` apply.
@@ -67,7 +67,7 @@ class FrameReader:
 
         Raises:
             LimitExceeded: if a limit is exceeded; `.events` holds the frames of this call before the fault. The reader
-                cannot be used after it.
+                cannot be used after this.
             UsageError: after LimitExceeded; as `ParserBusy`, while another call is running.
             TypeError: if the data is not a contiguous buffer of bytes.
         """
@@ -97,13 +97,14 @@ def iter_frames(
 
     Args:
         chunks: chunks of the body, such as `response.iter_bytes()` of httpx.
-        limits: how much to accept; only `max_event_bytes` and `max_field_bytes` apply.
+        limits: how much input to accept; only `max_event_bytes` and `max_field_bytes` apply.
         last_event_id: the last id of the connection that this one continues.
-        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, and when
-            the loop is left early.
+        close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, or when the
+            loop is left early.
 
     Raises:
-        LimitExceeded: after the frames before it were delivered. An exception of the source is raised unchanged.
+        LimitExceeded: after all frames before the fault have been delivered. An exception from the source is raised
+            unchanged.
 
     >>> [frame.data for frame in iter_frames([b"data: a\\ndata: b\\n\\nda", b"ta: c\\n\\n"])]
     ['a\\nb', 'c']
@@ -154,7 +155,7 @@ class AsyncFrameIterator(AsyncItems[FrameReader, Frame], _Reconnects):
 
 
 def _step(reader: FrameReader, chunk: Buffer) -> Generator[Frame]:
-    """Yield the frames of one read, then raise its exception, if any."""
+    """Yield the frames of one read, then raise the exception of that read, if any."""
     try:
         frames = reader.feed(chunk)
     except LimitExceeded as fault:
@@ -168,7 +169,7 @@ def _frames(reader: FrameReader, source: Source) -> Generator[Frame]:
         for chunk in source:
             yield from _step(reader, chunk)
     except BaseException:
-        # The original exception matters more than a source that fails to close.
+        # The original exception is more useful than a failure to close the source.
         with suppress(Exception):
             source.close()
         raise

@@ -1,7 +1,7 @@
-"""Parse the bytes of one response into events: `StreamParser`, and `parse` for a whole body.
+"""Parse the bytes of a response into events: `StreamParser`, and `parse` for a whole body.
 
-Uses a backend's parser through its protocol, and adds what both backends share: the `Response`, and exceptions that
-carry it. Never looks at the bytes.
+This module uses a backend's parser through its protocol, and adds what both backends share: the `Response`, and
+exceptions that contain it. It does not interpret the bytes.
 """
 
 from __future__ import annotations
@@ -40,18 +40,20 @@ class StreamOptions(TypedDict, total=False):
 
 
 class StreamParser:
-    """Parse one response: feed it bytes in chunks of any size, and it returns events. Chunk sizes do not affect the
-    events.
+    """Parses one response: accepts bytes in chunks of any size, and returns events.
+
+    Chunk sizes do not affect the events.
 
     Args:
         dialect: the wire format, or `"auto"` to detect it from the first payloads. One of `"chat"`, `"responses"`,
-            `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. A named dialect is always used; if nothing in
-            the stream can be read as it, `UnknownDialect` names the dialect that was detected.
+            `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. A named dialect is always used. If nothing in
+            the stream can be read in that dialect, `UnknownDialect` names the dialect that was detected.
         policy: a `Policy`, or the name of a base (`"strict"`, `"standard"`, `"salvage"`): which faults raise, which are
             repaired, and how ambiguous bytes are read.
-        limits: how much to accept before `LimitExceeded`; see `Limits`.
-        tools: the tools of the request: their definitions in any dialect, their names, or a mapping of name to the JSON
-            schema of the parameters. They resolve names that arrive in fragments, and calls without arguments.
+        limits: how much input to accept before raising `LimitExceeded`; see `Limits`.
+        tools: the tools of the request: their definitions in any dialect, their names, or a mapping from name to the
+            JSON schema of the parameters. They help to resolve names that arrive in fragments, and calls without
+            arguments.
         known_call_ids: call ids of earlier turns; a call that reuses one of them gets a new id.
         content_type: the Content-Type header of the response; used only in the message of `NotAnEventStream`.
         seed: part of generated call ids (`call_<seed>_<part>`): 1 to 64 characters of A-Z a-z 0-9 _ -. Random if None.
@@ -59,7 +61,7 @@ class StreamParser:
     Raises:
         UsageError: if an option does not exist or has an invalid value.
 
-    A parser holds no lock while it waits and may move between threads; two calls at the same time raise `ParserBusy`.
+    A parser holds no lock while it waits, and may move between threads. Two simultaneous calls raise `ParserBusy`.
 
     >>> with StreamParser() as parser:
     ...     events = parser.feed(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\n')
@@ -99,11 +101,11 @@ class StreamParser:
         """Feed the next bytes and return the events that they complete.
 
         Args:
-            data: any chunk of the body, already decompressed and otherwise as received. `bytes` are read in place.
+            data: any chunk of the body, decompressed but otherwise as received. `bytes` are not copied.
 
         Raises:
-            StreamError: if the stream cannot be read any further. `.events` holds the events that this call decoded
-                before the fault, `.partial` everything read so far.
+            StreamError: if the stream cannot be read any further. `.events` contains the events that this call decoded
+                before the fault; `.partial` contains everything read so far.
             UsageError: after `close`, or after an exception; as `ParserBusy`, while another call is running.
             TypeError: if `data` is not bytes, for example `str`.
         """
@@ -120,7 +122,7 @@ class StreamParser:
             raise
 
     def _keep_head(self, data: bytes | bytearray | memoryview) -> None:
-        """Keep the first bytes of the body, to recognize a body that is not a stream."""
+        """Keep the first bytes, so that a body that is not a stream can be recognized."""
         reject_text(data)
         try:
             self._head += bytes(memoryview(data).cast("B")[: HEAD_BYTES - len(self._head)])
@@ -129,16 +131,16 @@ class StreamParser:
         self._is_head_open = len(self._head) < HEAD_BYTES
 
     def close(self, *, broken: bool = False) -> list[Event]:
-        """End the stream and return the last events. Returns `[]` at a second call, and after an exception.
+        """End the stream and return the last events. Returns `[]` on a second call and after an exception.
 
         Args:
             broken: whether the body ended because the transport failed (a reset connection, a chunked body without its
-                last chunk). Such a stream is truncated unless its terminal marker, or all of a JSON body, was read
-                before. Otherwise, a stream that sent its finish reason counts as ended.
+                last chunk). Such a stream counts as truncated, unless its terminal marker or a whole JSON body was read
+                before. If the transport did not fail, a stream that sent its finish reason counts as ended.
 
         Raises:
-            StreamError: as `TruncatedStream`, if the stream was truncated. All events before that were returned or are
-                in `.events`; no open call counts as complete.
+            StreamError: as `TruncatedStream`, if the stream was truncated. All events before that point were returned
+                or are in `.events`; no open call counts as complete.
         """
         try:
             return self._parser.close(broken)
@@ -159,7 +161,7 @@ class StreamParser:
 
     @property
     def response(self) -> Response:
-        """Everything read so far, as a new immutable value. Available at any time, even after an exception."""
+        """Everything read so far, as a new immutable `Response`. Available at any time, even after an exception."""
         return response_of(self._parser)
 
     @property
@@ -173,14 +175,15 @@ class StreamParser:
         return self._parser.dialect
 
     def partial(self, part: int) -> PartialArguments:
-        """Return a live view of a tool call's arguments. It grows with every `feed`; each update costs only the new
-        text.
+        """Return a live view of a tool call's arguments.
+
+        The view grows with every `feed`; the cost of an update depends only on the new text.
 
         Args:
             part: the part number of a `ToolCallStarted`, or of a later event of the call.
 
         Returns:
-            The same view each time. A view that is requested late contains what was sent before.
+            The same view each time. A view that is requested late also contains what was sent before.
 
         Raises:
             UsageError: if the part is not a tool call, or its call has not started yet.
@@ -192,7 +195,7 @@ class StreamParser:
         return self._parser.view(part)
 
     def arguments_so_far(self, part: int) -> str:
-        """Return the argument text of a tool call as far as its deltas showed it.
+        """Return the argument text of a tool call that its deltas have contained so far.
 
         Raises:
             UsageError: if the part is not a tool call, or its call has not started yet.
@@ -207,7 +210,7 @@ class StreamParser:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Call `close()`, unless an exception is being raised: then the stream is left open."""
+        """Call `close()`, unless an exception is being raised, in which case the stream is left open."""
         if exc_type is None:
             self.close()
 
@@ -216,7 +219,7 @@ class StreamParser:
 
 
 class _Body(StreamParser):
-    """A parser for a whole body, which builds no delta events."""
+    """A parser for a whole body, which does not create delta events."""
 
     __slots__ = ()
 
@@ -235,7 +238,7 @@ class _Body(StreamParser):
 
 
 def parse(body: bytes | bytearray | memoryview, **options: Unpack[StreamOptions]) -> Response:
-    """Parse a whole body into a `Response`, without building an event for each delta.
+    """Parse a whole body into a `Response`, without creating an event for each delta.
 
     Args:
         body: the bytes of an event stream, of JSON lines, of a JSON array of events, or of one JSON response.

@@ -1,11 +1,11 @@
-"""Token counts with one meaning for every API: the result of `Usage.normalized()`.
+"""Token counts normalized across APIs: the result of `Usage.normalized()`.
 
     usage = response.usage.normalized()
     cost = (usage.input - (usage.cached_read or 0)) * price_in + usage.output * price_out
 
 `Response.usage` keeps the gateway's own counts, and their meaning differs: OpenAI's `prompt_tokens` includes the cached
 tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts separately from the candidates, xAI counts reasoning
-separately from the completion. `_spec/usage.json` describes the meaning of each API as data. Pure functions.
+separately from the completion. `_spec/usage.json` describes what the counts of each API mean. Pure functions.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NormalizedUsage", "normalized"]
 
-# Count -> the count that normally includes it. Some APIs report the two separately.
+# Count -> the count that normally includes it. Some APIs report the two counts separately.
 _BESIDE: Final = {
     "reasoning": "output",
     "cached_read": "input",
@@ -39,7 +39,7 @@ _BESIDE: Final = {
     "input_images": "input",
     "output_images": "output",
 }
-# Fields of `Usage` -> counts: used only if the event has no `raw`.
+# Fields of `Usage` -> counts. Used only if the event has no `raw`.
 _FIELDS: Final = {
     "input_tokens": "input",
     "output_tokens": "output",
@@ -54,18 +54,20 @@ _Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class NormalizedUsage:
-    """Token counts of one response. None: the gateway did not report the count; 0: it reported zero.
+    """The token counts of one response.
+
+    None means that the gateway did not report the count; 0 means that it reported zero.
 
     Attributes:
-        input: all tokens of the request, including those read from and written to the cache.
-        cached_read: tokens of the input that were read from the cache.
-        cache_write: tokens of the input that were written to the cache.
+        input: all tokens in the request, including those read from and written to the cache.
+        cached_read: input tokens that were read from the cache.
+        cache_write: input tokens that were written to the cache.
         output: all generated tokens, including reasoning.
-        reasoning: tokens of the output that are reasoning.
-        total: input and output. The gateway's own total is used only if it is larger: it then counts something that
-            the gateway does not itemize.
-        audio: audio tokens of input and output.
-        images: image tokens of input and output.
+        reasoning: output tokens that are reasoning.
+        total: input and output. The gateway's own total is used only if it is larger, which means that it includes
+            something that the gateway does not itemize.
+        audio: audio tokens in the input and output.
+        images: image tokens in the input and output.
     """
 
     input: int | None = None
@@ -78,13 +80,13 @@ class NormalizedUsage:
     images: int | None = None
 
     def to_dict(self) -> dict[str, int | None]:
-        """Return the counts by name."""
+        """Return the counts, keyed by name."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The meaning of one API's usage object; see `about` in `_spec/usage.json`."""
+    """How to read one API's usage object; see `about` in `_spec/usage.json`."""
 
     paths: Mapping[str, Sequence[str | Sequence[str]]]
     modalities: Mapping[str, Sequence[Sequence[str]]]
@@ -92,7 +94,7 @@ class _Shape:
     total_decides: bool
 
     def read(self, raw: Mapping[str, Any]) -> _Counts:
-        """Return the counts in the object, as sent."""
+        """Return the counts in a usage object, as sent."""
         found: dict[str, int | None] = {}
         for name, paths in self.paths.items():
             found[name] = next((count for path in paths if (count := _count(raw, path)) is not None), None)
@@ -102,7 +104,7 @@ class _Shape:
 
 
 def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> NormalizedUsage:
-    """Normalize a gateway's token counts to one meaning.
+    """Normalize a gateway's token counts across APIs.
 
     Args:
         usage: `Response.usage`, or a gateway's usage object as a mapping.
@@ -110,7 +112,7 @@ def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> 
             `prompt_tokens` is Chat Completions, `cache_read_input_tokens` Anthropic Messages, and so on.
 
     Returns:
-        The counts. Nothing is estimated: a count is None if the gateway does not report it and its total does not imply
+        The counts. Nothing is estimated: a count is None if the gateway does not report it and the total does not imply
         it.
 
     Raises:
@@ -155,7 +157,7 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
 
 
 def _beside(counts: _Counts, shape: _Shape) -> dict[str, list[str]]:
-    """Return which counts the gateway reports separately from the input and the output.
+    """Return the counts that the gateway reports separately from the input and output.
 
     The API's documentation decides, unless the numbers contradict it: a part that is larger than the whole is not
     included in it (Azure's Grok reports 373 cached tokens of a prompt of 235), and a total that exceeds the sum by

@@ -1,4 +1,4 @@
-"""Reports of recorded streams: one self-contained HTML page, without scripts or network requests.
+"""Reports about recorded streams: one self-contained HTML page without scripts or network requests.
 
     from pathlib import Path
     from streamweld import report
@@ -45,14 +45,14 @@ def render(
     """Render recorded streams as one HTML page of at most 1 MB.
 
     Args:
-        recorded: the streams, in the order of the page. For several streams, the page has a table of streams, and one
-            of gateways and codes.
+        recorded: the streams, in the order in which the page shows them. If there are several streams, the page has a
+            table of streams, and a table of gateways and codes.
         policy: which faults are repaired and which raise.
         dialect: the wire format.
         diff: compare the two streams.
 
     Raises:
-        UsageError: if `diff` is set and there are not exactly two streams, or there is none at all.
+        UsageError: if there are no streams, or if `diff` is set and there are not exactly two.
     """
     streams = [describe(one, policy=policy, dialect=dialect) for one in recorded]
     if not streams or (diff and len(streams) != 2):
@@ -79,7 +79,7 @@ def render(
 
 
 def _fitting(facts: Facts, number: int, room: Room, left: int) -> str | None:
-    """Return the section with as much detail as fits; None if not even the shortest version fits."""
+    """Return the section with as much detail as fits, or None if not even the shortest version fits."""
     for _ in range(6):
         made = section(facts, number, room)
         if len(made.encode()) <= left:
@@ -137,7 +137,7 @@ def _overview(streams: list[Facts], linked: set[int]) -> str:
 
 
 def _gateways(streams: list[Facts]) -> str:
-    """Return the table of how many streams of each gateway have each code, most frequent codes first."""
+    """Return a table of how many streams from each gateway have each code, most frequent codes first."""
     counts: dict[str, Counter[str]] = {}
     total: Counter[str] = Counter()
     for facts in streams:

@@ -1,4 +1,4 @@
-"""Compare two streams side by side: facts, findings, result and calls, with the differences marked."""
+"""Compare two streams side by side: facts, findings, result and calls. Differences are marked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _call(call: object) -> str:
 
 
 def _text(one: Facts, other: Facts, kind: str) -> str:
-    """Return the text of one stream, with the words marked that the other one lacks."""
+    """Return the text of one stream, marking words that the other stream lacks."""
     mine, theirs = _words(one), _words(other)
     out: list[str] = []
     for tag, start, end, _, _ in SequenceMatcher(None, mine, theirs, autojunk=len(mine) > 2_000).get_opcodes():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Assembly", "Block", "Facts", "Lane", "Repair", "Timing", "describe"]
 
-# The lines of an event with the blank lines after it, or one line of JSON.
+# The lines of an event and the blank lines after it, or one line of JSON.
 _BLOCK: Final = re.compile(rb"(?:[A-Za-z:][^\r\n]*(?:\r\n|\r|\n))*+[^\r\n]*+[\r\n]*+")
 _REPAIRS: Final = 60  # maximum number of repairs kept
 _HELD: Final = 64  # maximum number of blocks that a converter may hold back before they count as changed
@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(slots=True)
 class Lane:
-    """One part of the response, with the numbers of the blocks that it comes from."""
+    """One part of the response, and the numbers of the blocks that it comes from."""
 
     part: int
     kind: str
@@ -56,7 +56,7 @@ class Lane:
 
 @dataclass(slots=True)
 class Assembly:
-    """How the arguments of a call were assembled: the fragments, each with the number of its block."""
+    """How the arguments of a call were assembled: the fragments and the block number of each."""
 
     part: int
     pieces: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
@@ -66,7 +66,7 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Received bytes, and what `repair` makes of them."""
+    """Received bytes, and the bytes into which `repair` turns them."""
 
     start: int
     before: bytes
@@ -85,7 +85,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that a report shows about one stream."""
+    """Everything that a report shows about a stream."""
 
     recorded: Recorded
     dialect: str | None
@@ -101,7 +101,7 @@ class Facts:
 
     @property
     def codes(self) -> list[str]:
-        """The codes of severity warning or error, each once."""
+        """The codes with severity warning or error, each listed once."""
         return list(dict.fromkeys(found.code for found in self.findings if found.severity != "info"))
 
     def block_at(self, offset: int) -> int:
@@ -234,7 +234,7 @@ def _findings(body: bytes, dialect: Dialect, response: Response, error: StreamEr
 
 
 def _repaired(body: bytes, spans: list[tuple[int, int]], dialect: str | None) -> tuple[list[Repair], int]:
-    """Return the changes that `repair` makes, block by block, and their number; at most `_REPAIRS` are returned."""
+    """Return the changes that `repair` makes, block by block (at most `_REPAIRS`), and their total number."""
     if dialect is None:
         return [], 0
     converter = StreamConverter(source=cast("Dialect", dialect), target="same", seed="report", cut_ending="error")

@@ -1,4 +1,4 @@
-"""The common data type for findings of a stream: diagnostics, violations of rules, and the error that ended it."""
+"""The common data type for findings in a stream: diagnostics, rule violations, and the error that ended the stream."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 
 
 class Lines:
-    """Converts byte offsets in a body, which is read in chunks, to line numbers from 1. A line ends with LF, CRLF or
-    CR."""
+    """Converts byte offsets in a body that is read in chunks to 1-based line numbers.
+
+    A line ends with LF, CRLF or CR.
+    """
 
     __slots__ = ("_after_cr", "_size", "_starts")
 
@@ -49,7 +51,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One diagnostic, one violation of a rule, or the error that ended the stream."""
+    """A diagnostic, a rule violation, or the error that ended the stream."""
 
     kind: Kind
     code: str

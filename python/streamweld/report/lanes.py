@@ -30,8 +30,8 @@ def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) 
         facts: the stream.
         prefix: prefix of the ids in the page.
         most: maximum number of lanes.
-        marks: number of findings to draw, which equals the number that the page shows.
-        by_time: draw over the recorded time instead of the bytes.
+        marks: number of findings to draw, which must equal the number that the page shows.
+        by_time: whether to draw over the recorded time instead of the bytes.
     """
     lanes = facts.lanes[:most]
     size = max(1, len(facts.recorded.body))
@@ -73,7 +73,10 @@ def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) 
 
 
 def _bars(facts: Facts, lane: Lane, y: int, x: Callable[[int], float]) -> str:
-    """Return one path for all bars of a lane. Bars less than a pixel apart are merged, so its length is bounded."""
+    """Return a single path for all bars of a lane.
+
+    Bars less than a pixel apart are merged, so the length of the path is bounded.
+    """
     bars: list[tuple[int, int]] = []
     for number in lane.blocks:
         block = facts.blocks[number]

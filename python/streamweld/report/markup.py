@@ -1,4 +1,4 @@
-"""Generate HTML from text of streams. All escaping happens here, and no other module unescapes anything."""
+"""Generate HTML from text in streams. All escaping happens here, and no other module unescapes anything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def inline(text: object) -> str:
 
 
 def pre(text: str) -> str:
-    """Escape text and keep its line ends; other control characters become escapes."""
+    """Escape text, keeping line endings; other control characters become escapes."""
     return "\n".join([inline(line) for line in text.split("\n")])
 
 
@@ -35,7 +35,7 @@ def raw(data: bytes) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Truncate text to `limit` characters and append the number of omitted ones."""
+    """Truncate text to `limit` characters, and append the number of omitted characters."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
 
 
@@ -52,12 +52,12 @@ def _n(is_number: bool) -> str:
 def page(title: str, subtitle: str, contents: str, body: str, footer: str) -> str:
     """Return the whole page.
 
-    Its content security policy allows one style sheet, by its hash, and nothing else: no scripts, no requests.
+    The content security policy allows only one style sheet, identified by its hash; scripts and requests are blocked.
 
     Args:
         title: text.
         subtitle: HTML, like all following arguments.
-        contents: the links of the navigation.
+        contents: the navigation links.
         body: the sections.
         footer: the last line.
     """

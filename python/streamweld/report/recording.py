@@ -1,6 +1,6 @@
-"""Read a file to report: the plain body of a response, or a recording with the times of its chunks.
+"""Read a file to report on: the plain body of a response, or a recording with the times of its chunks.
 
-`streamweld.testing.recording` describes the format of recordings, and reads it.
+`streamweld.testing.recording` describes and reads the format of recordings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECES: Final = (b'{"at":', b'{"at" :')  # the lines of a recording without the
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A body, and the times of its chunks: `(byte offset, seconds)` for each, or empty if unknown."""
+    """A body, and the times of its chunks: `(byte offset, seconds)` for each chunk, or empty if unknown."""
 
     name: str
     gateway: str
@@ -34,7 +34,7 @@ class Recorded:
     times: tuple[tuple[int, float], ...] = ()
 
     def seconds_at(self, offset: int) -> float | None:
-        """Return when the byte was received; None if unknown."""
+        """Return the time at which the byte was received, or None if unknown."""
         number = bisect_right(self.times, (offset, float("inf")))
         return self.times[number - 1][1] if number else None
 
@@ -44,12 +44,12 @@ def read(path: Path, name: str, gateway: str) -> Recorded:
 
     Args:
         path: the file.
-        name: its name in the report.
-        gateway: the column of the table of gateways and codes in which it is counted.
+        name: the name of the file in the report.
+        gateway: the gateway under which the table of gateways and codes counts the file.
 
     Raises:
         OSError: if the file cannot be read.
-        ValueError: if it is not a stream, or if it is a recording and one of its lines is invalid.
+        ValueError: if the file is not a stream, or if it is a recording with an invalid line.
     """
     data = _plain(path) if path.suffix == ".gz" else path.read_bytes()
     if not data.startswith((MARK, *_PIECES)):

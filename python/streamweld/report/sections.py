@@ -1,4 +1,4 @@
-"""The report section of one stream: facts, lanes, findings, calls, the result next to the raw events, and repairs."""
+"""The report section for one stream: facts, lanes, findings, calls, the result next to the raw events, and repairs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Room:
 
 
 def facts_of(facts: Facts) -> dict[str, str]:
-    """Return the facts about the whole stream, by name."""
+    """Return the facts about the whole stream, keyed by name."""
     response, timing = facts.response, facts.timing
     values = {
         "dialect": facts.dialect or "unknown",
@@ -73,7 +73,7 @@ def _usage(response: Response) -> str:
 
 
 def section(facts: Facts, number: int, room: Room) -> str:
-    """Return the section as HTML. `number` is the stream's number in the page, used in ids."""
+    """Return the section as HTML. `number` is the stream's number on the page, which is used in ids."""
     prefix = f"s{number}"
     shown = _rows(facts, room)
     parts = [
@@ -134,7 +134,7 @@ def _finding(facts: Facts, found: Finding, prefix: str, number: int, shown: list
 
 
 def _excerpt(facts: Facts, offset: int) -> str:
-    """Return the bytes of the event at `offset`, marked, after the bytes that precede them."""
+    """Return the marked bytes of the event at `offset`, preceded by the bytes before it."""
     body = facts.recorded.body
     if not facts.blocks or offset >= len(body):
         return f"{raw(body[max(0, len(body) - _BEFORE * 3) :])}<mark>(end of the body)</mark>"
@@ -207,7 +207,7 @@ def _result(facts: Facts, room: Room) -> str:
 
 
 def _rows(facts: Facts, room: Room) -> list[int]:
-    """Return the numbers of the blocks to show: all, or the first, the last, and those around findings."""
+    """Return the numbers of the blocks to show: all blocks, or the first, the last, and those around findings."""
     count = len(facts.blocks)
     if count <= room.rows:
         return list(range(count))

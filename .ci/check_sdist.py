@@ -1,4 +1,4 @@
-"""Rejects a source distribution that lacks files for a build or its tests, or contains files that git does not track.
+"""Rejects a source distribution that lacks files needed to build or test it, or contains files that git does not track.
 
 usage: check_sdist.py SDIST
 """

@@ -1,11 +1,11 @@
-"""Rejects a wheel with wrong contents: run on every wheel before it is installed or published.
+"""Rejects a wheel with wrong contents. Run this on every wheel before it is installed or published.
 
 usage: check_wheels.py WHEEL...
 
-A wheel contains exactly the package files that git tracks, at most one extension module, and its own metadata: no
-tests, caches, .pth files or stray builds. It is at most 4 MB. RECORD is right for every byte. orjson is the only
-dependency of a plain install. A native wheel for Linux names its manylinux or musllinux version. Standard library and
-git only.
+A wheel must contain exactly the package files that git tracks, at most one extension module, and its own metadata, but
+no tests, caches, .pth files or stray builds. It must not exceed 4 MB. RECORD must match every file. orjson must be the
+only dependency of a plain install. A native wheel for Linux must name its manylinux or musllinux version. This script
+needs only the standard library and git.
 """
 
 import base64
@@ -20,7 +20,7 @@ from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-# Any other type among the package's tracked files is a mistake: a type is added here when something reads it.
+# Any other file type among the package's tracked files is a mistake. Add a type here when something reads it.
 PACKAGE_SUFFIXES = {".css", ".html", ".json", ".py", ".pyi", ".typed"}
 EXTENSION = re.compile(r"streamweld/_native\.[A-Za-z0-9_.-]*(so|pyd)")
 METADATA_FILES = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
@@ -83,7 +83,8 @@ def metadata_problems(metadata: Message, tags: Message, filename: str, pure: boo
         problems.append(f"License-Expression: {metadata['License-Expression']}")
     if tags["Root-Is-Purelib"] != ("true" if pure else "false"):
         problems.append(f"Root-Is-Purelib: {tags['Root-Is-Purelib']}")
-    # The name of a manylinux wheel may contain several tags joined by dots; each has its own line inside.
+    # The name of a manylinux wheel may contain several tags joined by dots; each tag has its own line in the WHEEL
+    # file.
     python, abi, platforms = filename.removesuffix(".whl").split("-")[-3:]
     named = {f"{python}-{a}-{p}" for a in abi.split(".") for p in platforms.split(".")}
     if set(tags.get_all("Tag", [])) != named:

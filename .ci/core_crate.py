@@ -1,11 +1,12 @@
-"""Stages the core crate as it would be published, and runs `cargo publish --dry-run` on it.
+"""Stages the core crate as it would be published, and runs `cargo publish --dry-run` on the result.
 
 usage: core_crate.py
 
-The crate reads tables of both backends from python/streamweld/_spec, outside its own folder, where cargo would not
-include them. The staged package therefore begins at the root of the repository and contains the crate and these files
-at their original paths. Values inherited from the workspace are written out. The Rust examples of rust/core/README.md
-are compiled and run as examples of the package. Standard library, cargo and git only.
+The crate reads the tables that both backends share from python/streamweld/_spec. They are outside the crate's folder,
+so cargo would not include them. Therefore, the root of the staged package is the root of the repository, and it
+contains the crate and these files at their original paths. Values inherited from the workspace are written out. The
+Rust examples in rust/core/README.md are compiled and run as examples of the package. This script needs only the
+standard library, cargo and git.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def tracked(*paths: Path) -> list[Path]:
 
 
 def manifest(examples: list[tuple[str, str]]) -> str:
-    """Return Cargo.toml of the staged package."""
+    """Return the Cargo.toml for the staged package."""
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
     crate = tomllib.loads((ROOT / CORE / "Cargo.toml").read_text(encoding="utf-8"))
     shared = workspace["package"]
@@ -92,7 +93,7 @@ def main() -> int:
             cargo("run", "--quiet", "--example", f"readme_{number}")
         cargo("package", "--allow-dirty", "--list")
         cargo("publish", "--dry-run", "--allow-dirty", "--quiet")
-        # The path of a dry run's file differs between versions of cargo.
+        # The path of the file that a dry run creates differs between cargo versions.
         packed = max(Path(target, "package").rglob("*.crate"), key=lambda path: path.stat().st_mtime)
         print(f"{packed.name}: {packed.stat().st_size} bytes, {len(examples)} examples, {len(facts)} tables")
     return 0

@@ -1,11 +1,11 @@
-"""Line and branch coverage of the Python package by area, each with a minimum (row R20).
+"""Measures line and branch coverage of the Python package by area; each area has a minimum (row R20).
 
 usage: coverage.py python [--minutes M] [FOLDER]...
 
-Runs the usual form of the suites under coverage.py, one folder of tests at a time, without the long suites that repeat
-others, and compares each area with `.ci/coverage.toml`. What a folder covers is stored in `.nightly/coverage` for the
-version of the sources, so an interrupted run continues; the step fails until all folders are done. coverage.py comes
-from `.ci/locks/coverage.txt`, in its own folder.
+Runs the usual form of the suites under coverage.py, one test folder at a time, and compares each area with
+`.ci/coverage.toml`. Long suites that repeat others are skipped. The coverage of each folder is stored in
+`.nightly/coverage` for this version of the sources, so that an interrupted run can continue. The step fails until all
+folders are done. coverage.py is installed from `.ci/locks/coverage.txt` into its own folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "python/streamweld/"
-# These suites run the same code with more inputs, which takes hours under a tracer.
+# These suites run the same code with more inputs, which would take hours under a tracer.
 LONG = (
     "test_linear_time", "test_memory_caps", "test_cut_silent", "test_cut_wire", "test_split", "test_costs",
     "test_twins", "test_twins_convert", "test_twins_items", "test_twins_repair", "test_proxy_soak",
@@ -32,7 +32,7 @@ LONG = (
 
 
 def provided() -> Path:
-    """Return a folder with coverage.py, installed from its lock file."""
+    """Return a folder that contains coverage.py, installed from its lock file."""
     lock = ROOT / ".ci" / "locks" / "coverage.txt"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     home = ROOT / ".nightly" / f"coverage-{digest}"
@@ -43,15 +43,17 @@ def provided() -> Path:
 
 
 def area_of(name: str) -> str:
-    """Return `_pure`, `history` and so on; `package` for modules outside any folder, and for folders without a
-    minimum."""
+    """Return the area of a module: `_pure`, `history` and so on.
+
+    Modules outside any folder, and folders without a minimum, belong to the area `package`.
+    """
     parts = name.removeprefix(PACKAGE).split("/")
     floors = tomllib.loads((ROOT / ".ci" / "coverage.toml").read_text(encoding="utf-8"))["python"]
     return parts[0] if len(parts) > 1 and parts[0] in floors else "package"
 
 
 def folders() -> list[str]:
-    """Return the folders that have tests."""
+    """Return the folders that contain tests."""
     return sorted({path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/test_*.py")})
 
 
@@ -66,7 +68,7 @@ def sources() -> str:
 
 
 def measure(folder: str, data: Path, environment: dict[str, str]) -> int:
-    """Run the tests of a folder and store what they cover in `data`; return pytest's exit status."""
+    """Run the tests in a folder, store their coverage in `data`, and return pytest's exit status."""
     ignored = [f"--ignore={path.relative_to(ROOT)}" for name in LONG for path in (ROOT / "tests").rglob(f"{name}.py")]
     part = data.with_suffix(".part")
     run = [sys.executable, "-m", "coverage", "run", "--branch", f"--source={ROOT / PACKAGE}", "-m", "pytest"]

@@ -1,12 +1,12 @@
-"""Builds the fuzz targets of `rust/fuzz` and runs them: corpora first, then new inputs.
+"""Builds the fuzz targets in `rust/fuzz` and runs them, first on the corpora and then on new inputs.
 
 usage: fuzz.py run [--seconds N | --inputs N] [--sanitizer address] [--jobs N] [TARGET]...
        fuzz.py keep [TARGET]...
 
 `--seconds` searches from a new seed each time and continues from earlier findings. `--inputs` tries a fixed number of
-inputs from a fixed seed and the committed corpora only, so that no build fails by chance.
+inputs, using a fixed seed and only the committed corpora, so that builds do not fail by chance.
 
-The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but they are built here with the
+The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but this script builds them with the
 coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
 `rust/fuzz/corpus/TARGET.json`, which `keep` writes, from those in `regressions.json`, which failed once, and from the
 project's own vectors, which are read in place. New inputs go to `rust/fuzz/target/found/TARGET`; an input that fails
@@ -50,7 +50,7 @@ COVERAGE = (
 
 
 def build(targets: list[str], sanitizer: str | None) -> Path:
-    """Build the targets; return the folder with the programs."""
+    """Build the targets; return the folder that contains the programs."""
     host = re.search(r"^host: (\S+)$", output("rustc", "-vV"), re.MULTILINE)
     if host is None:
         raise SystemExit("fuzz: rustc -vV names no host")
@@ -62,7 +62,7 @@ def build(targets: list[str], sanitizer: str | None) -> Path:
         place /= sanitizer
     environment |= {"RUSTFLAGS": " ".join(flags), "CARGO_TARGET_DIR": str(place)}
     cargo = ["cargo", "build", "--locked", "--quiet", "--release", "--manifest-path", str(FUZZ / "Cargo.toml")]
-    # With --target, build scripts are not instrumented.
+    # Because of --target, build scripts are not instrumented.
     subprocess.run(
         [*cargo, "--target", host[1], *(word for target in targets for word in ("--bin", target))],
         check=True,
@@ -98,7 +98,7 @@ def bodies(folder: str) -> list[bytes]:
 
 
 def seeds(target: str) -> list[bytes]:
-    """Return inputs from the project's vectors: options, read sizes, body."""
+    """Return inputs made from the project's vectors: options, read sizes, body."""
     name = target.replace("_", "-")
     if target == "assembler":
         return [bytes([0, 2, 0, 40]) + bytes((7 * n * k + 13 * k) % 256 for k in range(24)) for n in range(24)]
@@ -124,7 +124,7 @@ def corpus(target: str) -> Path:
 
 
 def kept(target: str) -> list[bytes]:
-    """Return the inputs that `keep` chose. In the file, each byte of an input is one character."""
+    """Return the inputs that `keep` chose. In the file, each byte of an input is represented by one character."""
     path = corpus(target)
     return [text.encode("latin-1") for text in json.loads(path.read_text("utf-8"))] if path.is_file() else []
 
@@ -136,7 +136,7 @@ def regressions(target: str) -> list[bytes]:
 
 
 def lay_out(target: str, folder: Path) -> int:
-    """Write the seeds and the kept inputs of a target into a folder; return their number."""
+    """Write the seeds and kept inputs of a target into a folder; return the number of files."""
     folder.mkdir(parents=True, exist_ok=True)
     inputs = [*seeds(target), *kept(target), *regressions(target)]
     for number, data in enumerate(inputs):
@@ -145,7 +145,7 @@ def lay_out(target: str, folder: Path) -> int:
 
 
 def keep(programs: Path, target: str) -> str:
-    """Merge new inputs into the kept ones if they reach code that the seeds do not."""
+    """Merge new inputs into the kept ones if they reach code that the seeds do not reach."""
     given, found = FUZZ / "target" / "seeds" / target, FUZZ / "target" / "found" / target
     merged = FUZZ / "target" / "merged" / target
     shutil.rmtree(given, ignore_errors=True)
@@ -174,7 +174,7 @@ def keep(programs: Path, target: str) -> str:
 
 
 def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[str, int, int, str]:
-    """Return (target, executions, exit status, output) of the replay and the search of one target.
+    """Return (target, executions, exit status, output) for the replay and the search with one target.
 
     New inputs go to the folder `found`; `extent` contains the libFuzzer arguments that end the run.
     """
@@ -189,7 +189,8 @@ def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[st
             "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1", f"-artifact_prefix={artifacts}/",
         ],
         capture_output=True, text=True, errors="replace", check=False,
-        # AddressSanitizer keeps freed memory to find late uses: by default 256 MB, half of the limit above.
+        # To detect use after free, AddressSanitizer keeps freed memory, by default up to 256 MB, which is half of the
+        # limit above.
         env={**os.environ, "RUST_BACKTRACE": "0", "ASAN_OPTIONS": "quarantine_size_mb=64"},
     )  # fmt: skip
     executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)

@@ -1,11 +1,12 @@
-"""Fuzzes the Python entry points with atheris: both backends read the same bytes in the same reads.
+"""Fuzzes the Python entry points with atheris. Both backends receive the same bytes in the same chunks.
 
 usage: fuzz_python.py [--seconds N | --inputs N]
 
-For any input: parsing, converting, repairing, checking and framing raise only StreamError, and the native backend gives
-the same events, diagnostics, error and output bytes as the pure one. Inputs have the layout of `rust/fuzz`. The first
-run makes `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` tries a fixed number of inputs from a fixed seed and the
-committed corpora only, so that no build fails by chance. Needs the extension (`make build`).
+For any input, parsing, converting, repairing, checking and framing must raise only StreamError, and the native backend
+must give the same events, diagnostics, error and output bytes as the pure backend. Inputs have the same layout as in
+`rust/fuzz`. The first run creates `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` tries a fixed number of inputs
+from a fixed seed and the committed corpora only, so that no build fails by chance. Requires the extension (`make
+build`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def provide(lock: Path) -> Path:
 
 
 def drive(seconds: int, inputs: int | None) -> int:
-    """Run the fuzzer in its environment for some seconds or inputs; print how many inputs it tried."""
+    """Run the fuzzer in its environment for a number of seconds or inputs; print how many inputs it tried."""
     sys.path.insert(0, str(ROOT / ".ci"))
     from fuzz import lay_out
 
@@ -73,12 +74,12 @@ def drive(seconds: int, inputs: int | None) -> int:
 
 
 def one_input(data: bytes) -> None:
-    """Read one input through every entry point."""
+    """Pass one input to every entry point."""
     import streamweld as sw
     from streamweld.check import Checker
     from streamweld.errors import StreamError
 
-    # Modules that hold the chosen backend; `streamweld.convert` is a function.
+    # Modules that store the selected backend. They are looked up by name, because `streamweld.convert` is a function.
     choosers = [sys.modules[f"streamweld.{name}"] for name in ("_backend", "stream", "convert")]
     options, count = data[0] if data else 0, (data[1] & 15) if len(data) > 1 else 0
     sizes, body = data[2 : 2 + count] or b"\xff", data[2 + count :]
@@ -141,7 +142,7 @@ def main() -> int:
             import streamweld.check
             import streamweld.sse  # noqa: F401
 
-            # The backends are imported when they are first used, which can take longer than one input may.
+            # The backends are imported on first use, which can take longer than the time limit for one input.
             one_input(b"\0data: {}\n\n")
 
         atheris.Setup(sys.argv, one_input)

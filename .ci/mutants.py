@@ -1,12 +1,12 @@
-"""Mutation testing of the Rust core with cargo-mutants, on a seeded sample (row R19).
+"""Runs mutation tests of the Rust core with cargo-mutants, on a seeded sample (row R19).
 
 usage: mutants.py [--count N] [--minutes M]
 
-Draws N mutants with a fixed seed and tests them one by one, in a clone of HEAD below `.nightly`. Its build folder
-is kept: a mutant compiles one crate. Outcomes are stored in `.nightly/mutants.jsonl` with the version of the sources,
-so an interrupted run continues. A mutant that no test detects must be in `.ci/mutants.toml` with its explanation; the
-step fails on any other, and until all N are tested. Needs cargo-mutants on PATH (`cargo install --locked
-cargo-mutants`).
+Draws N mutants with a fixed seed and tests them one by one, in a clone of HEAD below `.nightly`. The build folder is
+kept, so that a mutant compiles only one crate. Outcomes are stored in `.nightly/mutants.jsonl` with the version of the
+sources, so that an interrupted run can continue. Each mutant that no test detects must be listed in `.ci/mutants.toml`
+with an explanation. The step fails if one is not listed, and until all N are tested. Requires cargo-mutants on PATH
+(`cargo install --locked cargo-mutants`).
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def sources() -> str:
 
 
 def lay_out() -> None:
-    """Bring the clone to HEAD."""
+    """Update the clone to HEAD."""
     if not TREE.is_dir():
         subprocess.run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(TREE)], check=True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    # --force also takes back a mutant that an interrupted run left in place.
+    # --force also reverts a mutant that an interrupted run left in place.
     subprocess.run(["git", "checkout", "--quiet", "--force", "--detach", head.strip()], cwd=TREE, check=True)
 
 
 def tested(position: int, count: int, *, baseline: bool) -> str:
-    """Return the outcome of the mutant at this position of the list.
+    """Return the outcome for the mutant at this position in the list.
 
-    `--re` does not do: cargo-mutants 27 tests every deletion of a field besides. One of as many shards as there are
-    mutants is one mutant.
+    `--re` cannot select it, because cargo-mutants 27 then also tests every deletion of a field. With as many shards as
+    mutants, each shard is one mutant.
     """
     with tempfile.TemporaryDirectory() as out:
         command = [*CARGO, "--shard", f"{position}/{count}", "--in-place", "--output", out]

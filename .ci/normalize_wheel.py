@@ -2,8 +2,9 @@
 
 usage: normalize_wheel.py WHEEL...
 
-cargo-cyclonedx names path dependencies by their build path. Without the path, the same sources give the same bytes in
-any folder, and a published wheel does not reveal the layout of the build machine. Standard library only.
+cargo-cyclonedx identifies path dependencies by their build path. Without the path, the same sources produce the same
+bytes in any folder, and a published wheel does not reveal the directory layout of the build machine. Standard library
+only.
 """
 
 import base64
@@ -23,7 +24,7 @@ def record_line(name: str, data: bytes) -> str:
 
 
 def normalize(path: Path) -> int:
-    """Rewrite the wheel; return how many paths were replaced."""
+    """Rewrite the wheel; return the number of replaced paths."""
     with zipfile.ZipFile(path) as wheel:
         entries = [(info, wheel.read(info)) for info in wheel.infolist()]
     replaced = 0

@@ -1,9 +1,9 @@
 """Derives the py3-none-any wheel from a finished native wheel: the same Python files without the extension module.
 
-usage: pure_wheel.py NATIVE_WHEEL OUT_DIR     (prints the path of the wheel it wrote)
+usage: pure_wheel.py NATIVE_WHEEL OUT_DIR     (prints the path of the new wheel)
 
-The pure backend is a complete streamweld, so no second build is needed; a second build could only differ. Standard
-library only. Depends on the wheel format, and on no module name of streamweld except the extension's.
+The pure backend is complete on its own, so a second build is not needed, and could only introduce differences. Standard
+library only. Depends on the wheel format and, of streamweld's module names, only on that of the extension.
 """
 
 import base64
@@ -18,14 +18,16 @@ TAG = "py3-none-any"
 
 
 def is_native(name: str) -> bool:
-    """Return True for the extension and the bill of materials of its linked code. `_native.pyi` stays: types do not
-    change."""
+    """Return True for the extension and for the bill of materials of the code linked into it.
+
+    `_native.pyi` is kept, because the types do not change.
+    """
     path = PurePosixPath(name)
     return (path.name.startswith("_native.") and path.suffix in EXTENSION_SUFFIXES) or "sboms" in path.parts
 
 
 def pure_wheel_file(text: str) -> str:
-    """Return the WHEEL file of the derived wheel; reject a source that is not a native wheel."""
+    """Return the WHEEL file for the derived wheel; reject a source that is not a native wheel."""
     fields = HeaderParser().parsestr(text)
     if fields["Root-Is-Purelib"] != "false":
         raise SystemExit("pure_wheel: the source is no native wheel")
@@ -48,7 +50,7 @@ def derive(source: Path, out_dir: Path) -> Path:
     with zipfile.ZipFile(source) as native, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as pure:
 
         def write(entry: zipfile.ZipInfo, data: bytes) -> None:
-            # The source's time and mode, so that equal input makes an equal wheel.
+            # Keep the source's time and mode, so that equal input produces an equal wheel.
             info = zipfile.ZipInfo(entry.filename, entry.date_time)
             info.external_attr = entry.external_attr
             info.compress_type = zipfile.ZIP_DEFLATED

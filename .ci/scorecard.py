@@ -4,14 +4,15 @@ usage: scorecard.py run [--short] [--fresh] [ROW | STEP]...
        scorecard.py assemble [--release]
        scorecard.py list
 
-`run` executes steps of `.ci/scorecard.toml`, each inside its time limit, and appends one record per step to
-`.nightly/records.jsonl`. It skips a step that already passed for the same sources and the same command, so an
+`run` executes steps from `.ci/scorecard.toml`, each within its time limit, and appends one record per step to
+`.nightly/records.jsonl`. It skips steps that already passed for the same sources and the same command, so that an
 interrupted run continues where it stopped; `--fresh` runs every step again. `--short` runs the short forms that
-`.ci/run` needs and that no test suite covers; it records nothing.
+`.ci/run` needs and that no test suite covers, and does not record anything.
 
 `assemble` writes `reliability.json` and `docs/reliability.md` from the newest record of each step, and fails if a step
-has no record, a stale one or a failing one. A record is stale after MAX_AGE days, if its commit is not an ancestor of
-HEAD, or if the step's command has changed. `--release` also requires that the product's sources are those of HEAD.
+has no record, a stale record or a failing record. A record is stale after MAX_AGE days, if its commit is not an
+ancestor of HEAD, or if the step's command has changed. `--release` also requires that the records were made for the
+product's sources at HEAD.
 
 Standard library and git only.
 """
@@ -64,7 +65,7 @@ GREEN = (State.PASSED, State.HOSTED)
 
 @dataclass(frozen=True)
 class Step:
-    """One entry of scorecard.toml: a command that proves a part of a row."""
+    """One entry in scorecard.toml: a command that proves part of a row."""
 
     row: str
     name: str
@@ -117,7 +118,7 @@ def git(*arguments: str, check: bool = True) -> str:
 
 
 def digest_of(paths: tuple[str, ...]) -> str:
-    """Return a digest of these paths in HEAD, including uncommitted changes to them."""
+    """Return a digest of these paths at HEAD, including uncommitted changes."""
     trees = git("ls-tree", "HEAD", "--", *paths)
     changes = git("diff", "HEAD", "--", *paths)
     return hashlib.sha256(f"{trees}\n{changes}".encode()).hexdigest()[:16]
@@ -128,7 +129,7 @@ def is_dirty() -> bool:
 
 
 def suite(name: str) -> str:
-    """Return the file of a test module anywhere below tests/, except in tests/history and tests/requests."""
+    """Return the path of a test module anywhere below tests/, except in tests/history and tests/requests."""
     places = sorted((ROOT / "tests").rglob(f"{name}.py"))
     found = [place for place in places if place.parent.name not in ("history", "requests")]
     if len(found) != 1:
@@ -137,7 +138,7 @@ def suite(name: str) -> str:
 
 
 def expand(command: str) -> str:
-    """Replace `{test_name}` by the file of that test module, and `{python}` by the environment's interpreter."""
+    """Replace `{test_name}` with the path of that test module, and `{python}` with the environment's interpreter."""
 
     def place(match: re.Match[str]) -> str:
         return shlex.quote(sys.executable) if match[1] == "python" else suite(match[1])
@@ -146,11 +147,12 @@ def expand(command: str) -> str:
 
 
 def execute(step: Step, command: str, log: Path) -> dict[str, Any]:
-    """Run one command inside its time limit; the output goes to `log`."""
+    """Run one command within its time limit; the output goes to `log`."""
     started = time.monotonic()
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as figures, log.open("w", encoding="utf-8") as out:
         environment = {**os.environ, "STREAMWELD_FIGURES": figures.name, "PYTHONUTF8": "1"}
-        # In a new session, so that a step that exceeds its time is stopped with all its child processes.
+        # Use a new session, so that a step that exceeds its time limit is stopped together with all its child
+        # processes.
         process = subprocess.Popen(
             ["bash", "-c", expand(command)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT, start_new_session=True,
@@ -181,13 +183,13 @@ def execute(step: Step, command: str, log: Path) -> dict[str, Any]:
 
 
 def found_figure(step: Step, output: str) -> str:
-    """Return the last match of the step's pattern in the output; without a pattern, pytest's counts."""
+    """Return the last match of the step's pattern in the output or, without a pattern, pytest's counts."""
     matches = list(re.finditer(step.figure or r"\b(\d+ passed[^=\n]*?) in [\d.]+s", output))
     return " ".join(group for group in matches[-1].groups() if group) if matches else ""
 
 
 def read_records() -> dict[str, dict[str, Any]]:
-    """Return the newest record of each step, from this checkout or, if it has none, from the committed summary."""
+    """Return the newest record of each step, from this checkout or, if there is none, from the committed summary."""
     rows: list[dict[str, Any]] = []
     if SUMMARY.is_file():
         rows += json.loads(SUMMARY.read_text(encoding="utf-8"))["records"]
@@ -244,7 +246,7 @@ def run(names: list[str], *, short: bool, fresh: bool) -> int:
 
 
 def state_of(step: Step, record: dict[str, Any] | None, *, release: bool) -> tuple[State, str]:
-    """Return the published state of a step, and the reason if it is not green."""
+    """Return the published state of a step, and the reason if the state is not green."""
     if step.hosted:
         return State.HOSTED, ""
     if record is None:

@@ -2,10 +2,10 @@
 
 usage: python .ci/sdk_types.py
 
-Prints each event, item, content block, delta, finish reason and field that an SDK defines and that no table of
-`_spec/dialects.json` turns into a typed event, and exits with 1 if `.ci/sdk_types.toml` does not list it. That file
-states why a type stays `Unknown` or metadata; an entry for a type that is now read, or that the SDK no longer has, is
-an error too.
+Prints each event, item, content block, delta, finish reason and field that an SDK defines but that no table in
+`_spec/dialects.json` turns into a typed event. Exits with 1 if `.ci/sdk_types.toml` does not list one of them. That
+file states why a type remains `Unknown` or metadata. An entry for a type that is now decoded, or that the SDK no longer
+has, is also an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REVIEWED = ROOT / ".ci" / "sdk_types.toml"
 
 
 def members(union: Any) -> list[Any]:
-    """Return the classes of a union, however it is nested or annotated."""
+    """Return the classes in a union, however nested or annotated it is."""
     if typing.get_origin(union) is typing.Annotated:
         return members(typing.get_args(union)[0])
     parts = typing.get_args(union)
@@ -47,7 +47,7 @@ def types_of(union: Any) -> set[str]:
 
 
 def aliases(model: Any) -> set[str]:
-    """Return the names of a model's fields as they are sent."""
+    """Return the names of a model's fields, as sent on the wire."""
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
@@ -99,7 +99,7 @@ def known() -> dict[str, list[str]]:
     }
 
 
-# The decoder names these events itself, because each has a form of its own.
+# The decoder handles these events in code, because each has its own form.
 _OWN_FORM = [
     *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
     *("response.content_part.added", "response.content_part.done"),
@@ -108,7 +108,7 @@ _OWN_FORM = [
 
 
 def events_of(openai: dict[str, Any]) -> list[str]:
-    """Return the Responses events that the decoder reads."""
+    """Return the Responses events that the decoder handles."""
     tables = ("opening_events", "terminal_events", "error_events", "keepalive_events", "progress_events")
     tables += ("text_deltas", "text_values", "argument_deltas", "argument_values", "audio_deltas", "audio_ends")
     return [*_OWN_FORM, *(name for table in tables for name in openai[table])]
@@ -121,7 +121,7 @@ def is_known(name: str, names: list[str]) -> bool:
 def compared(
     sdk: dict[str, set[str]], spec: dict[str, list[str]], reviewed: dict[str, dict[str, str]]
 ) -> tuple[list[str], list[str]]:
-    """Return the lines to print: new names, and entries of the reviewed list that no longer apply."""
+    """Return the lines to print: new names, and entries in the reviewed list that no longer apply."""
     missing = {kind: {name for name in names if not is_known(name, spec[kind])} for kind, names in sdk.items()}
     new = [
         f"{kind} {name}" for kind, names in missing.items() for name in sorted(names - reviewed.get(kind, {}).keys())

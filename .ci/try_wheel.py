@@ -2,9 +2,9 @@
 
 usage: try_wheel.py [--suites] WHEEL native|pure
 
-Runs outside the source tree, without the development tools; first without and then with the command-line extra.
-`--suites` then runs the vectors on the installed wheel and, for a native one, the comparison of both backends. Standard
-library only; the environment is created with the current Python.
+Runs outside the source tree and without the development tools, first without the command-line extra and then with it.
+`--suites` then runs the vectors on the installed wheel and, for a native wheel, also the comparison of both backends.
+Needs only the standard library. The environment is created with the current Python.
 """
 
 import os
@@ -27,13 +27,13 @@ def fail(message: str) -> None:
 
 
 def modules(names: tuple[str, ...]) -> list[str]:
-    """Return the files of test modules anywhere below tests/."""
+    """Return the paths of test modules anywhere below tests/."""
     found = [path for name in names for path in (ROOT / "tests").rglob(f"{name}.py") if path.parent.name != "history"]
     return [str(path) for path in found if path.parent.name != "requests"]
 
 
 def pins() -> str:
-    """Return the versions of the lock file, as constraints."""
+    """Return the versions in the lock file, as constraints."""
     lines = (ROOT / ".ci" / "locks" / "test.txt").read_text(encoding="utf-8").splitlines()
     return "".join(line.removesuffix(" \\") + "\n" for line in lines if re.match(r"[A-Za-z0-9]", line))
 
@@ -80,8 +80,8 @@ def main(wheel: Path, backend: str, *, suites: bool) -> None:
             must(*pip, "install", "--constraint", constraints, *TOOLS)
             del environment["STREAMWELD_BACKEND"]
             files = modules(VECTORS) + (modules(COMPARISON) if backend == "native" else ["--no-native"])
-            # `tests` is imported from the root of the repository; the package itself is below python/, which is not on
-            # the path.
+            # `tests` is imported from the root of the repository. The package itself is in python/, which is not on the
+            # path.
             done = run(python, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *files, cwd=ROOT)
             if done.returncode:
                 fail(f"the suites failed\n{done.stdout}{done.stderr}")

@@ -1,4 +1,4 @@
-"""Counts the `unsafe` blocks, and fails if one has no `// SAFETY:` comment or is outside the bindings.
+"""Counts the `unsafe` blocks, and fails if one of them lacks a `// SAFETY:` comment or is outside the bindings.
 
 usage: unsafe_blocks.py
 """

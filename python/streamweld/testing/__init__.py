@@ -1,11 +1,11 @@
-"""Tools for tests of code that reads LLM streams: build streams, break them as gateways do, record and replay them.
+"""Tools for testing code that reads LLM streams: build streams, break them as gateways do, record and replay them.
 
     stream = build("chat", [Text("Let me look."), Call("get_weather", '{"city":"Oslo"}')])
     for broken in every_operator(stream):
         with BrokenGateway([broken]) as gateway:
-            ...  # run an agent against gateway.url, and compare with broken.expected
+            ...  # run an agent against gateway.url, and compare the result with broken.expected
 
-`streamweld.testing.plugin` is the pytest plugin with the fixture `broken_gateway`. No extra is needed.
+`streamweld.testing.plugin` is a pytest plugin with the fixture `broken_gateway`. No extra is needed.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ __all__ = [
 ]
 
 
-# The modules are imported on first use: pytest loads this package's plugin in every run, and `repair(record=…)` needs
-# only the module `recording`.
+# The modules are imported on first use, because pytest loads this package's plugin in every run, and `repair(record=…)`
+# needs only the module `recording`.
 _MODULES: Final = ("builders", "compare", "gateway", "mutate", "recording", "replay", "stream")
 
 

@@ -38,9 +38,9 @@ def build(
     Args:
         dialect: the wire format.
         parts: texts, reasoning, refusals and calls, in order.
-        usage: token counts; None omits them if the dialect allows it.
+        usage: the token counts; None omits them if the dialect allows that.
         finish: `stop`, `length` or `tool_calls`; None selects one depending on whether there are calls.
-        seed: random seed for splitting texts and arguments. None splits each into two pieces.
+        seed: the random seed for splitting texts and arguments. None splits each of them into two pieces.
 
     Raises:
         ValueError: if there is a refusal and the dialect does not support it.
@@ -88,7 +88,7 @@ _VALUES = (
 def random_parts(dialect: Dialect, seed: int) -> list[Part]:
     """Return one to five random parts that the dialect can carry.
 
-    Names of calls are equal or have a common prefix. Arguments are equal, empty, nested or long. Ids are sometimes
+    The names of calls are equal or share a prefix. Arguments are equal, empty, nested or long. Ids are sometimes
     repeated.
     """
     rng = random.Random(f"parts {dialect} {seed}")  # noqa: S311 (not for secrets)
@@ -114,8 +114,10 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
 
 
 def _differ(one: Call, other: Call) -> bool:
-    """Return True if two calls with one id are certainly different: neither can be a duplicate or a placeholder of the
-    other."""
+    """Return True if two calls with the same id are certainly different.
+
+    Neither can then be a duplicate of, or a placeholder for, the other.
+    """
     values = [value_of(one), value_of(other)]
     return one.name != other.name or (values[0] != values[1] and all(values))
 
@@ -132,7 +134,7 @@ def _splitter(seed: int | None) -> Callable[[str], list[str]]:
 
 
 def value_of(call: Call) -> Any:
-    """Return the arguments as a value; empty text is an empty object."""
+    """Return the arguments as a value; empty text becomes an empty object."""
     return json.loads(call.arguments or "{}")
 
 
@@ -140,7 +142,7 @@ def value_of(call: Call) -> Any:
 
 
 def chunk(delta: Any, finish: str | None = None, **top: Any) -> dict[str, Any]:
-    """Return one chunk of Chat Completions."""
+    """Return one Chat Completions chunk."""
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": "model-1"}
     return head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} | top
 

@@ -3,7 +3,7 @@
     with BrokenGateway([OPERATORS["index_is_a_string"](stream)]) as gateway:
         client = openai.OpenAI(base_url=gateway.url + "/v1", api_key="none")
 
-The server answers each request with the next stream, and stops at the end of the block.
+The server answers each request with the next stream, and stops at the end of the `with` block.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """The gateway's answer to a request.
+    """The gateway's response to a request.
 
     Attributes:
-        pieces: the body; each piece is sent separately, at its time.
+        pieces: the body; each piece is sent separately, at the time it specifies.
         status: of the response.
         content_type: of the response.
-        end: `complete`; `cut`: the connection closes in the middle of the body; `reset`: it is reset; `stall`: no more
-            bytes are sent until the client disconnects or the gateway is closed.
+        end: how the body ends. `complete`: normally; `cut`: the connection closes in the middle of the body; `reset`:
+            the connection is reset; `stall`: no more bytes are sent until the client disconnects or the gateway is
+            closed.
     """
 
     pieces: tuple[Piece, ...]
@@ -62,8 +63,8 @@ class Reply:
 
         Args:
             given: the source of the reply.
-            speed: replay speed of a recording: 1 as recorded, 10 ten times as fast. None: without waiting.
-            end: how the body ends; None: as recorded.
+            speed: the replay speed of a recording: 1 is as recorded, 10 is ten times as fast. None: without waiting.
+            end: how the body ends; None ends it as recorded.
         """
         if isinstance(given, Reply):
             return given
@@ -84,8 +85,9 @@ class BrokenGateway:
     """Serves a script of replies, from its creation until `close()`.
 
     Args:
-        script: the replies, in order; the last one is repeated. Or a function from a request to a reply.
-        speed: replay speed of recordings; None: without waiting.
+        script: the replies, in order; the last one is repeated. Alternatively, a function that returns a reply for a
+            request.
+        speed: the replay speed of recordings; None replays without waiting.
 
     Attributes:
         requests: the requests received so far.
@@ -138,7 +140,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors of connections: clients may disconnect at any time."""
+        """Ignore connection errors, because clients may disconnect at any time."""
 
 
 def _handler(gateway: BrokenGateway) -> type[BaseHTTPRequestHandler]:

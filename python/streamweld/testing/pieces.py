@@ -14,7 +14,7 @@ Entry = dict[str, Any]  # one element of delta.tool_calls
 
 @dataclass
 class Call:
-    """One expected tool call. `id` is None if the wire carries no usable id."""
+    """One expected tool call. `id` is None if there is no usable id on the wire."""
 
     id: str | None
     name: str
@@ -81,7 +81,7 @@ def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
 
 
 def row_of(rng: Random, text: str) -> list[str]:
-    """Split `text` in the same way, but sometimes into so many pieces that consecutive events have the same form."""
+    """Split `text` in the same way, but sometimes into enough pieces that consecutive events have the same form."""
     return fragments_of(rng, text, 8 if rng.random() < 0.8 else 80)
 
 
@@ -108,7 +108,7 @@ def random_calls(rng: Random, *, least: int = 0, distinct: bool = True, blank: b
 
 
 def entry(index: Any = None, call_id: Any = None, name: Any = None, arguments: Any = None, **more: Any) -> Entry:
-    """Return an element of `tool_calls`. A member that is None is omitted."""
+    """Return one element of `tool_calls`. Members that are None are omitted."""
     out: Entry = {}
     if index is not None:
         out["index"] = index
@@ -125,7 +125,7 @@ def in_order(rows: list[list[Entry]]) -> list[Entry]:
 
 
 def interleave(rng: Random, rows: list[list[Entry]]) -> list[Entry]:
-    """Interleave the calls' entries, keeping each call's own order and the order in which calls open."""
+    """Interleave the entries of the calls, keeping the order within each call and the order in which calls start."""
     if rng.random() < 0.4:
         return in_order(rows)
     queues = [list(row) for row in rows]
@@ -140,7 +140,7 @@ def interleave(rng: Random, rows: list[list[Entry]]) -> list[Entry]:
 
 
 def pack(rng: Random, entries: list[Entry]) -> list[list[Entry]]:
-    """Group the entries into chunks, sometimes several in one chunk."""
+    """Group the entries into chunks, sometimes several per chunk."""
     out: list[list[Entry]] = []
     for e in entries:
         if out and rng.random() < 0.2:

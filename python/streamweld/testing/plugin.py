@@ -3,7 +3,7 @@
     def test_agent(broken_gateway):
         gateway = broken_gateway([OPERATORS["index_is_a_string"](stream)])
 
-The servers stop at the end of the test.
+The gateways stop at the end of the test.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ The last line says how the body ended: `complete`, `failed` (the connection fail
 
     {"at": 1.5, "end": "complete"}
 
-No header except the content type, no query, and nothing of the request is recorded: no credentials can get into a file.
-The text of the model is recorded as it is.
+The content type is the only header that is recorded. Queries and request bodies are never recorded, so credentials
+cannot get into a file. The model's text is recorded unchanged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LOGGER = logging.getLogger("streamweld")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes that were read at once, and the time in seconds since the start of the response."""
+    """Bytes that were read together, and the time in seconds since the start of the response."""
 
     at: float
     data: bytes
@@ -82,13 +82,13 @@ class Recording:
 class Recorder:
     """Writes one recording while a response is read.
 
-    If the file cannot be written, the recording stops with a warning of the logger `streamweld`: the stream is not
+    If the file cannot be written, the recording stops with a warning from the logger `streamweld`; the stream is not
     affected.
 
     Args:
-        folder: folder of the file; it is created if it does not exist.
+        folder: the folder for the file; it is created if it does not exist.
         method: of the request.
-        path: of the request, without its query.
+        path: the path of the request, without the query.
         status: of the response.
         content_type: of the response.
     """
@@ -106,7 +106,7 @@ class Recorder:
         head |= {"content_type": content_type, "started": started.isoformat(timespec="milliseconds")}
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            # The text of a model may be confidential: only the owner can read the file.
+            # Only the owner can read the file, because the model's text may be confidential.
             handle = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             self._out = os.fdopen(handle, "w", encoding="utf-8", buffering=1)
         except OSError as error:
@@ -129,7 +129,7 @@ class Recorder:
                 self._give_up(error)
 
     def __del__(self) -> None:
-        """End the recording of a response that was not read to its end as `left`."""
+        """End the recording as `left`, because the response was not read to its end."""
         if getattr(self, "_out", None) is not None:
             self.end("left")
 
@@ -163,7 +163,7 @@ def write_recording(recording: Recording, file: str | os.PathLike[str]) -> None:
 
 
 def read_recording(file: str | os.PathLike[str]) -> Recording:
-    """Read a recording. If its last line is missing, for example because the process was killed, the end is `left`.
+    """Read a recording. If the last line is missing, for example because the process was killed, the end is `left`.
 
     Raises:
         ValueError: if the file is not a recording; the message names the line.
@@ -173,7 +173,7 @@ def read_recording(file: str | os.PathLike[str]) -> Recording:
 
 
 def parse_recording(text: str) -> Recording:
-    """Return the recording with this text, as `read_recording` does for a file.
+    """Parse the text of a recording, as `read_recording` does for a file.
 
     Raises:
         ValueError: if it is not a recording; the message names the line.

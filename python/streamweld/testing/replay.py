@@ -27,7 +27,7 @@ class ReplayTransport:
 
     Args:
         given: a recording, a stream, a reply, or a body.
-        speed: replay speed of a recording: 1 as recorded; None: without waiting.
+        speed: the replay speed of a recording: 1 is as recorded, None replays without waiting.
     """
 
     def __init__(self, given: Reply | Stream | Recording | bytes, *, speed: float | None = None) -> None:
@@ -44,10 +44,10 @@ class ReplayTransport:
         return self._response(module, _stream_class(module.AsyncByteStream, __aiter__=_async_pieces)(), module)
 
     def close(self) -> None:
-        """Do nothing. The method exists because httpx calls it; a replay has no connection."""
+        """Do nothing. Do nothing: httpx calls this method, but a replay has no connection."""
 
     async def aclose(self) -> None:
-        """Do nothing. The method exists because httpx calls it; a replay has no connection."""
+        """Do nothing. Do nothing: httpx calls this method, but a replay has no connection."""
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +73,7 @@ def _module_of(request: Any) -> Any:
 
 
 def _stream_class(base: type[Any], **members: Any) -> Any:
-    """Create a subclass of the client's own stream class, because clients check the type of a body."""
+    """Create a subclass of the client's own stream class, because clients check the type of the body."""
     return type("ReplayedBody", (base,), members)
 
 

@@ -1,6 +1,7 @@
-"""Streams as lists of frames, with the contents that a correct reader finds in them.
+"""Streams as lists of frames, together with the contents that a correct reader finds in them.
 
-Nothing is parsed here: the expected contents follow from how a stream was built and how operators changed it.
+This module does not parse anything: the expected contents follow from how a stream was built and how operators changed
+it.
 """
 
 from __future__ import annotations
@@ -38,15 +39,18 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refusal, for the dialects that support it: chat and responses."""
+    """A refusal, for the dialects that support refusals: chat and responses."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call. `arguments` is JSON text, or empty. In a list of parts, the builder replaces an id of None; in
-    `Expected.calls`, None means that the wire carries no id, and any unique one is right."""
+    """A tool call.
+
+    `arguments` is JSON text, or empty. In a list of parts, the builder replaces an id of None. In `Expected.calls`,
+    None means that there is no id on the wire, so any unique id is right.
+    """
 
     name: str
     arguments: str = "{}"
@@ -66,8 +70,11 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The contents that a correct reader finds. `calls` are the calls that an agent runs; in a stream that is truncated
-    or ends in an error, the calls that may be run, in this order."""
+    """The contents that a correct reader finds.
+
+    `calls` are the calls that an agent must run, in order. For a stream that is truncated or ends in an error, they are
+    the calls that it may run.
+    """
 
     text: str = ""
     reasoning: str = ""
@@ -82,8 +89,8 @@ class Expected:
 class Frame:
     """One event of a stream. `data` is a JSON value, or text that is sent unchanged.
 
-    `part` is the number of the part that the event belongs to, `piece` the text of that part that it carries. `raw`
-    replaces the bytes that `data` and `event` would produce.
+    `part` is the number of the part that the event belongs to, and `piece` is the text that it contributes to that
+    part. `raw` replaces the bytes that `data` and `event` would produce.
     """
 
     data: Any
@@ -119,10 +126,10 @@ class Stream:
         expected: the contents that a correct reader finds.
         options: arguments of `StreamParser` and `parse` that the expectation depends on, such as `policy`.
         operators: the names of the operators that were applied.
-        cuts: offsets in the body at which one read ends and the next begins.
+        cuts: the offsets in the body at which one read ends and the next begins.
         content_type: the content type of a response with this stream.
-        opaque: True if the frames no longer show which part of the answer each carries, so that no operator can
-            truncate it.
+        opaque: True if the frames no longer show which part of the answer each one contains, so that no operator can
+            truncate the stream.
     """
 
     dialect: Dialect
@@ -150,11 +157,11 @@ class Stream:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls that the stream was built from, with their ids."""
+        """The calls from which the stream was built, with their ids."""
         return tuple(part for part in self.parts if isinstance(part, Call))
 
     def but(self, frames: Iterable[Frame] | None = None, **expected: Any) -> Stream:
-        """Return the same stream with other frames, and with other members of the expectation."""
+        """Return the same stream with other frames, and with some members of the expectation replaced."""
         return replace(
             self,
             frames=self.frames if frames is None else tuple(frames),
@@ -162,8 +169,10 @@ class Stream:
         )
 
     def cut(self, count: int, ending: Ending) -> Stream:
-        """Return a stream of the first `count` frames. Expected are the texts sent until then, and the calls that were
-        closed."""
+        """Return a stream of the first `count` frames.
+
+        The expectation consists of the texts sent until then and the calls that were closed.
+        """
         frames = self.frames[:count]
         sent: dict[type, str] = {Text: "", Reasoning: "", Refusal: ""}
         for frame in frames:

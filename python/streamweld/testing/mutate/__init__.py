@@ -4,7 +4,8 @@
     broken = OPERATORS["index_is_a_string"](stream)
     broken = chain(stream, ["index_is_a_string", "success_envelope", "comments"])
 
-An operator returns a new stream with the contents that a correct reader finds in it, or None if it does not apply.
+An operator returns a new stream, including the contents that a correct reader finds in it, or None if the operator does
+not apply.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ _MODULES = (chat_calls, chat, responses, anthropic, others, framing)  # importin
 
 @cache
 def operators_for(dialect: Dialect) -> tuple[Operator, ...]:
-    """Return the operators that apply to a dialect."""
+    """Return the operators for a dialect."""
     return tuple(operator for operator in OPERATORS.values() if dialect in operator.dialects)
 
 
 def chain(stream: Stream, names: Iterable[str], seed: int = 0) -> Stream | None:
-    """Apply several operators, at most one of each aspect, in the order of `ASPECTS`.
+    """Apply several operators, at most one for each aspect, in the order of `ASPECTS`.
 
     Returns:
-        The new stream, or None if one of them does not apply.
+        The new stream, or None if one of the operators does not apply.
 
     Raises:
         KeyError: if a name is not in `OPERATORS`.
@@ -72,11 +73,11 @@ def random_chain(dialect: Dialect, seed: int, most: int = 3) -> tuple[str, ...]:
 
 
 def every_operator(*streams: Stream, seed: int = 0) -> Iterator[Stream]:
-    """Yield one broken stream for each operator, made from the first of these streams that the operator applies to.
+    """Yield one broken stream for each operator, made from the first given stream that the operator applies to.
 
     Args:
         *streams: conformant streams of one dialect.
-        seed: seed of the operators' random choices.
+        seed: the seed for the operators' random choices.
     """
     for operator in operators_for(streams[0].dialect):
         made = next((made for stream in streams if (made := operator(stream, seed)) is not None), None)

@@ -1,4 +1,4 @@
-"""Operators on Anthropic Messages streams."""
+"""Operators for Anthropic Messages streams."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ def _input_in_the_start(stream: Stream, keep: Callable[[Frame], bool], *more: di
 
 @operator("anthropic", aspect="items")
 def input_in_the_start_only(_: Random, stream: Stream) -> Stream | None:
-    """The input of a call is only in the start event of its block."""
+    """The input of a call is sent only in the start event of its block."""
     return _input_in_the_start(stream, lambda _: False)
 
 
 @operator("anthropic", aspect="items")
 def input_in_the_start_too(_: Random, stream: Stream) -> Stream | None:
-    """The input of a call is in the start event of its block, and in deltas after a `{}`."""
+    """The input of a call is sent in the start event of its block, and again in deltas after a `{}`."""
     return _input_in_the_start(stream, lambda _: True, {"type": "input_json_delta", "partial_json": "{}"})
 
 
@@ -204,7 +204,7 @@ def one_id_for_all_calls(_: Random, stream: Stream) -> Stream | None:
     """All calls have the same id."""
     if not stream.calls or len({str(value_of(call)) for call in stream.calls}) < len(stream.calls):
         return None
-    # An empty object may be a placeholder for the next arguments.
+    # An empty object may be a placeholder for arguments that follow.
     if any(value_of(call) == {} for call in stream.calls):
         return None
 
@@ -235,7 +235,7 @@ def interleaved_blocks(_: Random, stream: Stream) -> Stream | None:
 
 
 def _join(stream: Stream, kind: type, into: type, *, closed: bool = False, member: str = "") -> Stream | None:
-    """Move the deltas of one block into the preceding block, which has another type."""
+    """Move the deltas of a block into the preceding block, which has another type."""
     number = next(
         (
             n
@@ -278,7 +278,7 @@ def text_in_a_thinking_block(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="items")
 def thinking_after_the_block(_: Random, stream: Stream) -> Stream | None:
-    """Thinking is sent as deltas to the index of a text block that has ended."""
+    """Thinking is sent as deltas on the index of a text block that has ended."""
     return _join(stream, Reasoning, Text, closed=True)
 
 
@@ -307,7 +307,7 @@ _each(
 
 @operator("anthropic", aspect="items")
 def text_after_the_stop(_: Random, stream: Stream) -> Stream | None:
-    """The last delta of a text block is sent after its stop, with its index."""
+    """The last delta of a text block is sent after the stop event, with the block's index."""
     number = _first(stream, Text)
     if number is None:
         return None
@@ -330,7 +330,7 @@ _each(
 
 @operator("anthropic", aspect="items")
 def null_deltas(rng: Random, stream: Stream) -> Stream:
-    """Deltas whose text is null, or that are null themselves, are sent between the others."""
+    """Deltas that are null or have a null text are sent between the others."""
     frames: list[Frame] = []
     for frame in stream.frames:
         frames.append(frame)
@@ -396,7 +396,7 @@ def no_usage_in_the_end(_: Random, stream: Stream) -> Stream:
 
 @operator("anthropic", aspect="usage")
 def usage_totals_are_cumulative(_: Random, stream: Stream) -> Stream | None:
-    """The counts of the last delta are totals that include the input again."""
+    """The counts in the last delta are totals that include the input again."""
     usage = stream.expected.usage
     if usage is None:
         return None
@@ -454,7 +454,7 @@ def no_message_start(_: Random, stream: Stream) -> Stream | None:
 
 @operator("anthropic", aspect="ending", opaque=True)
 def whole_message_in_the_start(_: Random, stream: Stream) -> Stream | None:
-    """`message_start` has all content and the stop reason; no block follows."""
+    """`message_start` contains all content and the stop reason; no block follows."""
     if stream.operators or any(isinstance(part, Reasoning) for part in stream.parts):
         return None
 

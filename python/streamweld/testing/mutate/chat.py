@@ -1,4 +1,4 @@
-"""Operators on texts, envelopes, usage and finish reasons in Chat Completions."""
+"""Operators for texts, envelopes, usage and finish reasons in Chat Completions."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ INLINE: dict[str, Any] = {"policy": Policy("standard", inline_reasoning=True)}
 
 
 def choice_of(data: Any) -> dict[str, Any] | None:
-    """Return the only choice of a chunk; None if it has none."""
+    """Return the only choice of a chunk, or None if it has no choice."""
     choices: Any = cast("dict[str, Any]", data).get("choices") if isinstance(data, dict) else None
     return choices[0] if choices else None
 
 
 def of_kind(stream: Stream, frame: Frame, kind: type) -> bool:
-    """Return True if the frame carries text of a part of this kind."""
+    """Return True if the frame contains text that belongs to a part of this kind."""
     return frame.part is not None and isinstance(stream.parts[frame.part], kind) and bool(frame.piece)
 
 
 def place_of(stream: Stream, role: str) -> int:
-    """Return the position of the frame with that role; the last position if there is none."""
+    """Return the position of the frame with that role, or the last position if there is none."""
     return next((at for at, frame in enumerate(stream.frames) if frame.role == role), len(stream.frames) - 1)
 
 
@@ -51,7 +51,10 @@ def _each_choice(
 
 
 def _each_chunk(name: str, about: str, change: Callable[[dict[str, Any], int, Stream], Any], aspect: Any) -> None:
-    """Register an operator that changes each chunk. `change` gets the chunk's number, and may return another chunk."""
+    """Register an operator that changes each chunk.
+
+    `change` receives the number of the chunk, and may return a different chunk.
+    """
 
     def run(_: Random, stream: Stream) -> Stream:
         numbers = iter(range(len(stream.frames)))
@@ -76,7 +79,7 @@ def _anywhere(rng: Random, stream: Stream) -> int:
 
 @operator(aspect="envelope")
 def conformant(_: Random, stream: Stream) -> Stream:
-    """The stream is as the API itself sends it."""
+    """The stream has the form in which the API itself sends it."""
     return stream
 
 
@@ -138,7 +141,7 @@ _each_chunk(
 
 @operator("chat", aspect="envelope", opaque=True)
 def other_choice(_: Random, stream: Stream) -> Stream:
-    """A second choice with its own text and call is interleaved."""
+    """A second choice, with its own text and call, is interleaved."""
     call = {"index": 0, "id": "other", "type": "function", "function": {"name": "other", "arguments": '{"o":1}'}}
     deltas: list[Any] = [{"content": "other text"}, {"tool_calls": [call]}, {}]
     frames: list[Frame] = []
@@ -210,7 +213,7 @@ def terminal_message(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls", opaque=True)
 def calls_in_the_terminal_message(_: Random, stream: Stream) -> Stream | None:
-    """Calls are in the message of the last chunk only."""
+    """Calls are sent only in the message of the last chunk."""
     if not _plain(stream) or not stream.calls:
         return None
     rest = [f for f in stream.frames if f.part is None or not isinstance(stream.parts[f.part], Call)]
@@ -241,7 +244,10 @@ def _deltas(
     options: dict[str, Any] | None = None,
     certain: bool = True,
 ) -> None:
-    """Register an operator that changes each delta of texts of these kinds. It applies if there is at least one."""
+    """Register an operator that changes each delta for texts of these kinds.
+
+    It applies if there is at least one such delta.
+    """
 
     def run(_: Random, stream: Stream) -> Stream | None:
         found = False
@@ -345,14 +351,14 @@ def _cumulative(stream: Stream, kind: type, member: Callable[[str], dict[str, An
 
 @operator("chat", aspect="texts", certain=False, opaque=True)
 def cumulative_content(_: Random, stream: Stream) -> Stream | None:
-    """Each delta repeats the text so far; the policy is set to recognize this."""
+    """Each delta repeats all of the text so far; the policy is set to recognize this."""
     made = _cumulative(stream, Text, lambda text: {"content": text})
     return made and replace(made, options={"policy": Policy("standard", content_mode="auto")})
 
 
 @operator("chat", aspect="texts", certain=False, opaque=True)
 def reasoning_details_cumulative(_: Random, stream: Stream) -> Stream | None:
-    """`reasoning_details` repeats the reasoning so far."""
+    """`reasoning_details` repeats all of the reasoning so far."""
     return _cumulative(stream, Reasoning, lambda text: {"reasoning_details": [{"index": 0, "text": text}]})
 
 
@@ -405,7 +411,7 @@ def answer_restarts(_: Random, stream: Stream) -> Stream | None:
 
 
 def _tagged(stream: Stream, pieces: list[str], **expected: Any) -> Stream | None:
-    """Replace reasoning at the start of the stream by `pieces` of content."""
+    """Replace reasoning at the start of the stream with `pieces` of content."""
     if not stream.parts or not isinstance(stream.parts[0], Reasoning) or stream.operators:
         return None
     if sum(isinstance(part, Reasoning) for part in stream.parts) > 1 or "<" in stream.expected.text:
@@ -432,7 +438,7 @@ def think_tag_closed_only(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="texts", effect="texts", opaque=True)
 def think_tag_not_closed(_: Random, stream: Stream) -> Stream | None:
-    """`<think>` is never closed: all content is reasoning."""
+    """`<think>` is never closed, so all content is reasoning."""
     if stream.calls or stream.expected.refusal:
         return None
     thought = stream.expected.reasoning
@@ -441,7 +447,7 @@ def think_tag_not_closed(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="texts", opaque=True)
 def think_tags_and_reasoning(_: Random, stream: Stream) -> Stream | None:
-    """The same reasoning is between tags in the content, and in `reasoning_content`."""
+    """The same reasoning is sent between tags in the content and in `reasoning_content`."""
     thought = stream.expected.reasoning
     made = _tagged(stream, [f"<think>{thought}</think>"])
     if made is None:
@@ -472,7 +478,7 @@ def _counts(stream: Stream) -> dict[str, Any] | None:
 def _usage(
     name: str, about: str, change: Callable[[dict[str, Any], Frame, dict[str, Any], int], None], *, last: bool = False
 ) -> None:
-    """Register an operator that changes the usage. `last`: keep the chunk with the original usage."""
+    """Register an operator that changes the usage. `last`: whether to keep the chunk with the original usage."""
 
     def run(_: Random, stream: Stream) -> Stream | None:
         counts = _counts(stream)
@@ -530,9 +536,11 @@ def _finish(
     alone: bool = False,
     expect: Callable[[Stream], dict[str, Any]] = lambda _: {},
 ) -> None:
-    """Register an operator on the finish reason. `change` gets the frames and the position of the finish reason.
-    `calls`: apply only with (True) or without (False) calls. `alone`: apply only to a stream that no other operator has
-    changed."""
+    """Register an operator that changes the finish reason.
+
+    `change` receives the frames and the position of the finish reason. `calls`: apply only with (True) or without
+    (False) calls. `alone`: apply only to a stream that no other operator has changed.
+    """
 
     def run(_: Random, stream: Stream) -> Stream | None:
         at = place_of(stream, "finish")
@@ -628,7 +636,7 @@ def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
     choice, end = choice_of(last.data), choice_of(finish.data)
     if choice is None or end is None or end["delta"] or not ("tool_calls" in choice["delta"] or last.piece):
         return None
-    # A reader would take it for a repetition of the whole text.
+    # A reader would mistake it for a repetition of the whole text.
     if last.piece and stream.expected.text == 2 * last.piece:
         return None
     data = clone(finish.data)
@@ -641,7 +649,7 @@ def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="ending", effect="truncated")
 def length_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
-    """The finish reason is `length` in the middle of the arguments: the call is not run."""
+    """The finish reason `length` comes in the middle of the arguments, so the call must not be run."""
     if stream.operators or not stream.calls:
         return None
     last = max(n for n, part in enumerate(stream.parts) if isinstance(part, Call))

@@ -1,4 +1,4 @@
-"""Operators on tool calls in Chat Completions."""
+"""Operators for tool calls in Chat Completions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _has_delta(frame: Frame) -> bool:
 
 
 def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> Stream:
-    """Replace the stream's call frames by these arrays, at the position of the first one."""
+    """Replace the stream's call frames with these arrays, at the position of the first call frame."""
     at = next(location for location, frame in enumerate(stream.frames) if _has_delta(frame))
     rest = [frame for frame in stream.frames if not _has_delta(frame)]
     rest[at:at] = [Frame(chunk({"tool_calls": array}), role="delta") for array in arrays]
@@ -38,8 +38,10 @@ def with_entries(stream: Stream, arrays: list[list[Entry]], **expected: Any) -> 
 
 
 def each_entry(stream: Stream, change: Callable[[Entry, int, int, Call], None]) -> Stream | None:
-    """Change each entry of each call. `change` gets the entry, the number of the call, the number of the entry in the
-    call, and the call."""
+    """Change each entry of each call.
+
+    `change` receives the entry, the number of the call, the number of the entry within the call, and the call.
+    """
     if not stream.calls:
         return None
     seen: dict[int, int] = {}
@@ -60,8 +62,10 @@ def each_entry(stream: Stream, change: Callable[[Entry, int, int, Call], None]) 
 
 
 def distinct(stream: Stream) -> bool:
-    """Return True if all calls have different arguments: without ids, the bytes cannot show that equal calls are
-    two."""
+    """Return True if all calls have different arguments.
+
+    Without ids, the bytes cannot show that equal calls are separate calls.
+    """
     texts = [json.dumps(value_of(call), sort_keys=True) for call in stream.calls]
     return len(set(texts)) == len(texts)
 
@@ -73,7 +77,7 @@ def unique(stream: Stream) -> bool:
 
 
 def wire(stream: Stream) -> list[SentCall]:
-    """Return the calls in the form that the functions of `shapes` take."""
+    """Return the calls in the form that the functions in `shapes` accept."""
     return [SentCall(call.id, call.name, call.arguments) for call in stream.calls]
 
 
@@ -202,7 +206,7 @@ def no_ids(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls", effect="ids")
 def id_null_from_the_second_call(_: Random, stream: Stream) -> Stream | None:
-    """The ids of all calls but the first are null."""
+    """The ids of all calls except the first are null."""
     if len(stream.calls) < 2:
         return None
     made = each_entry(stream, lambda e, k, _n, _c: e.update(id=None) if k else None)
@@ -220,7 +224,7 @@ def ids_of_functions(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls", effect="ids")
 def later_id_counts(_: Random, stream: Stream) -> Stream | None:
-    """The header has one id and all later chunks another one; the policy uses the last id."""
+    """The header has one id and all later chunks have another; the policy uses the last id."""
     if not unique(stream) or any(not call.arguments for call in stream.calls):
         return None
     made = each_entry(stream, _later(lambda e, k, _n, _c: _null(e, f"B{k}")))
@@ -759,7 +763,7 @@ def tool_calls_is_an_object(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls")
 def index_restarts(rng: Random, stream: Stream) -> Stream | None:
-    """The index restarts at 0 after a text between the calls."""
+    """The index restarts at 0 after text between the calls."""
     if len(stream.calls) < 2 or not unique(stream):
         return None
     rows = _rows(
@@ -787,7 +791,7 @@ def function_call_of_old(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls")
 def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
-    """The second half of the name is sent with arguments; the request's tools are known."""
+    """The second half of the name is sent with the arguments; the request's tools are known."""
     calls = list(stream.calls)
     if not calls or not unique(stream) or any(len(call.name) < 5 or len(call.arguments) < 2 for call in calls):
         return None
@@ -803,9 +807,9 @@ def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="finish", effect="calls")
 def header_alone_then_done(_: Random, stream: Stream) -> Stream | None:
-    """The last call is cut after its header, and `[DONE]` follows without a finish reason. It must not be run.
+    """The last call is truncated after its header, and `[DONE]` follows without a finish reason. It must not be run.
 
-    A header with `{}` may be a truncated placeholder, too, so every other call has arguments.
+    A header with `{}` may also be a truncated placeholder, so every other call has arguments.
     """
     if stream.operators or not stream.calls or not unique(stream):
         return None

@@ -1,4 +1,4 @@
-"""Operators on event framing and on the end of streams, for every dialect."""
+"""Operators for event framing and the end of streams, for every dialect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _raw(
     *,
     some: float = 1.0,
 ) -> None:
-    """Register an operator that changes the bytes of each event, or of a random part of the events (`some`)."""
+    """Register an operator that changes the bytes of each event, or of a random selection of events (`some`)."""
 
     def run(rng: Random, stream: Stream) -> Stream:
         return stream.but(
@@ -119,7 +119,7 @@ def string_over_two_lines(rng: Random, stream: Stream) -> Stream | None:
 
 @operator(aspect="framing")
 def line_separators_in_text(_: Random, stream: Stream) -> Stream | None:
-    """Texts contain U+2028 and U+0085, which some line splitters take for line ends."""
+    """Texts contain U+2028 and U+0085, which some line splitters treat as line endings."""
     if stream.operators:
         return None
     kinds = (Text, Reasoning, Refusal)
@@ -151,7 +151,7 @@ def done_without_data(_: Random, stream: Stream) -> Stream | None:
 
 @operator(aspect="framing")
 def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream | None:
-    """The last event has no blank line after it."""
+    """The last event is not followed by a blank line."""
     last = stream.frames[-1]
     if last.raw is not None:  # the last frame is not a whole event
         return None
@@ -182,7 +182,7 @@ def more_after_done(_: Random, stream: Stream) -> Stream | None:
 
 
 def _last_word(stream: Stream) -> int:
-    """Return the number of the frame that ends the stream, or has the finish reason."""
+    """Return the number of the frame that ends the stream or contains the finish reason."""
     return next((at for at, f in enumerate(stream.frames) if f.role in {"finish", "end"}), len(stream.frames) - 1)
 
 
@@ -306,7 +306,7 @@ _instead(
 
 @operator("chat", aspect="ending")
 def whole_body(_: Random, stream: Stream) -> Stream | None:
-    """The body is a whole completion that was not streamed."""
+    """The body is a single completion that was not streamed."""
     if stream.operators or any(call.id is None for call in stream.expected.calls):
         return None
     choice = {"index": 0, "message": message_of(stream), "finish_reason": stream.expected.finish}

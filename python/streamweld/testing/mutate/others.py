@@ -1,4 +1,4 @@
-"""Operators on Gemini and AI SDK streams."""
+"""Operators for Gemini and AI SDK streams."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def response_envelope(_: Random, stream: Stream) -> Stream:
 
 @operator("gemini", aspect="envelope")
 def members_in_snake_case(_: Random, stream: Stream) -> Stream:
-    """Members have the names of the proto files (`finish_reason`), as in a dump of Google's Python SDK."""
+    """Members have the names from the proto files (`finish_reason`), as in a dump by Google's Python SDK."""
 
     def rename(data: Any, _frame: Frame) -> None:
         for candidate in data.get("candidates", ()):
@@ -99,7 +99,7 @@ def optional_members_are_null(_: Random, stream: Stream) -> Stream:
 
 @operator("ai-sdk-ui", aspect="envelope")
 def unknown_chunks(rng: Random, stream: Stream) -> Stream:
-    """Chunks of unknown types and without a type are sent between the others."""
+    """Chunks with an unknown type or without a type are sent between the others."""
     frames: list[Frame] = []
     for frame in stream.frames:
         if frame.data == "[DONE]" or rng.random() < 0.3:
@@ -110,7 +110,7 @@ def unknown_chunks(rng: Random, stream: Stream) -> Stream:
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
 def texts_without_a_start(_: Random, stream: Stream) -> Stream:
-    """Texts and reasoning have no start."""
+    """Texts and reasoning have no start chunk."""
     return stream.but(
         f for f in stream.frames if f.data == "[DONE]" or f.data["type"] not in {"text-start", "reasoning-start"}
     )
@@ -118,7 +118,7 @@ def texts_without_a_start(_: Random, stream: Stream) -> Stream:
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="texts")
 def texts_end_twice(_: Random, stream: Stream) -> Stream:
-    """The end of each text and reasoning is repeated."""
+    """The end chunk of each text and reasoning is repeated."""
     frames: list[Frame] = []
     for frame in stream.frames:
         frames.append(frame)
@@ -129,7 +129,7 @@ def texts_end_twice(_: Random, stream: Stream) -> Stream:
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="texts")
 def text_delta_of_older_releases(_: Random, stream: Stream) -> Stream:
-    """The text of a delta is under `textDelta`, as in AI SDK 4."""
+    """The text of a delta is in `textDelta`, as in AI SDK 4."""
 
     def rename(data: Any, _frame: Frame) -> None:
         if data["type"] in {"text-delta", "reasoning-delta"}:
@@ -167,7 +167,7 @@ def calls_without_a_start(_: Random, stream: Stream) -> Stream | None:
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="items")
 def texts_without_an_end(_: Random, stream: Stream) -> Stream:
-    """Texts and reasoning have no end."""
+    """Texts and reasoning have no end chunk."""
     return stream.but(
         f for f in stream.frames if f.data == "[DONE]" or f.data["type"] not in {"text-end", "reasoning-end"}
     )

@@ -25,16 +25,17 @@ ALL: tuple[Dialect, ...] = ("chat", "responses", "anthropic", "gemini", "ai-sdk-
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One way in which gateways break a stream.
+    """One way in which gateways break streams.
 
     Attributes:
         name: a stable name.
-        about: a description in one sentence.
+        about: a one-sentence description.
         dialects: the dialects that it applies to.
         aspect: the aspect of the stream that it changes.
         effect: its effect on what a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
         opaque: True if the contents that remain after a truncation cannot be derived from the frames.
-        certain: False if the bytes do not determine the right result. A reader may then differ if it reports it.
+        certain: False if the bytes do not determine the right result. In that case, a reader may find something else if
+            it reports the ambiguity.
     """
 
     name: str
@@ -50,7 +51,8 @@ class Operator:
         """Apply the operator.
 
         Returns:
-            The new stream, or None if it does not apply: the dialect is different, or the stream lacks what it changes.
+            The new stream, or None if the operator does not apply because the dialect is different or the stream lacks
+            what it changes.
         """
         if stream.dialect not in self.dialects or not stream.frames:
             return None
@@ -75,7 +77,10 @@ def operator(
     name: str = "",
     about: str = "",
 ) -> Callable[[Run], Run]:
-    """Register a function as an operator. Its name and the first line of its docstring describe the operator."""
+    """Register a function as an operator.
+
+    The name of the function and the first line of its docstring describe the operator.
+    """
 
     def register(run: Run) -> Run:
         known = name or run.__name__
@@ -99,7 +104,10 @@ def clone(value: Any) -> Any:
 
 
 def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
-    """Return the frames with their JSON changed. `change` gets a copy, which it modifies, or returns another object."""
+    """Return the frames with modified JSON.
+
+    `change` receives a copy, and either modifies it or returns another object.
+    """
     out: list[Frame] = []
     for frame in stream.frames:
         if isinstance(frame.data, str):
@@ -112,7 +120,7 @@ def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
 
 
 def inserted(stream: Stream, at: int, *frames: Frame) -> list[Frame]:
-    """Return the frames with others inserted before number `at`."""
+    """Return the frames, with other frames inserted before number `at`."""
     out = list(stream.frames)
     out[at:at] = frames
     return out

@@ -87,7 +87,7 @@ def _output(data: Any) -> list[dict[str, Any]]:
 
 
 def _duplicate_added(rng: Random, stream: Stream, **other: Any) -> Stream | None:
-    """Announce the first call again after its arguments."""
+    """Announce the first call again, after its arguments."""
     del rng
     if not stream.calls or _shared(stream) or value_of(stream.calls[0]) == {}:
         return None
@@ -329,7 +329,7 @@ _each(
 
 @operator("responses", aspect="items", opaque=True)
 def object_deltas_without_done(_: Random, stream: Stream) -> Stream | None:
-    """The delta of a text is an object with `text`, and nothing repeats the text."""
+    """The delta of a text is an object with a `text` member, and nothing repeats the text."""
     if not stream.expected.text or any(isinstance(part, (Call, Reasoning)) for part in stream.parts):
         return None
 
@@ -347,7 +347,7 @@ def object_deltas_without_done(_: Random, stream: Stream) -> Stream | None:
 
 
 def _around(stream: Stream) -> tuple[int, int] | None:
-    """Return the positions of the announcement and of the second delta, for the first call with two deltas."""
+    """Return the positions of the announcement and the second delta of the first call that has two deltas."""
     for number, part in enumerate(stream.parts):
         locations = [at for at, f in enumerate(stream.frames) if f.part == number and f.role == "delta"]
         if isinstance(part, Call) and len(locations) > 1:
@@ -427,7 +427,7 @@ def interleaved_calls(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="envelope", opaque=True)
 def vendor_items(_: Random, stream: Stream) -> Stream:
-    """Vendor-specific items precede the end: a shell command with its output, and a compaction."""
+    """Vendor-specific items precede the end: a shell command with its output and a compaction."""
     at = len(stream.parts)
     command = {"type": "shell_call", "id": "sh_1", "call_id": "shell_1", "action": {"commands": ["ls"]}}
     output: dict[str, Any] = {"type": "shell_call_output", "id": "sho_1", "call_id": "shell_1"}
@@ -509,7 +509,7 @@ def no_response_completed(_: Random, stream: Stream) -> Stream | None:
 
 @operator("responses", aspect="ending", effect="truncated")
 def incomplete_in_the_arguments(_: Random, stream: Stream) -> Stream | None:
-    """`response.incomplete` is sent in the middle of the arguments: the call must not be run."""
+    """`response.incomplete` is sent in the middle of the arguments, so the call must not be run."""
     if stream.operators or not stream.calls:
         return None
     last = max(n for n, part in enumerate(stream.parts) if isinstance(part, Call))

@@ -1,6 +1,6 @@
-"""Summaries of the API reference for readers of the repository, where the directives of mkdocstrings are plain text.
+"""Summaries of the API reference for readers of the repository, where mkdocstrings directives appear as plain text.
 
-`generate.py` writes them between two marks above the first directive of a page. The site leaves them out, because
+`generate.py` writes them between two markers above the first directive on a page. The site omits them, because
 mkdocstrings replaces the directives there.
 """
 
@@ -76,7 +76,10 @@ def _first_line(value: Any) -> str:
 
 
 def _resolve(name: str) -> Any:
-    """Import the object with a dotted name. A module precedes an attribute that hides it, as in mkdocstrings."""
+    """Import the object with this dotted name.
+
+    As in mkdocstrings, a module takes precedence over an attribute that hides it.
+    """
     try:
         return import_module(name)
     except ModuleNotFoundError:

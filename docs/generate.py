@@ -1,10 +1,10 @@
-"""Generate the documentation pages that restate data: rules, events, the command line, gateways, the changelog.
+"""Generate the documentation pages that come from data: rules, events, the command line, gateways, the changelog.
 
     python docs/generate.py            write the generated pages that are checked in
     python docs/generate.py --check    exit with 1 if one of them is out of date
 
-Sources are `python/streamweld/_spec/*.json`, the vectors in `tests/vectors/`, and the definitions of the events and of
-the command line. The bytes before and after a repair come from running streamweld on a vector. The hooks of the site
+The sources are `python/streamweld/_spec/*.json`, the vectors in `tests/vectors/`, and the definitions of the events and
+the command line. To show the bytes before and after a repair, streamweld is run on a vector. The site's hooks
 (`docs/site/hooks.py`) add the pages to the build.
 """
 
@@ -59,7 +59,7 @@ DOCUMENTS = {
     "ai-ui-docs": "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol",
     "ai-reducer": "https://github.com/vercel/ai/blob/main/packages/ai/src/ui/process-ui-message-stream.ts",
 }
-# How the other tables, and the vectors, name documents.
+# How the other tables and the vectors name documents.
 NAMED_DOCUMENTS = {
     "Anthropic, Messages API reference": DOCUMENTS["anthropic-api"],
     "AI SDK specification": DOCUMENTS["ai-provider"],
@@ -72,7 +72,7 @@ NAMED_DOCUMENTS = {
     "pydantic-ai": "https://github.com/pydantic/pydantic-ai",
     "vercel/ai": "https://github.com/vercel/ai",
 }
-# The documents of diagnostics that rest on a standard.
+# The documents for diagnostics that are based on a standard.
 STANDARDS = {
     "invalid_utf8": "whatwg",
     "unterminated_event": "whatwg",
@@ -109,7 +109,7 @@ def spec(name: str) -> dict[str, Any]:
 
 @dataclass
 class Vector:
-    """One test of a vector file."""
+    """One test case in a vector file."""
 
     folder: str
     file: str
@@ -131,7 +131,7 @@ class Vector:
 
 @dataclass
 class Found:
-    """The vectors that show one code. The example is a short one with a public report and without options."""
+    """The vectors that demonstrate one code. The example should be short, and have a public report but no options."""
 
     vectors: list[Vector] = field(default_factory=list)
 
@@ -151,7 +151,7 @@ class Found:
 
 
 def joined(piece: Any) -> bytes:
-    """The bytes of one entry of `chunks` (tests/vectors/README.md, Bytes)."""
+    """The bytes for one entry of `chunks` (tests/vectors/README.md, section Bytes)."""
     if isinstance(piece, str):
         return piece.encode("utf-8", "surrogatepass")
     if isinstance(piece, list):
@@ -191,7 +191,7 @@ def references(why: str) -> list[str]:
 
 
 def linked(text: str) -> str:
-    """Text from the data, as Markdown: addresses, issues and the names of documents are links, the rest is escaped."""
+    """Text from the data as Markdown: addresses, issues and document names become links, and the rest is escaped."""
     out, last = [], 0
     for match in re.finditer("|".join([ADDRESS, ISSUE, *map(re.escape, NAMED_DOCUMENTS)]), text):
         found = match[0].rstrip(".")
@@ -205,13 +205,13 @@ def escaped(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A rule's text as a sentence."""
+    """The text of a rule as a sentence."""
     text = text.strip()
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
 
 
 def shown(body: bytes) -> str:
-    """Bytes as a code block: text where it is UTF-8, else with escapes; long bodies are cut."""
+    """Bytes as a code block: valid UTF-8 as text, anything else with escapes. Long bodies are truncated."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -236,7 +236,7 @@ def shown_json(value: Any) -> str:
 
 
 def parser_options(options: dict[str, Any]) -> dict[str, Any]:
-    """A vector's options as keywords of `StreamParser`."""
+    """A vector's options as keyword arguments of `StreamParser`."""
     import streamweld as sw
 
     out = dict(options)
@@ -250,7 +250,7 @@ def parser_options(options: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def diagnosed() -> dict[str, Found]:
-    """Diagnostic code -> the vectors in which it occurs, from running every vector of whole streams."""
+    """Diagnostic code -> the vectors in which it occurs, found by running all vectors of whole streams."""
     import streamweld as sw
 
     found = {code: Found() for code in spec("diagnostics")["codes"]}
@@ -277,7 +277,7 @@ def diagnosed() -> dict[str, Found]:
 
 
 def converted(vector: Vector) -> tuple[bytes, Any]:
-    """The output for one vector: in its target dialect, or else repaired in its own."""
+    """The output for one vector, in its target dialect or, without one, repaired in its own dialect."""
     import streamweld as sw
 
     options = parser_options(vector.test.get("options", {}))
@@ -303,7 +303,7 @@ def evidence(links: list[str], extra: list[str] | None = None) -> list[str]:
 
 
 def standard(code: str) -> list[str]:
-    """The document for a diagnostic code that rests on one."""
+    """The document on which a diagnostic code is based, if any."""
     if code not in STANDARDS:
         return []
     key = STANDARDS[code]
@@ -311,7 +311,7 @@ def standard(code: str) -> list[str]:
 
 
 def effect(code: dict[str, Any]) -> str:
-    """Describe what repair does about a code."""
+    """Describe what a repair does about a code."""
     return {
         "payload": "Repair omits the payload that shows it.",
         "stream": "Repair rewrites the stream from that event on.",
@@ -320,7 +320,7 @@ def effect(code: dict[str, Any]) -> str:
 
 
 def advice(code: dict[str, Any]) -> str:
-    """What the reader can do about a code."""
+    """Describe what the reader can do about a code."""
     return str(spec("diagnostics")["advice"][code["advice"]])
 
 
@@ -365,13 +365,13 @@ def code_page(name: str, code: dict[str, Any]) -> str:
 
 
 def detail_values(code: dict[str, Any]) -> list[str]:
-    """The values that `detail` may have, as a table, if there is a fixed set."""
+    """A table of the values that `detail` may have, if they are a fixed set."""
     rows = [f"| `{value}` | {escaped(meaning)} |" for value, meaning in code.get("details", {}).items()]
     return ["| `detail` | meaning |", "|---|---|", *rows, ""] if rows else []
 
 
 def changed_lines(name: str, vector: Vector) -> list[str]:
-    """The lines that a repair or conversion changes, as a short diff; the line of the diagnostic if it changes none."""
+    """A short diff of the lines that a repair or conversion changes, or the line of the diagnostic if none changes."""
     out, converter = converted(vector)
     before, after = text_lines(vector.body), text_lines(out)
     target = vector.test.get("target", "same")
@@ -429,7 +429,7 @@ def columns(note: Any) -> str:
 
 
 def noted(converter: Any) -> list[str]:
-    """The diagnostics and the error of a conversion, as a table."""
+    """A table of the diagnostics and the error of a conversion."""
     rows = [columns(note) for note in converter.diagnostics]
     lines = ["| byte | event | severity | code | detail |", "|--:|--:|---|---|---|", *rows, ""] if rows else []
     if converter.error is not None:
@@ -594,7 +594,7 @@ A repair is tried only if reading the bytes as they are would break a call or lo
 
 
 def overview(*, site: bool) -> str:
-    """`docs/rules.md`. `site`: with links to the page of each code, which exist only in the built site."""
+    """`docs/rules.md`. `site`: whether to link to the page of each code; these pages exist only on the built site."""
 
     def named(page: str, text: str | None = None) -> str:
         label = f"`{text or page}`"
@@ -650,7 +650,7 @@ def overview(*, site: bool) -> str:
 
 
 def numbered_rules() -> list[str]:
-    """The ambiguities, identity rules and argument rules, as sections of the overview."""
+    """The ambiguities, identity rules and argument rules, as sections for the overview."""
 
     def rows(rules: dict[str, list[str]]) -> list[str]:
         return [f'| <a id="{name.lower()}"></a>{name} | {" | ".join(row)} |' for name, row in rules.items()]
@@ -705,7 +705,7 @@ def events_page() -> str:
 
 
 def markdown(docstring: str) -> str:
-    """A docstring as Markdown: dedented, without its Args and Raises sections."""
+    """A docstring as Markdown, dedented and without its Args and Raises sections."""
     text = re.split(r"\n\s*(?:Args|Raises|Returns):\n", docstring)[0]
     return "\n".join(line.strip() for line in text.strip().split("\n"))
 
@@ -800,7 +800,7 @@ def changelog_page() -> str:
 
 
 def llms_txt(nav: Any, site_url: str) -> str:
-    """https://llmstxt.org: a title, a summary, and one link for each page of the navigation."""
+    """https://llmstxt.org: a title, a summary, and one link for each page in the navigation."""
     made = pages()
 
     def summary(path: str) -> str:
@@ -842,7 +842,7 @@ def llms_txt(nav: Any, site_url: str) -> str:
 
 @cache
 def pages() -> dict[str, str]:
-    """Path below `docs/` -> text, of every generated page of the site."""
+    """Path below `docs/` -> text, for every generated page of the site."""
     out = {
         "rules.md": overview(site=True),
         "changelog.md": changelog_page(),
@@ -865,7 +865,7 @@ def pages() -> dict[str, str]:
 
 
 def checked_in() -> dict[str, str]:
-    """Path below `docs/` -> text, of the generated pages that can also be read in the repository."""
+    """Path below `docs/` -> text, for the generated pages that can also be read in the repository."""
     same = ("reference/events.md", "reference/cli.md", "reference/gateways.md")
     kept = {"rules.md": overview(site=False), "reference/losses.md": losses_page(site=False)}
     out = kept | {path: pages()[path] for path in same}

@@ -1,4 +1,4 @@
-"""A griffe extension: show the doctests of a docstring as code blocks, wherever they occur in it."""
+"""A griffe extension that shows the doctests in a docstring as code blocks, wherever they occur."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DOCTEST = re.compile(r"(?m)^(?P<indent> *)>>> .*(?:\n(?! *$).*)*")
 
 
 def fenced(text: str) -> str:
-    """The docstring with each doctest between fences, and a blank line before it."""
+    """The docstring with each doctest between fences and preceded by a blank line."""
 
     def fence(match: re.Match[str]) -> str:
         indent = match["indent"]
@@ -22,7 +22,7 @@ def fenced(text: str) -> str:
 
 
 class FencedDoctests(griffe.Extension):
-    """Rewrites every docstring once, when griffe has loaded its object."""
+    """Rewrites every docstring once, after griffe has loaded the object it belongs to."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None and ">>>" in obj.docstring.value and "```pycon" not in obj.docstring.value:

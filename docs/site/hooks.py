@@ -1,7 +1,7 @@
-"""MkDocs hooks: add the generated pages to the site, and write `llms.txt` beside them.
+"""MkDocs hooks: add the generated pages to the site, and write `llms.txt` next to them.
 
-`docs/generate.py` makes the pages. They exist only in the build, except those of `generate.checked_in()`, which can be
-read in the repository too.
+`docs/generate.py` makes the pages. The pages exist only in the build, except for those in `generate.checked_in()`,
+which can also be read in the repository.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-# Pages that come with other changes. Once they are here, remove this and `on_config`.
+# Pages that other changes will add. Once they exist, remove this and `on_config`.
 OTHERS = {"bulk.md", "versioning.md"}
 ROOT = Path(__file__).resolve().parent.parent.parent
-# MkDocs restores sys.path once this file is loaded, so everything that is needed later is imported here.
+# MkDocs restores sys.path after loading this file, so everything that is needed later is imported here.
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "python")]
 
 import api_summary  # noqa: E402 (found through the path above)
@@ -28,7 +28,7 @@ import streamweld.cli  # noqa: E402, F401
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave pages that another branch has not brought yet out of the navigation."""
+    """Omit pages from the navigation that do not exist yet because another branch adds them."""
     config.nav = _existing(config.nav or [])
     return config
 
@@ -48,7 +48,7 @@ def _existing(nav: list[Any]) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every generated page; per-code pages are linked from the overview and not listed in the navigation."""
+    """Add every generated page. Per-code pages are not in the navigation; the overview links to them."""
     for path, text in generate.pages().items():
         old = files.get_file_from_path(path)
         if old is not None:
@@ -61,10 +61,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Leave out the summaries for readers of the repository: mkdocstrings writes the reference itself."""
+    """Remove the summaries for readers of the repository, because mkdocstrings writes the reference itself."""
     return api_summary.without_summary(markdown)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write `llms.txt`: what the project is, and one line for each page."""
+    """Write `llms.txt`: a description of the project, and one line for each page."""
     (Path(config.site_dir) / "llms.txt").write_text(generate.llms_txt(config.nav, config.site_url), "utf-8")

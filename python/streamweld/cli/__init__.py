@@ -1,4 +1,7 @@
-"""The command line (extra `cli`). It uses only the public API of the package, and only the entry point imports it."""
+"""The command-line interface (extra `cli`).
+
+It uses only the public API of the package, and is imported only by the entry point.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ def _version() -> str:
 def main() -> None:
     """Parse, repair, check and convert LLM streams, and explain what had to be repaired.
 
-    Exit codes: 0 fine, 1 findings (a diagnostic or a broken rule of severity warning or error), 2 usage, 3 a file could
-    not be read, or the output could not be written.
+    Exit codes: 0 success, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error, 3 a
+    file could not be read or the output could not be written.
     """
 
 
@@ -57,10 +60,10 @@ main.add_command(completion)
 
 
 def run() -> None:
-    """Run `main`, and set the exit code for each way in which it can end."""
+    """Run `main`, and exit with the code that matches how it ended."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Characters that the terminal's encoding lacks must not cause a failure.
+            # Characters that the terminal's encoding does not support must not cause a failure.
             stream.reconfigure(errors="backslashreplace")
     try:
         main(prog_name="streamweld")
@@ -68,8 +71,8 @@ def run() -> None:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
     except (OSError, UnwritableError) as error:
-        # Input files handle their own errors, so this is an error of the output. Discard the buffered rest, which would
-        # fail again when Python flushes it at exit.
+        # Errors in input files are handled elsewhere, so this is an output error. Discard the buffered output, which
+        # would fail again when Python flushes it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"streamweld: the output cannot be written: {getattr(error, 'strerror', None) or error}", err=True)
         sys.exit(UNREADABLE)

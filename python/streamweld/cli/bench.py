@@ -1,7 +1,7 @@
-"""`streamweld bench`: measure the parsing throughput of both backends, relative to only parsing the JSON.
+"""`streamweld bench`: measure the parsing throughput of both backends, relative to parsing just the JSON.
 
-Every result is checked before anything is timed. Readers take turns, and the medians of their rounds are compared. The
-full benchmark, which includes other libraries, is `make bench` in the source tree.
+Every result is checked before anything is timed. The readers take turns, and the medians of their rounds are compared.
+The full benchmark, which includes other libraries, is `make bench` in the source tree.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _READ = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One stream, and the results that a reader must produce."""
+    """A stream, and the results that a reader must produce."""
 
     name: str
     body: bytes
@@ -173,9 +173,9 @@ def _processor() -> str:
     "--rounds", type=click.IntRange(1), default=21, show_default=True, help="Number of rounds; the medians are shown."
 )
 def bench(as_json: bool, rounds: int) -> None:
-    """Time both backends on two streams, in reads of 16 KiB, against `orjson.loads` of each payload.
+    """Time both backends on two streams, in reads of 16 KiB, and compare them with `orjson.loads` on each payload.
 
-    Each result is asserted before anything is timed.
+    All results are checked before anything is timed.
     """
     backends: list[Backend] = ["pure"] if extension() is None else ["native", "pure"]
     results = [result for shape in (_text_shape(), _call_shape()) for result in _measure(shape, backends, rounds)]

@@ -1,4 +1,4 @@
-"""`streamweld check`: report the rules of their own dialect that recorded streams break."""
+"""`streamweld check`: report where recorded streams break the rules of their own dialect."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Report:
 
     @property
     def codes(self) -> list[str]:
-        """The rules of severity warning or error, tool calls in text, and an unknown dialect, each once."""
+        """The rules with severity warning or error, tool calls in text, and an unknown dialect, each listed once."""
         broken = [violation.rule for violation in self.violations if violation.severity != "info"]
         broken += [leak.code for leak in self.leaks]
         if self.unknown is not None:
@@ -109,8 +109,7 @@ class Report:
 
 
 class _Leaks:
-    """Finds tool calls that a model wrote into its text. No rule of a dialect forbids them, but clients do not run
-    them."""
+    """Finds tool calls that a model wrote into its text. No dialect rule forbids them, but clients do not run them."""
 
     def __init__(self, dialect: CheckDialect) -> None:
         self._parser = StreamParser(policy=Policy("salvage", text_calls="report"), dialect=dialect)
@@ -182,16 +181,18 @@ def check(
     as_json: bool,
     output: str | None,
 ) -> None:
-    """Check recorded streams against the rules of their own dialect: one stream a FILE, - is standard input.
+    """Check recorded streams against the rules of their own dialect.
 
-    Each violation comes with its byte, line and event, and with the document that defines the rule. The bytes are
-    checked as sent: faults that inspect repairs or tolerates count, and so does a body that is JSON lines or an array
-    instead of an event stream.
+    Each FILE contains one stream; - is standard input.
 
-    Tool calls that a model wrote into its text are shown as text_call_seen.
+    Each violation is reported with its byte, line and event, and with the document that defines the rule. The bytes are
+    checked as sent. Faults that inspect repairs or tolerates are also reported, and so is a body of JSON lines or a
+    JSON array instead of an event stream.
 
-    Exit codes: 0 all clean, 1 findings (a violation of severity warning or error, a tool call in the text, or an
-    unknown dialect), 2 usage, 3 a file could not be read.
+    Tool calls that a model wrote into its text are reported as text_call_seen.
+
+    Exit codes: 0 no findings, 1 findings (a violation with severity warning or error, a tool call in the text, or an
+    unknown dialect), 2 usage error, 3 a file could not be read.
     """
     unreadable: list[str] = []
     read = partial(_report, dialect, Selection.of(select, ignore))
@@ -246,8 +247,10 @@ def _show(out: Console, report: Report, *, every: bool) -> None:
 
 
 def _show_many(out: Console, reports: Iterable[Report]) -> bool:
-    """Write a line for each stream with a finding, then the broken rules, most frequent first. Returns True if any
-    stream has a finding."""
+    """Write one line for each stream with a finding, then the broken rules, most frequent first.
+
+    Returns True if any stream has a finding.
+    """
     levels: tuple[Severity, ...] = ("error", "warning", "info")
     rows: list[tuple[str, ...]] = []
     streams: Counter[str] = Counter()

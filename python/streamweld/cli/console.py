@@ -1,6 +1,6 @@
-"""Shared by the commands: exit codes, escaping of text, and the console.
+"""Code that the commands share: exit codes, escaping of text, and the console.
 
-rich is imported only when something is drawn."""
+rich is imported only if something is drawn."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OTHER_COLUMNS: Final = 100  # characters
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
-    """Create a console without markup and highlighting, because its output contains text from streams."""
+    """Create a console without markup or highlighting, because its output contains text from streams."""
     from rich.console import Console
 
     made = Console(file=file, stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
@@ -63,7 +63,7 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
 
 def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) -> Table:
-    """Create an empty table with these columns; those named in `right` contain numbers."""
+    """Create an empty table with these columns; those in `right` contain numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -74,8 +74,9 @@ def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) 
 
 
 def print_files(out: Console, rows: Table) -> None:
-    """Print a table whose first column has file names. In a file or a pipe, names stay on one line, so that they can be
-    searched and copied.
+    """Print a table whose first column contains file names.
+
+    If the output is a file or a pipe, names are not wrapped, so that they can be searched and copied.
     """
     if not out.is_terminal:
         names = rows.columns[0]
@@ -86,29 +87,29 @@ def print_files(out: Console, rows: Table) -> None:
 
 
 def count_streams(number: int, clean: int) -> str:
-    """Return the summary of several streams."""
+    """Return a summary of several streams."""
     return f"{number} stream{'' if number == 1 else 's'}, {clean} without a finding"
 
 
 def lines(text: str, limit: int | None = None) -> str:
-    """Escape text of several lines, each made safe to print."""
+    """Escape multi-line text, so that each line is safe to print."""
     cut = limit is not None and len(text) > limit
     shown = text[:limit] if cut else text
     return "\n".join([printable(line) for line in shown.split("\n")]) + ("…" if cut else "")
 
 
 def emit(line: dict[str, Any], file: TextIO | None = None) -> None:
-    """Write one line of JSON Lines. It is ASCII, so text from a stream cannot control the terminal."""
+    """Write one line of JSON Lines output. It is ASCII, so text from a stream cannot control the terminal."""
     click.echo(json.dumps(line), file=file)
 
 
 class UnwritableError(Exception):
-    """The output could not be written while an input file was read, so it is not an error of the input file."""
+    """The output could not be written while an input file was being read, so this is not an error in the input file."""
 
 
 @contextmanager
 def opened(output: str | None) -> Generator[TextIO]:
-    """Open the text file to write to: standard output if `output` is None or `-`.
+    """Open the text file to write to, or standard output if `output` is None or `-`.
 
     Raises:
         UnwritableError: if the file cannot be opened or written.
@@ -150,8 +151,11 @@ def _body(source: Any) -> BinaryIO:
 
 
 def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreadable: list[str]) -> Iterator[_R]:
-    """Yield the result of `read` for each file; `-` is standard input, and `.gz` is decompressed. Files that cannot be
-    read are reported at once, and appended to `unreadable`."""
+    """Yield the result of `read` for each file.
+
+    `-` is standard input, and `.gz` files are decompressed. Files that cannot be read are reported immediately and
+    appended to `unreadable`.
+    """
     for file in files:
         try:
             with _source(file) as source:
@@ -169,7 +173,7 @@ def read_each(files: Iterable[str], read: Callable[[str, BinaryIO], _R], unreada
 
 
 def progress(files: tuple[str, ...], name: str) -> Iterable[str]:
-    """Yield the files, with a progress bar on standard error if there are many and standard error is a terminal."""
+    """Yield the files, and show a progress bar if there are many and standard error is a terminal."""
     if len(files) < 2 or not sys.stderr.isatty():
         return files
     from rich.progress import track
@@ -178,7 +182,7 @@ def progress(files: tuple[str, ...], name: str) -> Iterable[str]:
 
 
 def folder(files: list[str]) -> str:
-    """Return the common folder of all files, with its separator; `""` if there is none."""
+    """Return the folder that all files share, with a trailing separator, or `""` if there is none."""
     try:
         common = os.path.commonpath([os.path.dirname(file) for file in files])  # noqa: PTH120 (as they were given)
     except ValueError:

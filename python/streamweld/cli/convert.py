@@ -1,4 +1,4 @@
-"""`streamweld convert`: write one recorded stream in another dialect, or repair it in its own."""
+"""`streamweld convert`: write a recorded stream in another dialect, or repair it in its own dialect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _READ = 65_536
 
 
 class _Sink:
-    """The output of the converted stream: a file, which is created with the first bytes, or standard output."""
+    """The output for the converted stream: standard output, or a file that is created with the first bytes."""
 
     def __init__(self, output: str | None) -> None:
         self._path = None if output is None or output == "-" else Path(output)
@@ -82,13 +82,13 @@ def _written(converter: StreamConverter, sink: _Sink, _: str, source: BinaryIO) 
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")
 def convert(file: str, target: str, source: str, seed: str | None, output: str | None) -> None:
-    """Write the recorded stream FILE (- is standard input) in another dialect, or repaired in its own.
+    """Write the recorded stream FILE (- is standard input) in another dialect, or repair it in its own.
 
-    Standard error reports what was repaired, what the target cannot carry, and a fault of the source. A fault is
-    written as the error ending of the target.
+    Repairs, content that the target cannot represent, and any fault in the source are reported on standard error. A
+    fault is written as the error ending of the target.
 
-    Exit codes: 0 fine, 1 findings (a fault, or a diagnostic of severity warning or error), 2 usage, 3 the file could
-    not be read.
+    Exit codes: 0 success, 1 findings (a fault, or a diagnostic with severity warning or error), 2 usage error, 3 the
+    file could not be read.
     """
     unreadable: list[str] = []
     converter = StreamConverter(target=cast("Target", target), source=cast("Dialect", source), seed=seed)

@@ -24,7 +24,10 @@ _SECONDS = 0.3
 
 
 def _naive(body: bytes) -> list[dict[str, Any]]:
-    """Parse the stream as a naive reader does: each call id starts a new call, as it does in well-formed streams."""
+    """Parse the stream as a naive reader does.
+
+    Each call id starts a new call, which is right for well-formed streams.
+    """
     calls: list[dict[str, Any]] = []
     for line in body.split(b"\n"):
         if not line.startswith(b"data: ") or line == b"data: [DONE]":
@@ -48,7 +51,7 @@ def _read(body: bytes) -> tuple[StreamParser, int]:
 
 
 def _speed(body: bytes) -> tuple[int, float]:
-    """Return the number of events in the stream, and the events per second of the best of many runs."""
+    """Return the number of events in the stream, and the events per second in the best of many runs."""
     best = float("inf")
     events = 0
     end = perf_counter() + _SECONDS

@@ -81,10 +81,10 @@ def _about_error(name: str) -> dict[str, Any]:
 
 @cache
 def _other_rules() -> Mapping[str, dict[str, Any]]:
-    """Return what the documentation lists beside diagnostics and rules of `check`, under its name there.
+    """Return the documented rules other than diagnostics and rules of `check`, keyed by their documented names.
 
-    Rules of histories and requests are `history.NAME`, `history_check.NAME` and `requests.NAME`; numbered rules have no
-    prefix.
+    Rules for histories and requests are named `history.NAME`, `history_check.NAME` and `requests.NAME`; numbered rules
+    have no prefix.
     """
     found: dict[str, dict[str, Any]] = {}
     history, numbered = load_history("history_rules"), load_numbered_rules()
@@ -114,12 +114,15 @@ def _sentence(text: str) -> str:
 
 
 def known_codes() -> list[str]:
-    """Return every code, in the order of the documentation."""
+    """Return all codes, in the order of the documentation."""
     return [*CODES, *_other_rules(), *rules(), *ERRORS]
 
 
 def _meant(name: str) -> list[str]:
-    """Return the codes that a name stands for: itself, in any case, or without the prefix `history.` or `requests.`."""
+    """Return the codes that a name stands for.
+
+    Case is ignored, and the prefix `history.` or `requests.` may be missing.
+    """
     known = known_codes()
     same = [code for code in known if code.lower() == name.lower()]
     return same or [code for code in _other_rules() if code.partition(".")[2] == name]
@@ -159,10 +162,10 @@ def _print(about: dict[str, Any]) -> None:
 def explain(code: tuple[str, ...], as_json: bool) -> None:
     """Explain diagnostic codes and rules; without CODE, list all of them.
 
-    CODE is a diagnostic code that `inspect` shows, such as args_restart, a rule that `check` or `history check` shows,
-    such as anthropic.message_start_missing, or a rule that the documentation cites by number, such as R1.
+    CODE is a diagnostic code that `inspect` shows (such as args_restart), a rule that `check` or `history check` shows
+    (such as anthropic.message_start_missing), or a rule that the documentation cites by number (such as R1).
 
-    Exit codes: 0 explained, 2 a code is unknown.
+    Exit codes: 0 success, 2 a code is unknown.
     """
     meant = {name: _meant(name) for name in code}
     unknown = [name for name, codes in meant.items() if not codes]

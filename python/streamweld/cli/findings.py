@@ -50,7 +50,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The codes that are shown and counted: those that match `select`, without those that match `ignore`.
+    """The codes to show and count: those that match `select` but not `ignore`.
 
     Raises:
         UsageError: if a pattern matches no code.
@@ -84,7 +84,7 @@ def _codes() -> list[str]:
 
 
 def complete_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the codes that begin with the typed text, for shell completion."""
+    """Return the codes that begin with the text typed so far, for shell completion."""
     from click.shell_completion import CompletionItem
 
     texts = {name: code.text for name, code in CODES.items()} | {name: rule.text for name, rule in rules().items()}
@@ -141,7 +141,7 @@ def finding_table(findings: Iterable[Finding], *, title: str | None = None, most
 
 
 def write_github(out: TextIO, file: str, findings: Iterable[Finding]) -> None:
-    """Write one workflow command per finding. GitHub shows it as an annotation of the line."""
+    """Write one GitHub workflow command per finding. GitHub shows each one as an annotation on the line."""
     for finding in findings:
         properties = {"file": file, "line": finding.line, "title": finding.code}
         fields = ",".join(

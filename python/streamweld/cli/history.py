@@ -39,14 +39,17 @@ _TARGETS = DialectChoice([*profiles.TARGETS, "chat", "ai-sdk-parts"])
 
 @click.group(short_help="Check, convert or deduplicate a request history.")
 def history() -> None:
-    """Check, convert or deduplicate a request history: a JSON file with the list of messages, or the payload around it.
+    """Check, convert or deduplicate a request history.
 
-    Exit codes: 0 fine, 1 findings (a violation, or one that convert cannot fix), 2 usage, 3 the file could not be read.
+    The JSON file contains the list of messages, or a whole request payload.
+
+    Exit codes: 0 success, 1 findings (for convert, only violations that it cannot fix), 2 usage error, 3 the file could
+    not be read.
     """
 
 
 def _load(file: str) -> Any:
-    """Return the file's JSON value, or end the process if it cannot be read."""
+    """Return the JSON value in the file, or end the process if it cannot be read."""
     unreadable: list[str] = []
     texts = list(read_each([file], _bytes, unreadable))
     if unreadable:
@@ -86,9 +89,9 @@ def _gateways(command: Any) -> Any:
 @history.command(name="profiles", short_help="List the gateway profiles, their dates and their evidence.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the profiles.")
 def list_profiles(as_json: bool) -> None:
-    """List the gateway profiles: their targets, the date of their facts, and the evidence for them.
+    """List the gateway profiles with their targets, the date of their facts, and the kind of evidence.
 
-    Profiles with facts older than 60 days are marked as stale.
+    Profiles whose facts are older than 60 days are marked as stale.
     """
     rows = [profiles.load(name) for name in profiles.names()]
     if as_json:
@@ -128,7 +131,8 @@ def _profile_row(profile: profiles.Profile) -> dict[str, Any]:
 def check(file: str, target: Target, gateway: str | None, profile: str | None, as_json: bool) -> None:
     """Check a history against the rules of its target and its gateway. - is standard input.
 
-    The history must be in the format of the target; `history convert` converts it. chat is an alias of openai-chat.
+    The history must be in the format of the target; use `history convert` to convert it. chat is an alias for
+    openai-chat.
     """
     meant = profiles.resolve(_gateway(gateway, profile), target)
     history = _load(file)
@@ -147,7 +151,7 @@ def check(file: str, target: Target, gateway: str | None, profile: str | None, a
 
 
 def _dialect_of(history: Any, target: str) -> str:
-    """Return the dialect that the history shows; that of the target if it could be either."""
+    """Return the detected dialect of the history, or the dialect of the target if both match."""
     items, _ = items_of(history)
     payload = cast("Mapping[str, Any]", history) if isinstance(history, dict) else None
     return detect(() if isinstance(items, str | Response) else items, payload, FAMILIES[target])
@@ -196,9 +200,9 @@ def convert(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Convert a history to another API, and repair what that API would refuse. - is standard input.
+    """Convert a history for another API, and fix what that API would reject. - is standard input.
 
-    The payload goes to standard output, and each edit to standard error.
+    The payload is written to standard output, and each edit to standard error.
     """
     try:
         made = convert_history(
@@ -232,9 +236,9 @@ def convert(
 @click.option("-o", "--output", metavar="FILE|-", help="Write the history to FILE, and the edits to standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: messages, edits.")
 def dedupe(file: str, items: str, output: str | None, as_json: bool) -> None:
-    """Remove reasoning that a replayed stream repeated: AI SDK messages, Responses items. - is standard input.
+    """Remove reasoning that a replayed stream repeated, from AI SDK messages or Responses items. - is standard input.
 
-    The history goes to standard output, and each edit to standard error.
+    The history is written to standard output, and each edit to standard error.
     """
     edits: list[Edit] = []
     done = dedupe_history(_load(file), items=tuple(items.split(",")), on_edit=edits.append)
@@ -257,14 +261,14 @@ def _policy(words: tuple[str, ...]) -> HistoryPolicy:
 
 
 def _base64(value: Any) -> str:
-    """Encode bytes, which boto3 accepts for media, as base64, which the API has on the wire."""
+    """Encode bytes as base64: boto3 accepts bytes for media, but the API uses base64 on the wire."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _write(value: Any, output: str | None) -> Console:
-    """Write the result to the output, and return the console for all other messages."""
+    """Write the result to the output, and return the console to use for all other messages."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=_base64) + "\n"
     if output is None or output == "-":
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
@@ -282,7 +286,7 @@ def _show_violations(out: Console, found: Iterable[HistoryViolation]) -> None:
 
 
 def _show_edits(out: Console, edits: Iterable[Edit]) -> None:
-    """Write each edit: its place and rule, the removed content (-), the replacement (+), and the reason."""
+    """Write each edit with its place and rule, the removed content (-), the replacement (+), and the reason."""
     edits = list(edits)
     for edit in edits:
         out.print(printable(f"@@ {edit.path or '/'} {edit.rule}"), style="cyan", soft_wrap=True)

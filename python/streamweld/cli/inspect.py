@@ -80,12 +80,15 @@ class Report:
 
     @property
     def codes(self) -> list[str]:
-        """The codes and rules of severity warning or error, each once. They determine the exit code, as in `check`."""
+        """The codes and rules with severity warning or error, each listed once.
+
+        They determine the exit code, as in `check`.
+        """
         return list(dict.fromkeys(one.code for one in self.findings if one.severity != "info"))
 
     @property
     def needed_repair(self) -> bool:
-        """Return True if there is an error, or a diagnostic that a repair in flight changes something for."""
+        """Return True if there is an error, or a diagnostic for which a repair in flight would change something."""
         return self.raised is not None or any(
             one.severity != "info" or CODES[one.code].mends is not None for one in self.diagnostics
         )
@@ -95,8 +98,10 @@ class Report:
         return [item for choice in self.response.choices for item in choice.items]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the output of `--json`. `reasoning` is the text, `reasoning_parts` the data that a later turn must
-        send back."""
+        """Return the output of `--json`.
+
+        `reasoning` is the text; `reasoning_parts` is the data that a later turn must send back.
+        """
         response = self.response
         return {
             "file": self.file,
@@ -146,7 +151,7 @@ class Report:
         }
 
     def _error(self) -> dict[str, Any] | None:
-        """Return the error that ended the stream, or the gateway's error if the policy continues after it."""
+        """Return the error that ended the stream, or the gateway's error if the policy lets the stream continue."""
         sent = self.response.error
         if self.raised is not None:
             return self.raised.to_dict()
@@ -166,7 +171,7 @@ def _but_its_text(item: ReasoningDone) -> dict[str, Any]:
 
 
 class _Rules:
-    """Collects the violations of a stream of any dialect. If the dialect is unknown, the parser reports it."""
+    """Collects the violations in a stream of any dialect. If the dialect is unknown, the parser reports it."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._checker: Checker | None = Checker(dialect)
@@ -248,13 +253,15 @@ def inspect(
     as_json: bool,
     output: str | None,
 ) -> None:
-    """Show what recorded streams contain, and what had to be repaired: one stream a FILE, - is standard input.
+    """Show what recorded streams contain and what had to be repaired.
 
-    A stream is an event stream, JSON lines, a JSON array of events or one plain JSON answer, of any of the dialects.
-    The rules of `check` that a stream breaks are shown as well.
+    Each FILE contains one stream; - is standard input.
 
-    Exit codes: 0 all clean, 1 findings (a diagnostic or a broken rule of severity warning or error), 2 usage, 3 a file
-    could not be read. --ignore leaves codes out, also from the exit code.
+    A stream is an event stream, JSON lines, a JSON array of events, or a single JSON response, in any of the dialects.
+    The rules of `check` that a stream breaks are also shown.
+
+    Exit codes: 0 no findings, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error,
+    3 a file could not be read. Codes excluded with --ignore do not affect the exit code.
     """
     unreadable: list[str] = []
     read = partial(_report, policy, dialect, Selection.of(select, ignore))
@@ -336,7 +343,7 @@ def _show(out: Console, report: Report) -> None:
 
 
 def _body(raised: StreamError | None) -> str | None:
-    """Return the beginning of a body that is not an event stream, which usually shows what it is."""
+    """Return the beginning of a body that is not an event stream, which usually shows what the body is."""
     return lines(raised.body_head.decode("utf-8", "replace"), _HEAD) if isinstance(raised, NotAnEventStream) else None
 
 
@@ -365,8 +372,10 @@ def _state(call: ToolCall) -> str:
 
 
 def _show_many(out: Console, reports: Iterable[Report]) -> bool:
-    """Write a line for each stream with a finding, then the number of occurrences of each code. Returns True if any
-    stream has a finding."""
+    """Write one line for each stream with a finding, then the number of occurrences of each code.
+
+    Returns True if any stream has a finding.
+    """
     rows: list[tuple[str, ...]] = []
     codes: Counter[str] = Counter()
     number = 0

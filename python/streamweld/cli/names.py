@@ -1,4 +1,4 @@
-"""Names of options: documented names and accepted aliases."""
+"""Option names: documented names and accepted aliases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AliasedOption", "DialectChoice", "files_argument"]
 
 
 class AliasedOption(click.Option):
-    """An option that accepts `aliases`, which are not listed in the help and reference."""
+    """An option that also accepts `aliases`, which the help and the reference do not list."""
 
     def __init__(self, declarations: list[str], *, aliases: tuple[str, ...], **settings: Any) -> None:
         super().__init__([*declarations, *aliases], **settings)
@@ -35,7 +35,7 @@ class AliasedOption(click.Option):
 
 
 class DialectChoice(click.Choice[str]):
-    """A choice among dialects that suggests the closest name if the given one does not exist."""
+    """A choice of dialects that suggests the closest name if the given name does not exist."""
 
     def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002
         return f"{value!r}: {choice_message('dialect', value, self.choices).partition(': ')[2]}"

@@ -207,12 +207,13 @@ def proxy(
 ) -> None:
     """Repair the streams of the gateway at URL for clients of any official SDK.
 
-    Set the base URL of the clients to the address of this server. Their credentials are passed to the gateway, and are
-    neither stored nor logged. /metrics has counters for Prometheus, /healthz reports that the server runs, and the
-    access log goes to standard error.
+    Set the base URL of the clients to the address of this server. The clients' credentials are passed to the gateway,
+    and are neither stored nor logged. /metrics provides counters for Prometheus, /healthz reports that the server is
+    running, and the access log is written to standard error.
 
-    Each option can be set by an environment variable or in the file of --config. The command line takes precedence over
-    the environment, and the environment over the file. Needs the extra `proxy`: pip install 'streamweld[cli,proxy]'.
+    Each option can also be set by an environment variable or in the --config file. The command line takes precedence
+    over the environment, and the environment over the file. Requires the extra `proxy`: pip install
+    'streamweld[cli,proxy]'.
     """
     config = ProxyConfig(
         upstream,
@@ -257,10 +258,10 @@ def proxy(
 
 
 def _end(number: int, _: object) -> None:
-    """Exit the process normally after SIGINT or SIGTERM, so that exit handlers run (for example, to send spans).
+    """Exit normally after SIGINT or SIGTERM, so that exit handlers run (for example, to send spans).
 
-    Exit handlers may take long, so another signal ends the process at once. The server raises the first signal again
-    after it has stopped, which calls this function.
+    Exit handlers may take a long time, so another signal ends the process immediately. The server raises the first
+    signal again after it has stopped, which calls this function.
     """
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end_at_once)

@@ -36,14 +36,13 @@ __all__ = ["report"]
 )
 @click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
 def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialect: Dialect) -> None:
-    """Write one HTML page about recorded streams: parts, tool calls, findings with their bytes, and repairs.
+    """Write an HTML page about recorded streams: parts, tool calls, findings with the bytes concerned, and repairs.
 
-    The page has no scripts and loads nothing. A FILE holds the body of one response, or a recording with the times of
-    its pieces. All files of a FOLDER are read, also those of its folders, and the page gets a table of gateways and
-    codes: the gateway of a file is the folder that it is in.
+    The page does not contain scripts or load anything. A FILE contains the body of one response, or a recording that
+    includes the times of its pieces. All files in a FOLDER and its subfolders are read, and the page includes a table
+    of gateways and codes. The folder that contains a file names its gateway.
 
-    Exit codes: 0 written, 2 usage, 3 a file could not be read, or the page could not be
-    written.
+    Exit codes: 0 success, 2 usage error, 3 a file could not be read or the page could not be written.
     """
     unreadable = False
     recorded: list[Recorded] = []
@@ -69,7 +68,7 @@ def report(paths: tuple[str, ...], output: str, diff: bool, policy: Base, dialec
 
 
 def _found(paths: tuple[str, ...]) -> Iterator[tuple[Path, str, str]]:
-    """Yield each file, with its name in the report and the gateway in which it is counted."""
+    """Yield each file, with its name in the report and the gateway under which it is counted."""
     for given in paths:
         root = Path(given)
         if not root.is_dir():

@@ -43,8 +43,8 @@ _PART_BYTES: Final = 64 << 20
 _PART_ROWS: Final = 4_096
 _LISTED: Final = 200  # maximum number of rows with findings in the table
 _STEP: Final = 0.5  # seconds between two updates of the progress line
-# Rules of input that cannot be read, as opposed to faults of the stream: those of `CaptureError`, and of bodies in no
-# known dialect.
+# Rules for input that cannot be read, as opposed to faults in the stream: those of `CaptureError`, and those for bodies
+# that are not in a known dialect.
 _UNREADABLE: Final = frozenset(
     [
         *("unreadable", "corrupt_file", "corrupt_row", "missing_column", "wrong_type", "unsupported_encoding"),
@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ScanPosition:
-    """The position at which a scan continues: the number of a file, and of a row in it."""
+    """The position at which a scan continues: the number of a file, and the number of a row in it."""
 
     file: int = 0
     row: int = 0
@@ -121,7 +121,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Captures that one job reads together, and the position of the next chunk."""
+    """Captures that one job reads together, and the position of the next chunk of captures."""
 
     captures: list[Capture]
     after: ScanPosition
@@ -145,7 +145,7 @@ def _chunks(task: Task, start: ScanPosition) -> Iterator[Chunk]:
 
 
 def _read(task: Task, start: ScanPosition, jobs: int) -> Iterator[tuple[list[dict[str, Any]], ScanPosition]]:
-    """Yield the rows in the order of the input; at most two chunks per job are in memory."""
+    """Yield the rows in input order; at most two chunks per job are in memory."""
     read = partial(rows_of, dialect=task.dialect, policy=task.policy)
     chunks = _chunks(task, start)
     if jobs == 1:
@@ -162,7 +162,7 @@ def _read(task: Task, start: ScanPosition, jobs: int) -> Iterator[tuple[list[dic
 
 
 class Parts:
-    """The output while it is written: a folder of parts next to it, and a journal that lists the complete parts."""
+    """The unfinished output: a folder of parts next to the output file, and a journal that lists the complete parts."""
 
     def __init__(self, output: Path, kind: Format, task: Task) -> None:
         self.output = output
@@ -177,7 +177,7 @@ class Parts:
         """Start a scan, or resume it after the last complete part.
 
         Raises:
-            UsageError: if an interrupted scan is found and `resume` is false, or if its task was different.
+            UsageError: if there is an interrupted scan and `resume` is false, or if its task was different.
         """
         journal = self.folder / "journal.jsonl"
         if not self.folder.exists():
@@ -209,7 +209,7 @@ class Parts:
             self.flush(after, totals)
 
     def flush(self, after: ScanPosition, totals: Totals) -> None:
-        """Complete a part, then write it into the journal, so that every part in the journal is complete."""
+        """Complete a part and then add it to the journal, so that every part in the journal is complete."""
         write_part(self._part(self.count), self.rows, self.kind)
         line = {"part": self.count, "file": after.file, "row": after.row, "totals": totals.to_dict()}
         with (self.folder / "journal.jsonl").open("a", encoding="ascii") as journal:
@@ -221,7 +221,7 @@ class Parts:
         self.size = 0
 
     def finish(self, after: ScanPosition, totals: Totals) -> None:
-        """Join the parts into the output and remove them."""
+        """Merge the parts into the output, and remove the parts."""
         if self.rows or self.count == 0:
             self.flush(after, totals)
         join((self._part(number) for number in range(self.count)), self.output, self.kind)
@@ -232,7 +232,7 @@ class Parts:
 
 
 class Progress:
-    """One line on standard error: the rate, and the remaining time estimated from the bytes of the files."""
+    """One line on standard error with the rate, and the remaining time estimated from the file sizes."""
 
     def __init__(self, task: Task, start: ScanPosition, totals: Totals, *, shown: bool) -> None:
         self.shown = shown
@@ -328,15 +328,15 @@ def scan(
 ) -> None:
     """Read recorded streams from files, directories and patterns into one table, one row per stream.
 
-    A file holds one body; or rows of bodies, if it is JSON Lines (with the member --column), Parquet or Arrow IPC (with
-    the column --column), a HAR archive, HTTP messages as a proxy records them, or mitmproxy flows. Files that end in
-    .gz are decompressed. Parquet and Arrow need the extra `bulk`.
+    A file contains one body, or many bodies if it is JSON Lines (in the member --column), Parquet or Arrow IPC (in the
+    column --column), a HAR archive, HTTP messages as recorded by a proxy, or mitmproxy flows. Files that end in .gz are
+    decompressed. Parquet and Arrow require the extra `bulk`.
 
-    A file or row that cannot be read, or is in no known dialect, is a row with an error, and is reported on standard
-    error.
+    A file or row that cannot be read, or is not in a known dialect, becomes a row with an error and is reported on
+    standard error.
 
-    Exit codes: 0 all clean, 1 findings (a diagnostic of severity warning or error), 2 usage, 3 a file or row could not
-    be read.
+    Exit codes: 0 no findings, 1 findings (a diagnostic with severity warning or error), 2 usage error, 3 a file or row
+    could not be read.
     """
     if output is None and (resume or kind is not None):
         raise UsageError("--resume and --format need --output")
@@ -360,7 +360,7 @@ def _run(
     shown: bool,
     keep: Callable[[list[dict[str, Any]], ScanPosition], None],
 ) -> ScanPosition:
-    """Read all rows from `start` on, and pass the selected ones to `keep`."""
+    """Read all rows starting at `start`, and pass the selected ones to `keep`."""
     meter = Progress(task, start, totals, shown=shown)
     after = start
     for rows, after in _read(task, start, jobs):

@@ -1,4 +1,4 @@
-"""The rows of `streamweld scan`: one recorded body each, with the columns of `streamweld.arrow.parse`."""
+"""The rows of `streamweld scan`: one row per recorded body, with the columns of `streamweld.arrow.parse`."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _COUNTS = (
 
 
 def rows_of(captures: Sequence[Capture], dialect: Dialect, policy: Base) -> list[dict[str, Any]]:
-    """Return the rows of some captures, in order. Runs in the worker processes."""
+    """Return the rows for some captures, in order. This runs in the worker processes."""
     return [_row(capture, dialect, policy) for capture in captures]
 
 
 def findings(row: dict[str, Any]) -> list[str]:
-    """Return the codes of severity warning or error, and the rule of the error, each once."""
+    """Return the codes with severity warning or error, and the rule of the error, each listed once."""
     codes = [found["code"] for found in row["diagnostics"] or () if found["severity"] != "info"]
     if row["error"] is not None:
         codes.append(row["error"]["rule"])
@@ -112,7 +112,7 @@ def _raised(error: StreamError) -> dict[str, Any]:
 
 
 def _reported(response: Response) -> dict[str, Any] | None:
-    """Return the error that another policy would have raised: the one that the gateway sent, or the truncation."""
+    """Return the error that another policy would have raised: the error that the gateway sent, or the truncation."""
     sent = response.error
     if sent is not None:
         position = _place(response, "upstream_error")
@@ -132,7 +132,7 @@ def _place(response: Response, code: DiagnosticCode) -> dict[str, Any]:
 
 
 def _diagnostic(response: Response, code: DiagnosticCode) -> Diagnostic | None:
-    """Return the first diagnostic with this code; None if the kept list was full."""
+    """Return the first diagnostic with this code, or None if the limit on kept diagnostics excluded it."""
     return next((found for found in response.diagnostics if found.code == code), None)
 
 

@@ -1,4 +1,4 @@
-"""Options that can also be set by environment variables and in a TOML file."""
+"""Options that can also be set with environment variables or in a TOML file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PREFIX: Final = "STREAMWELD_PROXY_"
 
 
 def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
-    """Declare an option of `streamweld proxy` with an environment variable for each of its names.
+    """Declare an option for `streamweld proxy`, with an environment variable for each of its names.
 
-    Several values of one option are separated by spaces in the environment, and are an array in the file.
+    Multiple values for an option are separated by spaces in the environment, and are an array in the file.
     """
     flags = [flag, *[name for name in names if name.startswith("--")]]
     variables = [_PREFIX + one.removeprefix("--").replace("-", "_").upper() for one in flags]
@@ -31,7 +31,7 @@ def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
 
 
 def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Use the settings of the file as the defaults of the options."""
+    """Use the settings in the file as defaults for the options."""
     if path is None:
         return
     try:
@@ -66,7 +66,7 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
 
 
 def _wanted(given: click.Option, value: object) -> str | None:
-    """Return the type that the value must have; None if it has that type."""
+    """Return the type that the value should have, or None if it already has that type."""
     if given.multiple:
         fits = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
         return None if fits else "an array of strings"

@@ -92,7 +92,7 @@ def test_the_converter_that_announces_a_call_twice() -> None:
     found = sw.check(b"".join(chunks_of(vector)))
     twice = [v for v in found if v.rule == "responses.call_id_repeated"]
     crossed = [v for v in found if v.rule == "responses.item_id_is_call_id"]
-    assert [v.message for v in twice] == ["two items share one call id: call_1: items fc_A and fc_B"]
+    assert [v.message for v in twice] == ["two items have the same call id: call_1: items fc_A and fc_B"]
     assert len(crossed) == 4
     assert {v.severity for v in twice + crossed} == {"error"}
     assert all(v.source.startswith("OpenResponses") for v in twice + crossed)

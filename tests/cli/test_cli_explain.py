@@ -61,12 +61,12 @@ def test_every_code_of_the_page_of_rules_is_explained() -> None:
     ("name", "codes", "text"),
     [
         ("tool_id", ["history.tool_id"], "does not accept this form of tool call id"),
-        ("call_unanswered", ["history.call_unanswered", "history_check.call_unanswered"], "Every tool call needs"),
+        ("call_unanswered", ["history.call_unanswered", "history_check.call_unanswered"], "Every tool call must have"),
         ("requests.option_bounds", ["requests.option_bounds"], "outside the range"),
         ("R1", ["R1"], "R1a: The call is not complete: the fragment belongs to that call"),
-        ("r1b", ["R1b"], "The id was seen before. The header names another tool"),
+        ("r1b", ["R1b"], "The fragment has an id that was seen before. The header names another tool"),
         ("AM4", ["AM4"], "Policy(dup_id_empty_header=…)"),
-        ("a8", ["A8"], "overflow: the identity rules decide"),
+        ("a8", ["A8"], "treat the fragment as an overflow; the identity rules decide"),
     ],
 )
 def test_rules_of_histories_and_numbered_rules(name: str, codes: list[str], text: str) -> None:

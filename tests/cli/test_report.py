@@ -76,7 +76,7 @@ def test_one_stream() -> None:
         "tool_calls (sent: stop)",
         "input 412, output 268, total 680",
         f"run-sandbox {CALL_ID}: complete, 229 pieces",
-        "Arguments that were already received arrived again; dropped.",
+        "Arguments that were already received were sent again; the copy was dropped.",
         "byte 95,313, line 519, event 253",
         "byte 7,027, line 55, event 24",
         "Before and after repair: 230 changes",

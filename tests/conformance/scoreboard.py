@@ -131,25 +131,25 @@ def failing(row: dict[str, Any]) -> str:
 
 INDEX = """# Scoreboard
 
-What other readers make of the portable cases of the [conformance suite](../conformance.md#the-conformance-suite),
-version {version}. `make scoreboard` installs them, runs them and writes these pages. Each name links to the cases that
-fail, and each case to its bytes.
+This page shows the results of other readers on the portable cases of the
+[conformance suite](../conformance.md#the-conformance-suite), version {version}. `make scoreboard` installs the readers, runs
+them, and writes these pages. Each name links to the failing cases, and each case links to its bytes.
 
 {table}
 
 How to read it:
 
-- The expected results are streamweld's reading, and most cases are streams that break a rule of their API. A client of
-  one vendor is not made for the habits of other gateways: a failing case shows what happens there, not a defect.
-- Where a vector leaves out ids, timestamps or roles, the suite adds them, so that a strict model is not the reason.
-  Where their absence or their value is the subject of the case, it stays.
-- A reader passes a broken stream if it raises an error or reports it as incomplete, and hands out no call that is not
-  whole. A missing finish reason alone is not a report.
-- A reader passes any other stream if it raises nothing, and its calls (id, name, arguments, order) and texts are equal.
-  A text or a member that a reader does not have is not compared.
-- Each case runs as its vector gives the reads, in one read, and byte by byte.
-- An empty cell: the reader does not read that format. httpx-sse and eventsource-parser read event streams alone;
-  linguafranca and llm-rosetta take parsed payloads, which httpx-sse framed.
+- The expected results are those of streamweld. Most cases are streams that break a rule of their API. A vendor's client is
+  not made for the behavior of other gateways, so a failing case shows what happens there. It is not a defect of the client.
+- If a vector omits ids, timestamps, or roles, the suite adds them, so that a reader does not fail only because its model is
+  strict. They are not added if the case is about their absence or their value.
+- A reader passes a case with a broken stream if it raises an error or reports the stream as incomplete, and returns no
+  incomplete call. A missing finish reason alone does not count as a report.
+- A reader passes any other case if it raises no error, and if its calls (id, name, arguments, order) and texts are equal to
+  the expected ones. A text or a member that a reader does not support is not compared.
+- Each case runs three times: with the reads of its vector, in one read, and byte by byte.
+- If a cell is empty, the reader does not support that format. httpx-sse and eventsource-parser read only event streams.
+  linguafranca and llm-rosetta accept parsed payloads, so httpx-sse frames the streams for them.
 """
 
 

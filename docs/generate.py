@@ -678,7 +678,7 @@ def events_page() -> str:
     lines = [
         "# Events and fields",
         "",
-        "Every event class of `streamweld.events`, with its fields in the order of construction. Each event has",
+        "This page lists every event class in `streamweld.events`, with its fields in the order of the constructor. Each event has",
         "`.type`, the name in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
         "",
     ]
@@ -717,9 +717,9 @@ def cli_page() -> str:
     lines = [
         "# Command line",
         "",
-        "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the extra `proxy`.",
+        "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the `proxy` extra.",
         "",
-        "Exit codes: 0 success, 1 findings, 2 wrong usage, 3 a file could not be read or written.",
+        "The exit code is 0 after success, 1 with findings, 2 after wrong usage, and 3 if a file could not be read or written.",
         "",
     ]
 
@@ -753,7 +753,7 @@ def losses_page(*, site: bool) -> str:
         "# Conversion losses",
         "",
         "A conversion reports what its target cannot express, once per kind, as the diagnostic",
-        f"[`not_carried`]({diagnostic}). Its `detail` is an id of this table.",
+        f"[`not_carried`]({diagnostic}). Its `detail` is an id from this table.",
         "",
         "| id | feature | targets | reason |",
         "|---|---|---|---|",
@@ -768,7 +768,7 @@ def gateways_page() -> str:
     lines = [
         "# Gateway profiles",
         "",
-        "What `gateway=` of `streamweld.history` and `streamweld.requests` accepts. A profile lists the constraints",
+        "This page lists the values of `gateway=` in `streamweld.history` and `streamweld.requests`. A profile lists the constraints",
         "of one gateway on request histories, each with its source. A plain name selects the newest profile with",
         "that name.",
         "",

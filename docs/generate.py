@@ -587,7 +587,8 @@ This page lists every code that streamweld reports, with its cause and its evide
 - [Ambiguities](#ambiguities): bytes that allow two readings, and the `Policy` switch for each.
 - [Identity rules](#identity-rules) and [argument rules](#argument-rules): how fragments are combined into tool calls.
 - [Rules of `streamweld check`](#rules-of-streamweld-check): the rules that a gateway can break.
-- [History edits](#history-edits), [history checks](#history-checks) and [request rules](#request-rules): what a conversion changes, and what a target API rejects.
+- [History edits](#history-edits), [history checks](#history-checks) and [request rules](#request-rules):
+  what a conversion changes, and what a target API rejects.
 
 A repair is tried only if reading the bytes unchanged would break a call or lose content.
 """
@@ -678,8 +679,8 @@ def events_page() -> str:
     lines = [
         "# Events and fields",
         "",
-        "This page lists every event class in `streamweld.events`, with its fields in the order of the constructor. Each event has",
-        "`.type`, the name in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
+        "This page lists every event class in `streamweld.events`, with its fields in the order of the constructor.",
+        "Each event has `.type`, the name in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
         "",
     ]
     for name, fields in table["events"].items():
@@ -719,7 +720,8 @@ def cli_page() -> str:
         "",
         "Install it with `pip install 'streamweld[cli]'`; `streamweld proxy` also needs the `proxy` extra.",
         "",
-        "The exit code is 0 after success, 1 with findings, 2 after wrong usage, and 3 if a file could not be read or written.",
+        "The exit code is 0 after success, 1 with findings, 2 after wrong usage, and 3 if a file could not be read or",
+        "written.",
         "",
     ]
 
@@ -768,8 +770,8 @@ def gateways_page() -> str:
     lines = [
         "# Gateway profiles",
         "",
-        "This page lists the values of `gateway=` in `streamweld.history` and `streamweld.requests`. A profile lists the constraints",
-        "of one gateway on request histories, each with its source. A plain name selects the newest profile with",
+        "This page lists the values of `gateway=` in `streamweld.history` and `streamweld.requests`. A profile lists the",
+        "constraints of one gateway on request histories, each with its source. A plain name selects the newest profile with",
         "that name.",
         "",
     ]

@@ -132,21 +132,22 @@ def failing(row: dict[str, Any]) -> str:
 INDEX = """# Scoreboard
 
 This page shows the results of other readers on the portable cases of the
-[conformance suite](../conformance.md#the-conformance-suite), version {version}. `make scoreboard` installs the readers, runs
-them, and writes these pages. Each name links to the failing cases, and each case links to its bytes.
+[conformance suite](../conformance.md#the-conformance-suite), version {version}. `make scoreboard` installs the readers,
+runs them, and writes these pages. Each name links to the failing cases, and each case links to its bytes.
 
 {table}
 
 How to read it:
 
-- The expected results are those of streamweld. Most cases are streams that break a rule of their API. A vendor's client is
-  not made for the behavior of other gateways, so a failing case shows what happens there. It is not a defect of the client.
-- If a vector omits ids, timestamps, or roles, the suite adds them, so that a reader does not fail only because its model is
-  strict. They are not added if the case is about their absence or their value.
+- The expected results are those of streamweld. Most cases are streams that break a rule of their API. A vendor's client
+  is not made for the behavior of other gateways, so a failing case shows what happens there. It is not a defect of the
+  client.
+- If a vector omits ids, timestamps, or roles, the suite adds them, so that a reader does not fail only because its
+  model is strict. They are not added if the case is about their absence or their value.
 - A reader passes a case with a broken stream if it raises an error or reports the stream as incomplete, and returns no
   incomplete call. A missing finish reason alone does not count as a report.
-- A reader passes any other case if it raises no error, and if its calls (id, name, arguments, order) and texts are equal to
-  the expected ones. A text or a member that a reader does not support is not compared.
+- A reader passes any other case if it raises no error, and if its calls (id, name, arguments, order) and texts are
+  equal to the expected ones. A text or a member that a reader does not support is not compared.
 - Each case runs three times: with the reads of its vector, in one read, and byte by byte.
 - If a cell is empty, the reader does not support that format. httpx-sse and eventsource-parser read only event streams.
   linguafranca and llm-rosetta accept parsed payloads, so httpx-sse frames the streams for them.

@@ -680,7 +680,8 @@ def events_page() -> str:
         "# Events and fields",
         "",
         "This page lists every event class in `streamweld.events`, with its fields in the order of the constructor.",
-        "Each event has `.type`, the name in snake case, and `.to_dict()`. [Events](../concepts/events.md) explains their order.",
+        "Each event has `.type`, the name in snake case, and `.to_dict()`.",
+        "[Events](../concepts/events.md) explains their order.",
         "",
     ]
     for name, fields in table["events"].items():
@@ -770,9 +771,9 @@ def gateways_page() -> str:
     lines = [
         "# Gateway profiles",
         "",
-        "This page lists the values of `gateway=` in `streamweld.history` and `streamweld.requests`. A profile lists the",
-        "constraints of one gateway on request histories, each with its source. A plain name selects the newest profile with",
-        "that name.",
+        "This page lists the values of `gateway=` in `streamweld.history` and `streamweld.requests`.",
+        "A profile lists the constraints of one gateway on request histories, each with its source.",
+        "A plain name selects the newest profile with that name.",
         "",
     ]
     for profile in spec("gateways")["profiles"]:

@@ -1,11 +1,11 @@
 //! Times the core alone: `cargo run --release --example feed -- FILE… [-d DIALECT] [-n ROUNDS] [-r READ_SIZE] [--scan]
 //! [--total] [-t SETTINGS]`.
 //!
-//! Reads each file as one stream (of Chat, unless told) in reads of a size, without building events, and prints ns an
-//! event (blank-line blocks) and MB/s: the best of all rounds. `--scan` leaves out the template cache. `--total` prints
-//! one line for all files instead, and does nothing but parse between reading them and printing it: `valgrind
-//! --tool=callgrind` then counts the instructions of the core. `-t` promotes text calls by the settings in that file:
-//! what `settings_text` of `_pure/text_calls/table.py` returns.
+//! Reads each file as one stream (a Chat stream unless `-d` is given) in reads of a fixed size, without building
+//! events. Prints ns per event (counted as blank-line blocks) and MB/s for the fastest round. `--scan` disables the
+//! template cache. `--total` prints one line for all files instead. Between reading the files and printing, it only
+//! parses, so `valgrind --tool=callgrind` counts just the instructions of the core. `-t` promotes text calls using the
+//! settings in that file, which must be the output of `settings_text` in `_pure/text_calls/table.py`.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::Event;
 use streamweld_core::model::event::Sink;
 
-/// Looks at every event, as little as a consumer can.
+/// Visits every event, but does as little with it as a consumer can.
 #[derive(Default)]
 struct Count {
     events: u64,
@@ -32,7 +32,7 @@ impl Sink for Count {
     }
 }
 
-/// The reads of a body: pieces of a size, or one event each.
+/// How a body is split into reads: pieces of a fixed size, or one event per read.
 fn reads(body: &[u8], size: usize) -> Vec<&[u8]> {
     if size > 0 {
         return body.chunks(size).collect();

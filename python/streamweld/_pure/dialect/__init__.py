@@ -34,7 +34,7 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
                 if all(_holds(condition, value) for condition in conditions):
                     dialect: str = rule["dialect"]
                     return dialect
-    # An `error` event of unknown shape is decoded as an error of Chat.
+    # An `error` event of unknown shape is decoded as a Chat error.
     return "chat" if event == "error" else None
 
 

@@ -53,7 +53,7 @@ class Anomalies:
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
     def mark_misread(self, why: str) -> None:
-        """Record a reason why official clients would read the payload differently. The first reason is kept."""
+        """Record a reason why official clients would read the payload differently. Only the first reason is kept."""
         self._misread = self._misread or why
 
     def shape(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class Anomalies:
             self._out.left_out += 2  # counts twice: as a diagnostic and as an event
 
     def report(self) -> None:
-        """Report everything that was recorded since the last call."""
+        """Report all anomalies recorded since the last call."""
         if self._shapes:
             shapes, self._shapes = self._shapes, []
             for path in shapes:
@@ -78,7 +78,7 @@ class Anomalies:
             self._out.diagnose("lone_surrogate")
 
     def an_object(self, holder: Mapping[str, Any], path: Path, key: str) -> dict[str, Any] | None:
-        """Return the member if it is an object. Record a value of any other type."""
+        """Return the member if it is an object. Record an anomaly if the value has any other type."""
         value: object = holder.get(key)
         if is_object(value):
             return value
@@ -87,7 +87,7 @@ class Anomalies:
         return None
 
     def a_text(self, holder: Mapping[str, Any], path: Path, key: str) -> str:
-        """Return the text of a string member, or an empty text. Record a value of any other type."""
+        """Return the text of a string member, or an empty string. Record an anomaly if the value has any other type."""
         value: object = holder.get(key)
         if isinstance(value, str):
             return value

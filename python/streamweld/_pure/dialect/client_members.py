@@ -20,7 +20,7 @@ _ABSENT = object()
 
 
 class ClientMembers:
-    """The members that the clients of one dialect need, by the type of the object."""
+    """The members that the clients of one dialect need, by object type."""
 
     __slots__ = ("_types",)
 
@@ -29,7 +29,7 @@ class ClientMembers:
         self._types = {name: tuple(members.items()) for name, members in types.items()}
 
     def suit(self, name: str, value: Mapping[str, Any]) -> bool:
-        """Return whether clients can read an object of the type `name`. They can read a type without an entry."""
+        """Return whether clients can read an object of the type `name`. A type without an entry is always readable."""
         return all(_is_of_type(value.get(key, _ABSENT), kind) for key, kind in self._types.get(name, ()))
 
 

@@ -64,7 +64,7 @@ class ThinkSplitter:
         self._twin = _Twin()
 
     def field(self, text: str) -> None:
-        """Record text of a separate reasoning field. A block that repeats it is dropped."""
+        """Record the text of a separate reasoning field. A block that repeats it is dropped."""
         self._twin.expect(replace_lone_surrogates(between_halves(text)))
 
     def feed(self, text: str, carry: Carrier) -> None:
@@ -106,7 +106,7 @@ class ThinkSplitter:
         self._emit_text(held, NOTHING)
 
     def end(self) -> None:
-        """End the choice. An unclosed block that only repeated a field is dropped like a closed one."""
+        """End the choice. An unclosed block that only repeats a reasoning field is dropped like a closed one."""
         self.flush()
         if self._inside and self._twin.close():
             self._diagnose("reasoning_repeated")
@@ -140,7 +140,7 @@ class ThinkSplitter:
 
 
 def split_whole(text: str) -> tuple[str, str]:
-    """Split a whole text into reasoning and answer text."""
+    """Split a complete text into reasoning and answer text."""
     reasoning: list[str] = []
     rest: list[str] = []
     at = 0
@@ -164,8 +164,8 @@ def split_whole(text: str) -> tuple[str, str]:
 class _Twin:
     """Compares the text of a block with the reasoning of a separate field, ignoring white space at both ends.
 
-    Takes linear time: each character of either side is examined once. While a block equals the field's text, its text
-    is held back; at the first difference all of it is released.
+    Takes linear time, because each character on either side is examined once. While a block's text equals the field's
+    text, the block is held back; at the first difference, all of it is released.
     """
 
     __slots__ = ("_expected", "_held", "_matched", "_offset", "_parted")

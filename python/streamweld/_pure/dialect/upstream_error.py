@@ -22,7 +22,7 @@ MAX_TEXT = 512  # maximum length, in characters, of a message that is not JSON
 HTTP_ERROR = 400  # the lowest HTTP status that is an error
 _STATUS_LIMIT = 10**9  # exclusive upper bound of a status
 
-# Members of gateway-specific errors, in the order in which they are tried. A path leads through nested objects.
+# Members of gateway-specific errors, in the order in which they are tried. A path descends into nested objects.
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
     ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),

@@ -1,4 +1,4 @@
-"""Reads the token counts of a usage object by the table of dotted paths in `_spec/dialects.json`.
+"""Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 
 The caller decides which of several usage objects counts.
 """
@@ -24,7 +24,7 @@ def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:
 
 
 def read_counts(value: Mapping[str, Any], raw: str | None, counts: Counts) -> Usage:
-    """Return the counts of a usage object, and the object as sent."""
+    """Return the counts in a usage object, and the object as sent."""
     return Usage(**{name: _first(value, paths) for name, paths in counts.items()}, raw=raw)
 
 

@@ -1,7 +1,7 @@
-//! Anomalies found in one payload: members of a type that no gateway documents, and lone surrogates.
+//! Anomalies found in one payload: members whose type no gateway documents, and lone surrogates.
 //!
-//! A decoder collects them while it reads and reports them once it has classified the payload. Independent of the
-//! dialect.
+//! A decoder collects them while it reads the payload, and reports them after it has classified the payload.
+//! Independent of the dialect.
 
 use crate::dialect::decode_context;
 use crate::dialect::decode_context::DecodeContext;
@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::mem;
 
-/// A JSON pointer that is rendered to text only when needed.
+/// A JSON pointer that is rendered as text only when needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pointer<'p> {
     parent: Option<&'p Pointer<'p>>,
@@ -74,15 +74,15 @@ impl<'p> Pointer<'p> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Anomalies<'a> {
-    /// JSON pointer and value of each member of an unexpected type.
+    /// JSON pointer and value of each member with an unexpected type.
     shapes: Vec<(String, Raw<'a>)>,
-    /// Number of further such members, beyond `MAX_NOTES`.
+    /// Number of additional such members, beyond `MAX_NOTES`.
     more_shapes: usize,
     /// True if a text contained a lone surrogate that no later text can complete.
     pub(crate) lone: bool,
-    /// First unreported reason why official clients would read the payload differently.
+    /// The first reason not yet reported why official clients would read the payload differently.
     misread: Option<&'static str>,
-    /// True if there was any such reason, reported or not.
+    /// True if there was any such reason, whether reported or not.
     odd: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Anomalies<'a> {
         self.shapes.is_empty() && !self.lone && self.misread.is_none()
     }
 
-    /// Records a reason why official clients would read the payload differently. The first reason is kept.
+    /// Records a reason why official clients would read the payload differently. Only the first reason is kept.
     #[cold]
     pub(crate) fn mark_misread(&mut self, why: &'static str) {
         self.misread.get_or_insert(why);
@@ -118,7 +118,7 @@ impl<'a> Anomalies<'a> {
         }
     }
 
-    /// Returns the member if it is an object. Records a value of any other type.
+    /// Returns the member if it is an object. Records an anomaly if the value has any other type.
     pub(crate) fn an_object(
         &mut self,
         holder: &[Member<'a>],
@@ -133,7 +133,7 @@ impl<'a> Anomalies<'a> {
         object
     }
 
-    /// Returns the text of a string member, or an empty text. Records a value of any other type.
+    /// Returns the text of a string member, or an empty string. Records an anomaly if the value has any other type.
     #[inline]
     pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {
         let Some(raw) = present(find(holder, key)) else {
@@ -146,7 +146,7 @@ impl<'a> Anomalies<'a> {
         found.unwrap_or_default()
     }
 
-    /// Replaces lone surrogates in a text that no later text can complete, and records that there were any.
+    /// Replaces lone surrogates in a text that no later text can complete, and records that there were some.
     #[inline]
     pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
         let (text, lone) = text.into_whole();
@@ -154,7 +154,7 @@ impl<'a> Anomalies<'a> {
         text
     }
 
-    /// Reports everything that was recorded since the last call.
+    /// Reports all anomalies recorded since the last call.
     pub(crate) fn report(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -167,7 +167,7 @@ impl<'a> Anomalies<'a> {
             wire.assembler
                 .unknown(wire.out, None, raw.text.as_bytes())?;
         }
-        // Each skipped member counts twice: as a diagnostic and as an event.
+        // Each skipped member counts twice: once as a diagnostic and once as an event.
         wire.out.skip_notes(2 * mem::take(&mut self.more_shapes));
         if let Some(why) = self.misread.take() {
             wire.out.mark_misread(why);
@@ -178,7 +178,7 @@ impl<'a> Anomalies<'a> {
         Ok(())
     }
 
-    /// Reports the recorded anomalies, then the payload as an upstream error.
+    /// Reports the recorded anomalies, then reports the payload as an upstream error.
     pub(crate) fn complain(
         mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -198,8 +198,8 @@ impl<'a> Anomalies<'a> {
     }
 }
 
-/// Reports the duplicate keys among the members that a decoder reads. `is_read` receives the path below `base`, in
-/// which an array item is `None`.
+/// Reports duplicate keys among the members that a decoder reads. `is_read` receives the path relative to `base`; an
+/// array item is `None` in it.
 #[cold]
 pub(crate) fn report_duplicate_keys(
     wire: &mut DecodeContext<'_, '_>,
@@ -219,7 +219,7 @@ pub(crate) fn report_duplicate_keys(
     Ok(())
 }
 
-/// Reports a wide integer in an error value that is not an object. Such a payload can have no other anomaly.
+/// Reports a wide integer in an error value that is not an object. Such a payload cannot have any other anomaly.
 pub(crate) fn report_wide_integer(
     wire: &mut DecodeContext<'_, '_>,
     raw: Raw<'_>,

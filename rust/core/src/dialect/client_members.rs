@@ -10,7 +10,7 @@ use crate::json::members::string;
 use crate::model::spec::fact;
 use serde_json::Value;
 
-/// The members that the clients of one dialect need, by the type of the object.
+/// The members that the clients of one dialect need, by object type.
 #[derive(Debug)]
 pub(crate) struct ClientMembers {
     types: Vec<(&'static str, Vec<NeededMember>)>,
@@ -50,7 +50,7 @@ impl ClientMembers {
         }
     }
 
-    /// Returns true if clients can read an object of the type `name`. They can read a type without an entry.
+    /// Returns true if clients can read an object of the type `name`. A type without an entry is always readable.
     pub(crate) fn suit(&self, name: &str, members: &[Member<'_>]) -> bool {
         let found = self.types.iter().find(|(known, _)| *known == name);
         found.is_none_or(|(_, needed)| needed.iter().all(|one| one.suits(members)))

@@ -1,4 +1,4 @@
-//! Shared types of all decoders: the destination of wire deltas, and a payload with its context. Independent of the
+//! Types that all decoders share: the destination of wire deltas, and a payload with its context. Independent of the
 //! dialect.
 
 use crate::assemble::Assembler;
@@ -9,7 +9,7 @@ use memchr::memchr2;
 
 pub(crate) type ParseResult = Result<(), Fault>;
 
-/// Beginning of an event-name line and of a data line, as most servers write them.
+/// The beginning of an event-name line and of a data line, as most servers write them.
 pub(crate) const EVENT: &str = "event: ";
 pub(crate) const DATA: &str = "data: ";
 
@@ -20,32 +20,32 @@ pub(crate) struct DecodeContext<'w, 'o> {
     pub(crate) out: &'w mut Output<'o>,
 }
 
-/// A payload, with its event name and its origin.
+/// A payload, with its event name and where it came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload<'a> {
     pub(crate) text: &'a str,
     /// The event name, if any.
     pub(crate) event: Option<&'a str>,
-    /// True for text after a broken document. Only its text, finish reason, usage and errors are trusted.
+    /// True for data that follows a broken document. Only its text, finish reason, usage and errors are trusted.
     pub(crate) tail: bool,
-    /// The payload as it arrived, with its position in the input.
+    /// The payload as it arrived, and its position in the input.
     pub(crate) arrival: LocatedPayload<'a>,
 }
 
 /// Input that may match a template learned from an earlier payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Incoming<'p> {
-    /// One payload, with the event name of its frame.
+    /// One payload, and the event name of its frame.
     Payload { event: &'p [u8], data: &'p [u8] },
-    /// The raw lines of its event, and the input after them.
+    /// The raw lines of the event, followed by the rest of the input.
     Lines(&'p [u8]),
 }
 
-/// What must follow a payload for a template to match.
+/// What must follow a payload so that a template matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Here,
-    /// The line end and the blank line that ends the event.
+    /// The line end, then the blank line that ends the event.
     BlankLine,
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) ->
         .unknown(wire.out, payload.event, payload.text.as_bytes())
 }
 
-/// Returns the event name, empty if there is none, and the input after `data: `. Returns `None` if the lines are
-/// written differently.
+/// Returns the event name (empty if there is none) and the input after `data: `. Returns `None` if the lines have
+/// another form.
 #[inline]
 pub(crate) fn one_line_of_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     if let Some(payload) = rest.strip_prefix(DATA.as_bytes()) {

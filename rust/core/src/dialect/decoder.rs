@@ -1,6 +1,8 @@
-//! The trait of a decoder of any dialect except Chat. Chat has the same methods, called without dynamic dispatch.
+//! The trait that the decoders of all dialects except Chat implement. The Chat decoder has the same methods, but is
+//! called without dynamic dispatch.
 //!
-//! A decoder turns payloads into wire deltas. It handles one dialect, and neither framing nor the identity of calls.
+//! A decoder turns payloads into wire deltas. It handles one dialect. It does not handle framing and does not determine
+//! which call a delta belongs to.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
@@ -21,8 +23,8 @@ pub(crate) trait Decoder: Debug + Send {
         payload: Payload<'_>,
     ) -> ParseResult;
 
-    /// Decodes a payload that matches a known template. Returns its length, which includes the lines of its event if it
-    /// came as lines, or 0 if the payload must be parsed.
+    /// Decodes a payload that matches a known template. Returns the payload's length, including the lines of its event
+    /// if the payload came as lines, or 0 if the payload must be parsed.
     fn known(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -31,8 +33,8 @@ pub(crate) trait Decoder: Debug + Send {
         Ok(0)
     }
 
-    /// Decodes up to `most` whole events that match known templates and only continue the open parts. Reports nothing
-    /// about any of them, so their positions are not needed.
+    /// Decodes up to `most` whole events that match known templates and only continue open parts. Emits no diagnostics
+    /// about these events, so their positions are not needed.
     fn row(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -42,7 +44,7 @@ pub(crate) trait Decoder: Debug + Send {
         WholeEvents::default()
     }
 
-    /// Handles `[DONE]`. In a dialect without this marker, it ends the stream only after a finish reason.
+    /// Handles `[DONE]`. In a dialect without this marker, `[DONE]` ends the stream only after a finish reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult;
 
     /// Handles a payload of plain text, which is an error from the gateway.
@@ -53,24 +55,24 @@ pub(crate) trait Decoder: Debug + Send {
         Ok(())
     }
 
-    /// Returns true after the dialect's own terminal event. Later payloads are not part of the response.
+    /// Returns true after the dialect's own terminal event. Payloads after that event are not part of the response.
     fn ended(&self) -> bool;
 }
 
-/// A predicate on a payload that needs no state of the stream.
+/// A predicate on a payload that does not depend on the state of the stream.
 pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 
 /// Predicates that recognize payloads other than the events of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
-    /// A whole response body, or the error in its place, sent instead of a stream.
+    /// A whole response body, or an error, sent instead of a stream.
     pub(crate) is_body: PayloadPredicate,
-    /// A whole body that looks like the last chunk of a stream, so that more lines may follow.
+    /// A whole body that looks like the last chunk of a stream, so more lines may follow.
     pub(crate) is_line: PayloadPredicate,
     /// A body that is an error in a gateway-specific shape.
     pub(crate) is_complaint: PayloadPredicate,
     /// A document after a broken one that contains usable data.
     pub(crate) is_of_use: PayloadPredicate,
-    /// A payload without output, which is not an anomaly even after the end.
+    /// A payload without output, which is never an anomaly, even after the end.
     pub(crate) is_note: PayloadPredicate,
 }

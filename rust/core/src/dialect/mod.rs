@@ -1,6 +1,6 @@
-//! Dialects (wire formats): their detection, and the decoder of each.
+//! Dialects (wire formats): detection, and the decoder for each dialect.
 //!
-//! The detection rules are data (`detect` in `_spec/dialects.json`). No other module names several dialects.
+//! The detection rules are data (`detect` in `_spec/dialects.json`). All other modules refer to at most one dialect.
 
 pub(crate) mod ai_sdk;
 pub(crate) mod anomalies;
@@ -116,18 +116,18 @@ impl Dialect {
         row(&KEEP_ALIVE, self)
     }
 
-    /// Returns the prefixes of event names for which official clients wrap the data in another object.
+    /// Returns the prefixes of event names that make official clients wrap the data in another object.
     pub(crate) fn wrapped_names(self) -> &'static [&'static str] {
         row(&WRAPPED, self)
     }
 
-    /// Returns the keys of the lists whose entries are decoded, and of the objects that contain such lists.
+    /// Returns the keys of the lists whose entries are decoded, and the keys of the objects that contain such lists.
     fn walked(self) -> Walked {
         let found = WALKED.iter().find(|(dialect, _)| *dialect == self);
         found.map_or_else(Walked::default, |(_, walked)| *walked)
     }
 
-    /// Returns true if official clients skip `[DONE]`, except in an event with a name.
+    /// Returns true if official clients skip `[DONE]`, except in a named event.
     pub(crate) fn marker_is_nameless(self) -> bool {
         let facts = spec::dialects().get(self.name());
         let fact = facts.and_then(|facts| facts.get("marker_is_nameless"));
@@ -165,7 +165,7 @@ impl Dialect {
 pub(crate) enum Read<'a> {
     Chat(chat::read::Document<'a>),
     Plain(Document<'a>, &'static Shapes),
-    /// Parsed while the dialect is unknown.
+    /// Parsed generically, because the dialect is still unknown.
     Undecided(Document<'a>),
 }
 
@@ -198,7 +198,7 @@ impl Reader {
             }
             None => {
                 if self.check_lists(text, dialect).is_err() {
-                    // If the text is not JSON, report that instead.
+                    // If the text is not JSON, that is reported instead.
                     members::document(text, self.max_depth)?;
                     self.check_lists(text, dialect)?;
                 }
@@ -250,7 +250,8 @@ impl Read<'_> {
         self.evaluate(chat::is_complaint, |shapes| shapes.is_complaint)
     }
 
-    /// Returns true if the payload contains usable data. While the dialect is unknown, any dialect counts.
+    /// Returns true if the payload contains usable data. While the dialect is unknown, the predicates of every dialect
+    /// are tried.
     pub(crate) fn is_of_use(&self) -> bool {
         if let Read::Undecided(document) = self {
             let mut shapes = ALL.into_iter().filter_map(Dialect::shapes);
@@ -266,12 +267,12 @@ impl Read<'_> {
     }
 }
 
-/// Maximum number of member names that `seen` returns; `SEEN_CHARS` limits the characters of each.
+/// Maximum number of member names that `seen` returns; `SEEN_CHARS` limits the length of each in characters.
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
-/// Returns the dialect that the payload's members and event name indicate, if any. `before`: earlier objects that
-/// indicated none.
+/// Returns the dialect that the payload's members and event name indicate, if any. `before`: earlier objects that did
+/// not indicate a dialect.
 pub(crate) fn detect(
     document: &Document<'_>,
     event: Option<&str>,
@@ -301,7 +302,7 @@ pub(crate) fn detect(
         };
         DETECT.iter().find(fits).map(|row| row.dialect)
     });
-    // An `error` event of unknown shape is decoded as an error of Chat.
+    // An `error` event of unknown shape is decoded as a Chat error.
     found.or_else(|| (event == Some("error")).then_some(Dialect::Chat))
 }
 
@@ -311,7 +312,7 @@ struct DetectRow {
     dialect: Dialect,
     /// A sign that an earlier payload must have shown.
     after: Option<Condition>,
-    /// Lists of signs. At least one list must match completely.
+    /// Lists of signs. At least one of the lists must match completely.
     any: Vec<Vec<Condition>>,
 }
 
@@ -357,10 +358,10 @@ impl Condition {
     }
 }
 
-/// Looks up signs in one object. Caches the last member, because most signs of a row concern the same member.
+/// Looks up signs in one object. Caches the last member, because most signs in a row concern the same member.
 struct ConditionReader<'o, 'a> {
     object: &'o Object<'a>,
-    /// The member that was looked up last; its value is in the fields below.
+    /// The member that was looked up last; the fields below hold its value.
     member: Option<&'static str>,
     raw: Option<Raw<'a>>,
     word: Option<Cow<'a, str>>,
@@ -402,7 +403,7 @@ impl<'o, 'a> ConditionReader<'o, 'a> {
     }
 }
 
-/// Returns the names of the events that are heartbeats in every dialect.
+/// Returns the event names that are heartbeats in every dialect.
 pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let everywhere = |name: &&&str| {
@@ -415,7 +416,7 @@ pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     &NAMES
 }
 
-/// Describes a payload of unknown dialect: the names of its members, or the beginning of its text.
+/// Describes a payload of unknown dialect by the names of its members or by the beginning of its text.
 pub(crate) fn seen(document: &Document<'_>) -> Vec<String> {
     let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
     match document {

@@ -6,7 +6,7 @@ use crate::model::output::Output;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
 
-/// A frame, a stray payload, or what is left of one at the end of the input.
+/// A frame, a stray payload, or an unfinished one at the end of the input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocatedPayload<'a> {
     pub(crate) event: &'a [u8],
@@ -47,7 +47,7 @@ impl<'a> LocatedPayload<'a> {
 /// Where a document was found in its stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DocumentContext {
-    /// True if the document is outside of any SSE field.
+    /// True if the document is outside any SSE field.
     pub(crate) stray: bool,
     /// True if nothing came before the document.
     pub(crate) first: bool,

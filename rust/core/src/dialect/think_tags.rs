@@ -1,8 +1,8 @@
-//! Splits text with inline `<think>` tags, as it arrives, into reasoning and answer text.
+//! Splits text with inline `<think>` tags into reasoning and answer text as it arrives.
 //!
-//! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan: the prompt template
-//! contained the opening tag, so all text before it is reasoning. A block that repeats the text of a separate reasoning
-//! field, ignoring white space at both ends, is dropped.
+//! Opt-in. A tag may be split across deltas. A `</think>` before any other tag is an orphan. The opening tag was in the
+//! prompt template, so all text before the orphan is reasoning. A block is dropped if it repeats the text of a separate
+//! reasoning field (white space at both ends is ignored).
 
 use crate::json::Text;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub(crate) struct Think {
 }
 
 impl Think {
-    /// Records text of a separate reasoning field.
+    /// Records the text of a separate reasoning field.
     pub(crate) fn field(&mut self, text: &str) {
         self.twin.expected.push_back(text.to_owned());
     }
@@ -45,7 +45,7 @@ impl Think {
         let mut lone = text.lone;
         let joined = (!self.held.is_empty()).then(|| {
             let mut joined = mem::take(&mut self.held);
-            // Half of a surrogate pair cannot be completed after held-back text.
+            // Half of a surrogate pair that follows held-back text cannot be completed.
             if lead_low.take().is_some() {
                 joined.push(char::REPLACEMENT_CHARACTER);
                 lone = true;
@@ -56,7 +56,7 @@ impl Think {
         let mut rest = joined.as_deref().unwrap_or(&text.body);
         loop {
             let Some((before, tag, after)) = self.next_tag(rest) else {
-                // Hold back what may be the beginning of a tag. It is not one if half of a surrogate pair follows.
+                // Hold back what may be the beginning of a tag. It cannot be one if half of a surrogate pair follows.
                 let keep = if text.tail_high.is_none() {
                     partial(rest)
                 } else {
@@ -87,7 +87,7 @@ impl Think {
         out
     }
 
-    /// Releases held-back text when other output of the choice follows: it was not the beginning of a tag.
+    /// Releases held-back text when other output of the choice follows, because it was not the beginning of a tag.
     pub(crate) fn flush(&mut self) -> Vec<ThinkPiece> {
         let mut out = Vec::new();
         let held = mem::take(&mut self.held);
@@ -95,7 +95,7 @@ impl Think {
         out
     }
 
-    /// Ends the choice. An unclosed block that only repeated a field is dropped like a closed one.
+    /// Ends the choice. An unclosed block that only repeats a reasoning field is dropped like a closed one.
     pub(crate) fn end(&mut self) -> Vec<ThinkPiece> {
         let mut out = self.flush();
         if self.inside && self.twin.close() {
@@ -143,7 +143,7 @@ fn whole(body: &str, lead_low: Option<u16>, tail_high: Option<u16>) -> Text<'sta
 
 /// Returns how many bytes at the end of the text may be the beginning of a tag.
 fn partial(text: &str) -> usize {
-    // Both tags contain a single `<`, so only the last one can begin a truncated tag.
+    // Both tags contain a single `<`, so only the last `<` can begin an incomplete tag.
     let end = text
         .rfind('<')
         .and_then(|at| text.get(at..))
@@ -152,7 +152,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// Splits a whole text into reasoning and answer text.
+/// Splits a complete text into reasoning and answer text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
     let mut rest = text;
@@ -180,13 +180,13 @@ pub(crate) fn is_white(c: char) -> bool {
 
 /// Compares the text of a block with the reasoning that came in a separate field.
 ///
-/// Takes linear time: each character of either side is examined once. While a block equals the field's text, its text
-/// is held back; at the first difference all of it is released.
+/// Takes linear time, because each character on either side is examined once. While a block's text equals the field's
+/// text, the block is held back; at the first difference, all of it is released.
 #[derive(Debug, Default)]
 struct Twin {
-    /// Text of the field that no block has repeated yet.
+    /// Text from the field that no block has repeated yet.
     expected: VecDeque<String>,
-    /// Number of bytes of the first of these texts that were repeated.
+    /// Number of bytes of the first of these texts that were already repeated.
     offset: usize,
     /// Text of the block, as long as it only repeats the field.
     held: String,
@@ -219,7 +219,7 @@ impl Twin {
         Some(text)
     }
 
-    /// Ends the block. Returns true if it was a repetition and is dropped.
+    /// Ends the block. Returns true if the block was a repetition and is dropped.
     fn close(&mut self) -> bool {
         let dropped = !self.held.is_empty() && self.matched;
         self.held.clear();

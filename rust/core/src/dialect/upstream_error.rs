@@ -1,5 +1,5 @@
-//! Extracts code, kind and message from an error that a gateway sends inside a stream, whatever its shape. Independent
-//! of the dialect.
+//! Extracts the code, kind and message from an error of any shape that a gateway sends inside a stream. Independent of
+//! the dialect.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -16,10 +16,10 @@ use std::borrow::Cow;
 const MESSAGE_CHARS: usize = 512;
 /// The lowest HTTP status that is an error.
 const HTTP_ERROR: i64 = 400;
-/// Exclusive upper bound of a status.
+/// Exclusive upper bound of an HTTP status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
-/// Members of gateway-specific errors, in the order in which they are tried. A path leads through nested objects.
+/// Members of gateway-specific errors, in the order in which they are tried. A path descends into nested objects.
 const MESSAGES: [&[&str]; 15] = [
     &["message"],
     &["error_message"],
@@ -103,12 +103,12 @@ impl<'a> UpstreamErrorFields<'a> {
         UpstreamErrorFields::of_members(&members(raw), raw)
     }
 
-    /// Reads an object that is an error as a whole.
+    /// Reads an object that as a whole is an error.
     pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> UpstreamErrorFields<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = UpstreamErrorFields::default();
         out.code = first(members, &CODES).map(|raw| out.plain(raw));
-        // Google errors have a `status` in place of a type.
+        // Google errors have a `status` instead of a type.
         let status = || of("status").filter(|raw| raw.kind == Kind::String);
         out.kind = first(members, &KINDS)
             .or_else(status)
@@ -117,7 +117,7 @@ impl<'a> UpstreamErrorFields<'a> {
         out
     }
 
-    /// Reads a value that contains only the message. Other members are ignored.
+    /// Reads a value that is only the message. Other members are ignored.
     pub(crate) fn of_message(raw: Raw<'a>) -> UpstreamErrorFields<'a> {
         let mut out = UpstreamErrorFields::default();
         out.message = out.plain(first(&members(raw), &MESSAGES).unwrap_or(raw));
@@ -163,7 +163,7 @@ fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
 }
 
 /// Returns true if an object without any member of its dialect reports an error in a shape that gateways use: a
-/// gateway-specific error member, a flag that denies success, or an error status together with a message.
+/// gateway-specific error member, a flag that indicates failure, or an error status with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
     let denies = |name: &str| find(own, name).is_some_and(|raw| raw.text == "false");
@@ -205,7 +205,7 @@ fn is_status(raw: Raw<'_>, least: i64) -> bool {
     })
 }
 
-/// Returns true if a body with these member names contains only an error message of a proxy or web framework.
+/// Returns true if the member names show that a body contains only an error message from a proxy or web framework.
 pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> bool {
     match names {
         [name] if name.as_ref() == "detail" => find(members, "detail").is_some_and(is_detail),
@@ -221,7 +221,7 @@ fn is_detail(raw: Raw<'_>) -> bool {
     raw.kind == Kind::String || (raw.kind == Kind::Array && !is_empty_value(raw))
 }
 
-/// Returns true for null and for the values that some gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
+/// Returns true for null and for values that some gateways send instead: `""`, `false`, `0`, `{}`, `[]`.
 pub(crate) fn is_empty_value(raw: Raw<'_>) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     match raw.kind {

@@ -1,4 +1,4 @@
-//! Reads the token counts of a usage object by the table of dotted paths in `_spec/dialects.json`.
+//! Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 //!
 //! The caller decides which of several usage objects counts.
 
@@ -45,7 +45,7 @@ impl Counts {
         ])
     }
 
-    /// Returns the counts of a usage object, and the object as sent.
+    /// Returns the counts in a usage object, and the object as sent.
     pub(crate) fn read<'a>(&self, raw: Raw<'a>) -> Usage<'a> {
         self.read_members(raw, &members(raw))
     }

@@ -1,9 +1,10 @@
-"""Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid for a
-step.
+"""Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid within
+one step.
 
-Provider-level parts and UI message chunks have the same form. Providers number blocks, so the id `0` is reused in the
-next step. Provider metadata on any of the three belongs to the whole part: `anthropic.signature` comes on an empty
-delta, `openai.itemId` and `reasoningEncryptedContent` come on start and end.
+Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0` is
+reused in the next step. Provider metadata on a start, a delta or an end belongs to the whole part:
+`anthropic.signature` comes with an empty delta, `openai.itemId` and `reasoningEncryptedContent` come with the start and
+the end.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class BlockReader:
         self._open: set[tuple[ItemKind, str]] = set()  # ids of the blocks that have a start and no end
 
     def forget(self) -> None:
-        """Forget all ids, which may be reused in the next step."""
+        """Forget all ids, because the next step may reuse them."""
         self._redacted.clear()
         self._open.clear()
 

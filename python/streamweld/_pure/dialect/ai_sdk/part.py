@@ -1,8 +1,8 @@
 """Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 
 Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and both
-pass on `providerMetadata`: an object per provider, each with members of its own. The known members of each type are in
-`_spec/dialects.json`.
+pass on `providerMetadata`: an object with one member per provider, whose own members differ by provider. The known
+members of each type are in `_spec/dialects.json`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NOTHING = Provider()
 
 @dataclass(slots=True)
 class TypedPart:
-    """One payload that is an object with a type."""
+    """One payload: an object with a type."""
 
     payload: Payload
     value: Mapping[str, Any]
@@ -77,7 +77,7 @@ class TypedPart:
         return self.payload.text.encode()
 
     def identity(self, *keys: str) -> str | None:
-        """Return the first id that is present: a text that is not blank, as sent, or a number as it was written."""
+        """Return the first id that is present: a non-blank string as sent, or a number as written."""
         for key in keys:
             sent = self.value.get(key)
             if isinstance(sent, str):
@@ -90,7 +90,7 @@ class TypedPart:
         return None
 
     def words(self, key: str) -> str | None:
-        """Return a descriptive text (a name, a title, a URL), unless it is blank."""
+        """Return a descriptive text (a name, a title, a URL) unless it is blank."""
         sent = self.value.get(key)
         if isinstance(sent, str):
             return self.notes.clean(sent) if sent.strip() else None
@@ -99,7 +99,10 @@ class TypedPart:
         return None
 
     def text(self, *keys: str) -> str:
-        """Return the text of the first of these members that is present. It may contain halves of surrogate pairs."""
+        """Return the text of the first of these members that is present.
+
+        The text may contain halves of surrogate pairs.
+        """
         for key in keys:
             if self.value.get(key) is not None:
                 return self.notes.a_text(self.value, (), key)
@@ -121,7 +124,7 @@ class TypedPart:
     def document(self, *keys: str) -> str | None:
         """Return arguments of the first of these members: a string that contains JSON, or the raw text of a JSON value.
 
-        Providers send a string; `streamText` and the UI protocol pass on a parsed value.
+        Providers send a string; `streamText` and the UI protocol forward a parsed value.
         """
         sent = next((self.value[key] for key in keys if self.value.get(key) is not None), None)
         return sent if isinstance(sent, str) else self.json(*keys)
@@ -156,7 +159,7 @@ class TypedPart:
         return own if known is None else f"{known[:-1]},{own[1:]}"
 
     def worth_keeping(self) -> str | None:
-        """Return the metadata of a part around the content.
+        """Return the metadata of a part that surrounds the content.
 
         Without `providerMetadata`, empty lists and objects are dropped.
         """
@@ -170,7 +173,7 @@ class TypedPart:
     def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
         """Return the first non-empty text of any provider.
 
-        A stream has one provider, but relays add namespaces of their own.
+        A stream has one provider, but relays add their own namespaces.
         """
         for members in sent.values():
             if is_object(members):

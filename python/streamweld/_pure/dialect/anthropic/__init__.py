@@ -1,7 +1,7 @@
 """Decodes Anthropic Messages streams, and whole `type: message` bodies, into wire deltas.
 
 Handles the events of a stream in their order, and the members of a message except its content. `blocks` decodes the
-content blocks. Handles neither framing nor the identity of calls.
+content blocks. Does not handle framing, and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TAIL = frozenset({"content_block_delta", "message_delta", "message_stop", "erro
 
 
 class AnthropicDecoder:
-    """Decodes the payloads of one stream, which has one choice."""
+    """Decodes the payloads of one stream, which always has a single choice."""
 
     __slots__ = (
         "_assembler",
@@ -124,7 +124,7 @@ class AnthropicDecoder:
         notes.report()
 
     def marker(self) -> None:
-        """Handle `[DONE]`, which some gateways send. It ends the message only after a stop reason."""
+        """Handle `[DONE]`, which some gateways send. `[DONE]` ends the message only after a stop reason."""
         if self._reason or self._reported_at_start:
             self._out.mark_misread("done_marker")  # clients wait for message_stop
             self._done()
@@ -149,7 +149,7 @@ class AnthropicDecoder:
             self._out.mark_misread("event_name")
 
     def _check(self, name: str, value: Mapping[str, Any]) -> None:
-        """Mark the event if clients need members that an object of the type `name` does not have."""
+        """Mark the event if an object of the type `name` lacks members that clients need."""
         if not CLIENTS.suit(name, value):
             self._out.leave_out("member_type")
 
@@ -201,7 +201,7 @@ class AnthropicDecoder:
     # The message
 
     def _begin(self) -> None:
-        """Start the message if there was no `message_start`, so that a message without output also ends."""
+        """Start the message if there was no `message_start`, so that a message without output can also end."""
         if not self._started:
             self._out.miss_opening()  # without `message_start`, clients have no message or raise
             self._start({}, None, None)
@@ -219,12 +219,12 @@ class AnthropicDecoder:
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content came first. It belongs to this message, because nothing contradicts that.
+            # Content came first. The event belongs to this message, because nothing contradicts that.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:
             if self._reason or identity is None or identity == self._id or self._assembler.has_reported_call(0):
-                # The message is repeated, or calls of the earlier one may already have been executed.
+                # The message is repeated, or calls in the earlier message may already have been executed.
                 self._out.diagnose("message_repeated", detail=identity or "")
                 return
             self._assembler.restart(0)
@@ -271,7 +271,7 @@ class AnthropicDecoder:
         extra = leftovers(payload, (), value, EVENT_FIELDS)
         if delta is not None:
             extra |= leftovers(payload, ("delta",), delta, MESSAGE_DELTA_FIELDS)
-            # Some gateways put the usage next to the stop_reason.
+            # Some gateways put the usage next to the `stop_reason`.
             self._usage(payload, delta, ("delta",), notes)
             self._check("end", delta)
         self._leave(extra)
@@ -305,9 +305,9 @@ class AnthropicDecoder:
     def _usage(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, checked: str = ""
     ) -> None:
-        """Merge a usage object. The objects are cumulative: a missing count keeps its earlier value.
+        """Merge a usage object. Usage objects are cumulative, so a missing count keeps its earlier value.
 
-        `checked`: the entry of `client_members` that it must suit.
+        `checked`: the entry of `client_members` that the object must satisfy.
         """
         usage = notes.an_object(holder, path, "usage")
         if usage is not None:
@@ -315,7 +315,7 @@ class AnthropicDecoder:
             self._assembler.merge_usage(read_counts(usage, payload.raw(*path, "usage"), COUNTS))
 
     def _finish(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> bool:
-        """Emit the stop reason of an object. Return False if it has none."""
+        """Emit the stop reason in an object. Return False if it has none."""
         reason = notes.a_text(holder, path, "stop_reason")
         if not reason.strip():
             return False

@@ -1,7 +1,7 @@
-"""Decodes the content blocks of a Messages stream: the start, the deltas and the stop of a block.
+"""Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
 
-A block is addressed by its index, even if a gateway misuses it. If the index is ambiguous, the assembler decides which
-block a delta belongs to.
+A block is addressed by its index, even if a gateway misuses the index. If the index is ambiguous, the assembler decides
+which block a delta belongs to.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Block:
 
 @dataclass(slots=True)
 class CallHead:
-    """The latest call: which deltas belong to it."""
+    """The latest call, and which deltas belong to it."""
 
     index: int | None
     id: str | None
@@ -181,13 +181,13 @@ class BlockReader:
     def hold(self, blocks: list[Block]) -> None:
         """Hold the blocks that `message_start` contained.
 
-        Each is used unless a start has its index, before or after.
+        Each held block is used unless a `content_block_start`, before or after, has its index.
         """
         self._held = blocks
         self._restated.update(range(min(self._fresh, len(blocks))))
 
     def start(self, block: Block, index: int | None) -> None:
-        """Handle `content_block_start`. Without an index, the block gets the next one."""
+        """Handle `content_block_start`. A block without an index gets the next free index."""
         if index is None:
             self._out.diagnose("index_missing")
             index = self._fresh
@@ -212,7 +212,10 @@ class BlockReader:
         self._out.open_block = None if index in self._open else index
 
     def _give(self, below: int | None, *, stays_open: int | None = None) -> None:
-        """Emit the held blocks below an index, or all of them. Each is whole, except a block that a delta addresses."""
+        """Emit the held blocks below an index, or all held blocks.
+
+        Each one is complete, except a block that a delta addresses.
+        """
         end = len(self._held) if below is None else min(below, len(self._held))
         while self._given < end:
             index = self._given
@@ -240,7 +243,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # A block that was open under this index ends here.
+                    # A block that is still open under this index ends here.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
@@ -341,7 +344,7 @@ class BlockReader:
         return True
 
     def _thought(self, block: Block, modelled: frozenset[str]) -> tuple[str, str | None]:
-        """Return the text of a thinking block or delta, whatever its member is called, and the metadata."""
+        """Return the text of a thinking block or delta, whatever its member is called, and the block's metadata."""
         text = block.text("thinking")
         if text:
             return text, block.metadata(modelled)
@@ -395,7 +398,7 @@ class BlockReader:
             self._assembler.call_opened(0, head.address, name, None, provider_executed, False, metadata)
             name, metadata = None, None
         elif head is not None and head.takes(index, identity, name, whole=False):
-            # A name that the call already has is repeated in each of its deltas.
+            # Some gateways repeat the call's name in each of its deltas.
             name = None if head.name is not None else name
             head.id, head.name = head.id or identity, head.name or name
         else:
@@ -420,7 +423,7 @@ class BlockReader:
         self._stop(index, extra)
 
     def end(self) -> None:
-        """Handle the end of the message, at which no block should be open."""
+        """Handle the end of the message, when no block should be open."""
         self.settle()
         self._left_open("not_closed")  # clients run a call when its block is stopped
         self._open_index = None
@@ -432,7 +435,7 @@ class BlockReader:
             self._out.diagnose("block_left_open", detail=str(self._open_index))
 
     def _expect(self, index: int | None) -> None:
-        """Check that an event addresses the open block."""
+        """Check whether an event addresses the open block."""
         if index is None or index != self._open_index:
             self._out.mark_misread("not_opened" if self._open_index is None else "other_index")
 
@@ -453,7 +456,7 @@ class BlockReader:
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def settle(self) -> None:
-        """Emit the block of unknown type when its deltas are complete."""
+        """Emit a block of unknown type once its deltas are complete."""
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
             self._assembler.kept_unknown(0, self._kept_event, raw.encode())
@@ -471,7 +474,7 @@ class BlockReader:
         self._stop(index, {})
 
     def restate(self, block: Block, index: int) -> None:
-        """Reconcile a block of a whole message with its stream. Correct and complete it, but never append."""
+        """Reconcile a block in a whole message with the streamed block. Correct and complete it, but never append."""
         assembler, value = self._assembler, block.value
         address = Address(index=index)
         kind = block_type(value)

@@ -1,4 +1,4 @@
-"""The known members of a Messages stream, and how ids, names and arguments are read.
+"""The known members of a Messages stream, and how to read ids, names and arguments.
 
 The tables are in `_spec/dialects.json`.
 """
@@ -45,9 +45,10 @@ def type_of(value: Mapping[str, Any]) -> str:
 
 
 def delta_type(delta: Mapping[str, Any]) -> str:
-    """Return how a delta is read: its type, or for a type of a gateway or without a type, the one that it stands for.
+    """Return the type to read a delta as: its own, or the equivalent of a missing or gateway-specific type.
 
-    `tool_use`, `server_tool_use` and `mcp_tool_use` are deltas with a call; an unknown type is returned as it is.
+    `tool_use`, `server_tool_use` and `mcp_tool_use` mark deltas that contain a call; an unknown type is returned
+    unchanged.
     """
     kind = type_of(delta)
     if kind:
@@ -56,7 +57,7 @@ def delta_type(delta: Mapping[str, Any]) -> str:
 
 
 def block_type(block: Mapping[str, Any]) -> str:
-    """Return the type of a block. A block without a type has that of its members."""
+    """Return the type of a block. If a block has no type, its members determine the type."""
     kind = type_of(block)
     if kind:
         return kind
@@ -83,8 +84,7 @@ def a_name(holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | Non
 
 
 def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-    """Return the text of arguments, whatever type they were sent as. An empty object only opens the call and is
-    ignored."""
+    """Return arguments as text, whatever type they were sent as. An empty object only opens the call, so it is ignored."""
     value = holder.get(key)
     if value is None or value == {}:
         return None
@@ -110,7 +110,10 @@ def is_read(path: Path) -> bool:
 
 
 def is_error(block: Mapping[str, Any]) -> bool:
-    """Return whether a tool result is a failure. MCP has a flag for it, other tools an error type in their content."""
+    """Return whether a tool result is a failure.
+
+    MCP results have a flag for this; results of other tools have an error type in their content.
+    """
     if block.get("is_error") is True:
         return True
     content = block.get("content")

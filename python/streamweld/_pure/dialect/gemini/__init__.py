@@ -1,8 +1,8 @@
-"""Decodes chunks of streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
+"""Decodes chunks from streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
 
 Reads the members of a chunk in the order in which they take effect, and decides when the response is complete: there is
-no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Handles neither framing nor
-the identity of calls.
+no terminal marker (`_spec/dialects.json` explains why). `candidate` decodes the candidates. Does not handle framing,
+and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class GeminiDecoder:
     def flush(self) -> None:
         """Emit the finish reasons at the end of the input, when they can no longer change.
 
-        They take the place of a terminal marker.
+        They replace a terminal marker.
         """
         self._finish()
         if not any(candidate.ran_on for candidate in self._candidates.values()):

@@ -72,7 +72,7 @@ class CallReader:
             return
         address = Address(call_id=identity, index=position)
         if not goes_on and not is_array(partial):
-            # Protobuf omits an empty object.
+            # Protobuf omits empty objects.
             self._assembler.call_opened(self._choice, address, name, arguments or "{}", False, False, metadata)
             self._assembler.item_closed(self._choice, "call", address, None, None)
             return

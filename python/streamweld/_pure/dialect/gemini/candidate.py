@@ -64,7 +64,7 @@ class Candidate:
         assembler.text(index, "", None)
 
     def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:
-        """Decode one entry of a chunk's `candidates`."""
+        """Decode one entry in a chunk's `candidates`."""
         content = notes.an_object(value, path, "content")
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
         carry: Raw = {}

@@ -1,6 +1,6 @@
 """Streamed arguments: write the `partialArgs` of a function call as one JSON text while they arrive.
 
-The API streams the leaves of the argument object in document order, each with its JSON path; a string may come in any
+The API streams the leaves of the argument object in document order, each with its JSON path. A string may come in any
 number of pieces. If a leaf cannot follow the text written so far, the text stays unfinished, because a call with a
 missing leaf must not look complete.
 """

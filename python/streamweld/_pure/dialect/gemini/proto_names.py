@@ -1,7 +1,7 @@
-"""Renames members from the names of the API's proto files (`finish_reason`) to those of its JSON form (`finishReason`).
+"""Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 
-Readers must accept both: https://protobuf.dev/programming-guides/json/. Gateways that dump the objects of Google's
-Python SDK send the former. What a client or a function puts into arguments and results is not renamed.
+Readers must accept both: https://protobuf.dev/programming-guides/json/. Gateways that dump objects from Google's Python
+SDK send proto names. Names that a client or a function puts into arguments and results are not renamed.
 """
 
 from __future__ import annotations

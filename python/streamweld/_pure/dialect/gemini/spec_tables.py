@@ -84,7 +84,7 @@ def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
 
 
 def seconds(text: str) -> int | None:
-    """Convert a createTime (RFC 3339, in UTC as the API writes it) to seconds since 1970."""
+    """Convert a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970."""
     found = _DATE.fullmatch(text)
     if found is None:
         return None

@@ -95,7 +95,7 @@ def read_tool(
 def _result(
     assembler: Assembler, choice: int, call_id: str | None, output: str, failed: bool, extra: Raw, part: str
 ) -> None:
-    """Emit the result of a call. Without an id, it belongs to the call before it; without a call, `part` is kept."""
+    """Emit a call's result. Without an id, it belongs to the call before it; without a call, `part` is kept."""
     call_id = call_id or assembler.last_closed_call(choice)
     if call_id is None:
         assembler.kept_unknown(choice, None, part.encode())

@@ -1,9 +1,10 @@
-//! Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid for a
-//! step.
+//! Decodes text and reasoning blocks of an AI SDK stream: start, deltas and end, paired by an id that is valid within
+//! one step.
 //!
-//! Provider-level parts and UI message chunks have the same form. Providers number blocks, so the id `0` is reused in
-//! the next step. Provider metadata on any of the three belongs to the whole part: `anthropic.signature` comes on an
-//! empty delta, `openai.itemId` and `reasoningEncryptedContent` come on start and end.
+//! Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0`
+//! is reused in the next step. Provider metadata on a start, a delta or an end belongs to the whole part:
+//! `anthropic.signature` comes with an empty delta, `openai.itemId` and `reasoningEncryptedContent` come with the start
+//! and the end.
 
 use crate::dialect::ai_sdk::part::Provider;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -83,12 +84,12 @@ impl Block<'_> {
 pub(crate) struct BlockReader {
     /// Ids of open reasoning blocks without readable text.
     redacted: HashSet<String>,
-    /// Ids of the blocks that have a start and no end.
+    /// Ids of the blocks that have started but not ended.
     open: HashSet<(Holds, String)>,
 }
 
 impl BlockReader {
-    /// Forgets all ids, which may be reused in the next step.
+    /// Forgets all ids, because the next step may reuse them.
     pub(crate) fn forget(&mut self) {
         self.redacted.clear();
         self.open.clear();
@@ -129,7 +130,7 @@ impl BlockReader {
         block.attributes(wire, block.metadata())
     }
 
-    /// Emits a delta that contains only its id and its text.
+    /// Emits a delta that contains only an id and text.
     pub(crate) fn piece(
         &self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,8 +1,8 @@
 //! Reads one typed object of an AI SDK stream: its ids, texts and flags, and its `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
-//! both pass on `providerMetadata`: an object per provider, each with members of its own. `_spec/dialects.json` lists
-//! the known members of each type.
+//! both pass on `providerMetadata`: an object with one member per provider, whose own members differ by provider.
+//! `_spec/dialects.json` lists the known members of each type.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -35,7 +35,7 @@ use std::collections::HashSet;
 
 const PROVIDER: &str = "providerMetadata";
 const COMMON: [&str; 2] = ["type", PROVIDER];
-/// Maximum number of members that are compared pairwise.
+/// Maximum number of members whose keys are compared pairwise.
 const FEW: usize = 16;
 
 /// The entries of one dialect in `_spec/dialects.json`.
@@ -56,13 +56,13 @@ pub(crate) struct Schema {
 pub(crate) struct Type {
     name: &'static str,
     modelled: Vec<&'static str>,
-    /// True if the type comes before, between or after the content.
+    /// True for types that come before, between or after the content.
     pub(crate) frames: bool,
-    /// True if the type is also used after a broken document.
+    /// True for types that are still used after a broken document.
     pub(crate) recovered: bool,
 }
 
-/// Members in which providers keep what a later turn needs.
+/// Members in which providers store data that a later turn needs.
 #[derive(Debug)]
 struct ProviderMembers {
     item_id: Vec<&'static str>,
@@ -123,7 +123,7 @@ impl Schema {
         found.unwrap_or(&self.nothing)
     }
 
-    /// Returns the meaning of a finish reason according to the dialect's table.
+    /// Returns the meaning of a finish reason from the dialect's table.
     pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
         meaning(self.dialect, raw)
     }
@@ -147,7 +147,7 @@ pub(crate) struct Provider<'a> {
     pub(crate) redacted: bool,
 }
 
-/// One payload that is an object with a type.
+/// One payload: an object with a type.
 #[derive(Debug)]
 pub(crate) struct TypedPart<'d, 'a> {
     pub(crate) object: &'d Object<'a>,
@@ -163,7 +163,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.object.get(key)
     }
 
-    /// Returns a member, unless it is null.
+    /// Returns a member unless it is null.
     pub(crate) fn present(&self, key: &str) -> Slot<'a> {
         self.object.present(key)
     }
@@ -173,20 +173,20 @@ impl<'a> TypedPart<'_, 'a> {
         self.notes.shape(raw, Pointer::ROOT.member(key));
     }
 
-    /// Replaces lone surrogates in a text that no later text can complete, and records that there were any.
+    /// Replaces lone surrogates in a text that no later text can complete, and records that there were some.
     pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
         text
     }
 
-    /// Returns the text of a string that is not blank.
+    /// Returns the string's text unless it is blank.
     pub(crate) fn text_of(&mut self, slot: Slot<'a>) -> Option<Cow<'a, str>> {
         let text = text(slot?).filter(|text| !is_blank(text))?;
         Some(self.clean(text))
     }
 
-    /// Returns the first id that is present: a text that is not blank, as sent, or a number as it was written.
+    /// Returns the first id that is present: a non-blank string as sent, or a number as written.
     pub(crate) fn identity(&mut self, keys: &[&str]) -> Option<Cow<'a, str>> {
         for key in keys {
             let Some(raw) = self.present(key) else {
@@ -204,7 +204,7 @@ impl<'a> TypedPart<'_, 'a> {
         None
     }
 
-    /// Returns a descriptive text (a name, a title, a URL), unless it is blank.
+    /// Returns a descriptive text (a name, a title, a URL) unless it is blank.
     pub(crate) fn words(&mut self, key: &str) -> Option<Cow<'a, str>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::String {
@@ -213,7 +213,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.text_of(Some(raw))
     }
 
-    /// Returns the text of the first of these members that is present. It may contain halves of surrogate pairs.
+    /// Returns the text of the first of these members that is present. The text may contain halves of surrogate pairs.
     pub(crate) fn text(&mut self, keys: &[&str]) -> Text<'a> {
         let found = keys.iter().find_map(|key| Some((key, self.present(key)?)));
         let Some((key, raw)) = found else {
@@ -241,7 +241,7 @@ impl<'a> TypedPart<'_, 'a> {
         Some(found.next()?.text)
     }
 
-    /// Returns the member if it is an object. Records a value of any other type.
+    /// Returns the member if it is an object. Records an anomaly if the value has any other type.
     pub(crate) fn an_object(&mut self, key: &str) -> Option<Raw<'a>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::Object {
@@ -253,7 +253,7 @@ impl<'a> TypedPart<'_, 'a> {
 
     /// Returns arguments: a string that contains JSON, or the raw text of a JSON value.
     ///
-    /// Providers send a string; `streamText` and the UI protocol pass on a parsed value.
+    /// Providers send a string; `streamText` and the UI protocol forward a parsed value.
     pub(crate) fn document(&self, keys: &[&str]) -> Option<Text<'a>> {
         let raw = keys.iter().find_map(|key| self.present(key))?;
         Some(text(raw).unwrap_or(Text::plain(raw.text)))
@@ -316,8 +316,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(out)
     }
 
-    /// Returns the metadata of a part around the content. Without `providerMetadata`, empty lists and objects are
-    /// dropped.
+    /// Returns the metadata of a part that surrounds the content. Without `providerMetadata`, empty lists and objects
+    /// are dropped.
     pub(crate) fn worth_keeping(&mut self) -> Option<String> {
         if self
             .get(PROVIDER)
@@ -345,8 +345,8 @@ impl<'a> TypedPart<'_, 'a> {
         ExtraFields::of(&rest.copied().collect::<Vec<_>>())
     }
 
-    /// Returns the first non-empty text under these keys of any provider. A stream has one provider, but relays add
-    /// namespaces of their own.
+    /// Returns the first non-empty text that any provider sent under these keys. A stream has one provider, but relays
+    /// add their own namespaces.
     fn first(&mut self, providers: &[Vec<Member<'a>>], keys: &[&str]) -> Option<Cow<'a, str>> {
         let mut texts = providers.iter().flat_map(|inner| {
             let texts = keys.iter().filter_map(|key| text(find(inner, key)?));
@@ -357,7 +357,7 @@ impl<'a> TypedPart<'_, 'a> {
     }
 }
 
-/// Reports the wide integers and duplicate keys of a payload, before it is read.
+/// Reports the wide integers and duplicate keys of a payload before it is read.
 pub(crate) fn report_document(
     wire: &mut DecodeContext<'_, '_>,
     object: &Object<'_>,
@@ -396,7 +396,7 @@ fn same_key(one: &Member<'_>, other: &Member<'_>) -> bool {
     one.key.raw == other.key.raw
 }
 
-/// Returns the members with each key once: at its first position, with its last value.
+/// Returns the members with duplicate keys removed: each key keeps its first position and its last value.
 pub(crate) fn once<'a>(members: &[Member<'a>]) -> Vec<Member<'a>> {
     let mut out = ExtraFields::default();
     members.iter().for_each(|member| out.add(*member));
@@ -409,7 +409,7 @@ pub(crate) fn is_of_use(object: &Object<'_>, schema: &Schema) -> bool {
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || is_complaint(object)
 }
 
-/// Returns true if an object is an error: it has an `error` member or a message with a code, or it has no type and
+/// Returns true if an object is an error: it has an `error` member, it has a message with a code, or it has no type and
 /// reports a failure.
 pub(crate) fn is_complaint(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
@@ -425,7 +425,7 @@ pub(crate) fn is_typed(object: &Object<'_>) -> bool {
         .is_some_and(|raw| raw.kind == Kind::String)
 }
 
-/// Reads an object that is an error as a whole.
+/// Reads an object that as a whole is an error.
 pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     UpstreamErrorFields::of_members(&object.members, object.raw)
 }
@@ -437,7 +437,7 @@ pub(crate) fn write_member(out: &mut String, key: &str, raw: &str) {
     out.push_str(raw);
 }
 
-/// Returns the chosen members as a JSON object, in the order of `keys`, or `None` if none is present.
+/// Returns the selected members as a JSON object, in the order of `keys`, or `None` if none is present.
 pub(crate) fn chosen(object: &Object<'_>, keys: &[&str]) -> Option<String> {
     let mut out = String::new();
     for key in keys {
@@ -460,12 +460,12 @@ pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
 }
 
 fn is_blank(text: &Text<'_>) -> bool {
-    // Python treats four separators as white space that Unicode does not.
+    // Python treats four separator characters as white space, but Unicode does not.
     let blank = |c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}');
     text.lead_low.is_none() && text.tail_high.is_none() && text.body.chars().all(blank)
 }
 
-/// Returns the text of a slot that is a string and not empty.
+/// Returns the text of a slot if it is a non-empty string.
 pub(crate) fn filled<'a>(slot: Slot<'a>) -> Option<Text<'a>> {
     present(slot).and_then(text).filter(|text| !text.is_empty())
 }

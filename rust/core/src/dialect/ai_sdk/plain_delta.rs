@@ -1,6 +1,6 @@
 //! Fast path for an AI SDK delta that contains only its type, id and text, as most payloads do.
 //!
-//! Anything else is left to `part`, which would produce the same result.
+//! Any other delta is left to `part`, which would produce the same result.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -8,7 +8,7 @@ use crate::json::Text;
 use crate::json::members::Object;
 use crate::json::members::text;
 
-/// A plain delta, and the names of its members.
+/// A plain delta and the names of its members.
 #[derive(Debug)]
 pub(crate) struct PlainDelta<'a> {
     pub(crate) kind: &'a str,
@@ -19,7 +19,7 @@ pub(crate) struct PlainDelta<'a> {
 }
 
 impl<'a> PlainDelta<'a> {
-    /// Reads a plain delta. Returns `None` if there is more to read or anything is unusual.
+    /// Reads a plain delta. Returns `None` if the delta has other members or anything is unusual.
     pub(crate) fn of(object: &Object<'a>) -> Option<PlainDelta<'a>> {
         if object.members.len() != 3 || object.wide_integer {
             return None;
@@ -38,7 +38,7 @@ impl<'a> PlainDelta<'a> {
             };
             *slot = Some((key, member.raw));
         }
-        // Three members fill three slots, so no key is duplicated.
+        // Three members fill three slots, so no key can be duplicated.
         let ((_, kind), (id_key, id), (text_key, delta)) = (kind?, id?, delta?);
         let text = text(delta).filter(|text| !text.is_empty())?;
         Some(PlainDelta {
@@ -51,7 +51,7 @@ impl<'a> PlainDelta<'a> {
     }
 }
 
-/// Returns a string without escapes whose first character is visible, so that it is not blank.
+/// Returns a string that has no escapes and begins with a visible character, so that it cannot be blank.
 fn plain(raw: Raw<'_>) -> Option<&str> {
     let inner = raw.text.get(1..raw.text.len().saturating_sub(1))?;
     let (first, rest) = inner.as_bytes().split_first()?;

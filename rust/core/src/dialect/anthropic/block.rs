@@ -1,4 +1,4 @@
-//! Decodes one content block, where it opens or where a whole message repeats it.
+//! Decodes one content block, either where it opens or where a whole message repeats it.
 //!
 //! Handles every type of block. Has no state.
 
@@ -35,7 +35,7 @@ pub(crate) struct Block<'a, 'b> {
     pub(crate) at: Pointer<'b>,
     /// Event name of the frame that contained the block.
     pub(crate) event: Option<&'b str>,
-    /// Unknown members of the event that contains the block.
+    /// Unknown members of the event that contained the block.
     pub(crate) extra: ExtraFields<'a>,
 }
 
@@ -59,7 +59,7 @@ impl<'a, 'b> Block<'a, 'b> {
         self.extra.and(&own).text()
     }
 
-    /// Passes on a block as it is.
+    /// Passes on a block unchanged.
     pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let raw = self.object.raw.text.as_bytes();
         wire.assembler
@@ -98,10 +98,10 @@ pub(crate) fn open_text<'a>(
     }
 }
 
-/// Members in which some gateways put reasoning.
+/// Members in which some gateways put reasoning text.
 const THINKING_ELSEWHERE: [&str; 4] = ["text", "reasoning", "reasoning_content", "content"];
 
-/// Returns the text of a thinking block or delta, whatever its member is called, and the metadata.
+/// Returns the text of a thinking block or delta, whatever its member is called, and the block's metadata.
 pub(crate) fn thought<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -163,7 +163,7 @@ pub(crate) fn open_thinking<'a>(
     wire.assembler.part_attributes(wire.out, part, attributes)
 }
 
-/// The id and the name in the block of a call.
+/// The id and the name in a call's block.
 #[derive(Debug, Default)]
 pub(crate) struct SentHead {
     pub(crate) id: Option<String>,
@@ -213,7 +213,7 @@ fn call<'a>(
     })
 }
 
-/// Emits the result of a tool, or passes on a block as it is. Returns a block whose content comes in deltas and which a
+/// Emits a tool's result, or passes on the block unchanged. Returns a block whose content comes in deltas and that a
 /// later turn must send back.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,
@@ -241,7 +241,8 @@ pub(crate) fn other<'a>(
     Ok(None)
 }
 
-/// Reconciles a block of a whole message with its stream. Corrects and completes it, but never appends.
+/// Reconciles a block in a whole message with the streamed block. Corrects and completes the streamed block, but never
+/// appends to it.
 pub(crate) fn restate<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -268,7 +269,7 @@ pub(crate) fn restate<'a>(
             })
         }
         kind if kind.ends_with("tool_result") => other(wire, block, kind, notes).map(drop),
-        // The block was emitted when it was streamed.
+        // The block was already emitted when it was streamed.
         _ => Ok(()),
     }
 }

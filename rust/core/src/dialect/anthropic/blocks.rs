@@ -1,7 +1,7 @@
-//! Decodes the content blocks of a Messages stream: the start, the deltas and the stop of a block.
+//! Decodes the content blocks of a Messages stream: the start, the deltas and the stop of each block.
 //!
-//! A block is addressed by its index, even if a gateway misuses it. If the index is ambiguous, the assembler decides
-//! which block a delta belongs to.
+//! A block is addressed by its index, even if a gateway misuses the index. If the index is ambiguous, the assembler
+//! decides which block a delta belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
@@ -48,9 +48,9 @@ use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use std::mem;
 
-/// Maximum number of characters of an unusable index that are reported.
+/// Maximum number of characters reported of an unusable index.
 const INDEX_HEAD: usize = 64;
-/// Maximum index if the limit is disabled.
+/// Maximum index when the limit is disabled.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
 /// A block that `message_start` contained.
@@ -69,16 +69,16 @@ pub(crate) struct Blocks {
     open: Set<i64>,
     /// Index of the latest block on the wire, of any type, until it is stopped.
     pub(crate) open_index: Option<i64>,
-    /// Content of the deltas of the latest block.
+    /// What the deltas of the latest block contain.
     brings: Option<BlockContent>,
     /// Index of the latest start.
     last: Option<i64>,
-    /// True if a turn cannot end with the latest started block.
+    /// True if a turn cannot end with the block that started last.
     at_work: bool,
-    /// The index after the highest one that was started.
+    /// One more than the highest index that was started.
     fresh: i64,
     held: Vec<StartBlock>,
-    /// Number of held blocks that are already handled.
+    /// Number of held blocks that were already handled.
     given: usize,
     /// Positions of held blocks that were also streamed.
     restated: LazyBox<Set<usize>>,
@@ -111,7 +111,7 @@ impl Blocks {
         !self.at_work
     }
 
-    /// Returns true if an index is within the limit.
+    /// Returns true if an index does not exceed the limit.
     #[inline]
     pub(crate) fn is_within(&self, index: i64) -> bool {
         u64::try_from(index).is_ok_and(|index| index <= self.max_index)
@@ -147,7 +147,8 @@ impl Blocks {
         Ok(usable)
     }
 
-    /// Holds the blocks that `message_start` contained. Each is used unless a start has its index, before or after.
+    /// Holds the blocks that `message_start` contained. Each held block is used unless a `content_block_start`, before
+    /// or after, has its index.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         let streamed = usize::try_from(self.fresh).unwrap_or_default();
         for position in 0..streamed.min(blocks.len()) {
@@ -156,7 +157,7 @@ impl Blocks {
         self.held = blocks;
     }
 
-    /// Handles `content_block_start`. Without an index, the block gets the next one.
+    /// Handles `content_block_start`. A block without an index gets the next free index.
     pub(crate) fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -201,7 +202,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Emits the held blocks below an index, or all of them. Each is whole, except a block that a delta addresses.
+    /// Emits the held blocks below an index, or all held blocks. Each one is complete, except a block that a delta
+    /// addresses.
     fn give(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -229,7 +231,7 @@ impl Blocks {
             };
             let block = Block::new(&object, event.as_deref());
             let index = i64::try_from(position).unwrap_or(i64::MAX);
-            // Its anomalies belong to an earlier event, so they are not reported here.
+            // Anomalies in such a block belong to an earlier event, so they are not reported here.
             self.open(wire, &block, index, &mut Anomalies::default())?;
             if Some(index) != stays_open {
                 self.close(wire, Some(index), &ExtraFields::default())?;
@@ -267,7 +269,7 @@ impl Blocks {
             }
             _ => {
                 if self.open.remove(&index) {
-                    // A block that was open under this index ends here.
+                    // A block that is still open under this index ends here.
                     close(wire, index, None)?;
                 }
                 wire.out.record_fact(WireFact::Announced(index));
@@ -401,13 +403,13 @@ impl Blocks {
         self.close(wire, index, extra)
     }
 
-    /// Returns true unless a block is open that has other content.
+    /// Returns true unless the open block has other content.
     #[inline]
     pub(crate) fn takes(&self, content: BlockContent) -> bool {
         self.open_index.is_none() || self.brings == Some(content)
     }
 
-    /// Checks that an event addresses the open block.
+    /// Checks whether an event addresses the open block.
     #[inline]
     pub(crate) fn expect(&self, wire: &mut DecodeContext<'_, '_>, index: Option<i64>) {
         if index.is_none() || index != self.open_index {
@@ -431,12 +433,12 @@ impl Blocks {
         }
         match index {
             Some(index) if self.open.remove(&index) => close(wire, index, extra.text().as_deref()),
-            // The block is unknown, or has nothing to close.
+            // The block has an unknown type or has nothing to close.
             _ => Ok(()),
         }
     }
 
-    /// Emits the block of unknown type when its deltas are complete.
+    /// Emits a block of unknown type once its deltas are complete.
     pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
             Some(kept) => kept.settle(wire),
@@ -444,7 +446,7 @@ impl Blocks {
         }
     }
 
-    /// Handles the end of the message, at which no block should be open.
+    /// Handles the end of the message, when no block should be open.
     pub(crate) fn end(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.settle(wire)?;
         self.left_open(wire, "not_closed")?; // clients run a call when its block is stopped
@@ -482,7 +484,7 @@ impl Blocks {
     }
 }
 
-/// The content of the deltas of a block.
+/// What the deltas of a block contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockContent {
     Text,
@@ -510,7 +512,7 @@ impl BlockContent {
     }
 }
 
-/// Returns true if the start of a block has content that is expected in its deltas.
+/// Returns true if a block's start already has content that is expected in its deltas.
 fn begins_with_content(block: &[Member<'_>]) -> bool {
     let has = |key, kind| {
         let member = find(block, key).filter(|raw| raw.kind == kind);

@@ -1,4 +1,4 @@
-//! Decodes a delta with a call, or a piece of one, that may have an id and a name of its own.
+//! Decodes a delta that contains a call or a piece of one, possibly with its own id and name.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
@@ -21,7 +21,7 @@ use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 
 const CALL_HEADS: [&str; 3] = ["id", "tool_use_id", "name"];
-/// Members with the arguments of a call.
+/// Members that hold the arguments of a call.
 const CALL_TEXTS: [&str; 3] = ["partial_json", "input", "arguments"];
 
 /// How the latest call was opened.
@@ -31,19 +31,19 @@ enum OpenedBy {
     Delta,
 }
 
-/// The latest call: which deltas belong to it.
+/// The latest call, and which deltas belong to it.
 #[derive(Debug)]
 pub(crate) struct CallHead {
     pub(crate) index: Option<i64>,
     id: Option<String>,
     name: Option<String>,
     opened_by: OpenedBy,
-    /// True if its arguments came as an object.
+    /// True if the arguments came as an object.
     is_whole: bool,
 }
 
 impl CallHead {
-    /// Returns the head of a call that a block opened.
+    /// Returns the id and name of a call that a block opened.
     pub(crate) fn of_block(index: i64, sent: SentHead) -> CallHead {
         CallHead {
             index: Some(index),
@@ -54,7 +54,7 @@ impl CallHead {
         }
     }
 
-    /// Returns the address. The index of a call that a delta opened may be that of another block.
+    /// Returns the address. The index of a call that a delta opened may also be the index of another block.
     fn address(&self) -> Address<'_> {
         match self.opened_by {
             OpenedBy::Block => at_index(self.index),
@@ -84,7 +84,7 @@ impl CallHead {
         id.is_some() || name.is_none() || !(is_whole && self.is_whole)
     }
 
-    /// Closes the call, unless its block does.
+    /// Closes the call, unless its block closes it.
     pub(crate) fn close(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.opened_by {
             OpenedBy::Block => Ok(()),
@@ -97,7 +97,7 @@ impl CallHead {
     }
 }
 
-/// Returns true if the kind of delta has a call in it.
+/// Returns true if a delta of this kind contains a call.
 pub(crate) fn is_call_delta(kind: &str) -> bool {
     matches!(
         kind,
@@ -105,7 +105,7 @@ pub(crate) fn is_call_delta(kind: &str) -> bool {
     )
 }
 
-/// Returns true if a delta has members of a call.
+/// Returns true if a delta has any members of a call.
 pub(crate) fn has_call(delta: &[Member<'_>]) -> bool {
     has_head(delta) || has_any(delta, &CALL_TEXTS)
 }
@@ -119,7 +119,7 @@ fn has_any(delta: &[Member<'_>], keys: &[&str]) -> bool {
     keys.iter().any(|key| present(find(delta, key)).is_some())
 }
 
-/// Handles the delta. Returns true if it opened a call.
+/// Handles the delta. Returns true if the delta opened a call.
 pub(crate) fn call_delta<'a>(
     wire: &mut DecodeContext<'_, '_>,
     head: &mut Option<Box<CallHead>>,
@@ -181,7 +181,7 @@ pub(crate) fn call_delta<'a>(
     let target = match head.as_deref_mut().filter(|_| continues) {
         Some(head) => {
             if !opens {
-                // A name that the call already has is repeated in each of its deltas.
+                // Some gateways repeat the call's name in each of its deltas.
                 name = name.filter(|_| head.name.is_none());
                 head.id = head.id.take().or_else(|| id.map(str::to_owned));
                 head.name = head.name.take().or_else(|| name.map(str::to_owned));

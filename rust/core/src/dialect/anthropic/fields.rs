@@ -1,4 +1,4 @@
-//! The known members of a Messages stream, and how ids, names and arguments are read.
+//! The known members of a Messages stream, and how to read ids, names and arguments.
 //!
 //! The tables are in `_spec/dialects.json`.
 
@@ -101,8 +101,9 @@ impl Facts {
         row(&self.deltas, kind)
     }
 
-    /// Returns how a delta is read: its type, or for a type of a gateway or without a type, the one that it stands for.
-    /// `tool_use`, `server_tool_use` and `mcp_tool_use` are deltas with a call; an unknown type is returned as it is.
+    /// Returns the type to read a delta as: its own, or the equivalent of a missing or gateway-specific type.
+    /// `tool_use`, `server_tool_use` and `mcp_tool_use` mark deltas that contain a call; an unknown type is returned
+    /// unchanged.
     #[inline]
     pub(crate) fn delta_type<'a>(&self, delta: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(delta);
@@ -119,7 +120,7 @@ impl Facts {
         known.map_or(kind, |(_, name)| Cow::Borrowed(*name))
     }
 
-    /// Returns the type of a block. A block without a type has that of its members.
+    /// Returns the type of a block. If a block has no type, its members determine the type.
     pub(crate) fn block_type<'a>(&self, block: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(block);
         if !kind.is_empty() {
@@ -134,8 +135,8 @@ impl Facts {
         self.events.contains(&kind)
     }
 
-    /// Returns the event name that official clients need in order to read an event of this type, if it lacks one. They
-    /// read any event with a name in `read_names`.
+    /// Returns the event name that official clients need to read an event of this type, or `None` if the event already
+    /// has a suitable name. Clients read any event whose name is in `read_names`.
     #[inline]
     pub(crate) fn needs_name(&self, kind: &str, name: Option<&str>) -> Option<&'static str> {
         let read = |wanted: &str| self.read_names.iter().find(|name| **name == wanted);
@@ -156,7 +157,7 @@ fn row<'t>(table: &'t [(&'static str, Fields)], kind: &str) -> Option<&'t [&'sta
     row.map(|(_, fields)| fields.as_slice())
 }
 
-/// Marks the event if clients need members that an object of the type `name` does not have.
+/// Marks the event if an object of the type `name` lacks members that clients need.
 #[inline]
 pub(crate) fn check(wire: &mut DecodeContext<'_, '_>, name: &str, members: &[Member<'_>]) {
     if !FACTS.clients.suit(name, members) {
@@ -182,7 +183,7 @@ pub(crate) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
     find(members, "type").and_then(string).unwrap_or_default()
 }
 
-/// Returns the id exactly as sent, a number as it was written, or `None`.
+/// Returns the id exactly as sent (a number as written), or `None`.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -215,14 +216,14 @@ pub(crate) fn a_name<'a>(
     (!is_blank(&name)).then(|| notes.clean(name))
 }
 
-/// Returns true if the text contains nothing but white space.
+/// Returns true if the text contains only white space.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.lead_low.is_none()
         && text.tail_high.is_none()
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// Returns the text of arguments, whatever type they were sent as. An empty object only opens the call and is ignored.
+/// Returns arguments as text, whatever type they were sent as. An empty object only opens the call, so it is ignored.
 pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
     let raw = present(find(holder, key))?;
     match raw.kind {
@@ -258,7 +259,8 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     }
 }
 
-/// Returns true if a tool result is a failure. MCP has a flag for it, other tools an error type in their content.
+/// Returns true if a tool result is a failure. MCP results have a flag for this; results of other tools have an error
+/// type in their content.
 pub(crate) fn is_error(block: &Object<'_>) -> bool {
     let given = block.get("is_error").map(|raw| raw.kind);
     let content = || block.object("content");

@@ -1,4 +1,5 @@
-//! Decodes the message-level events of a Messages stream: the start, the delta, a whole message; usage and stop reason.
+//! Decodes the message-level events of a Messages stream: the start, the delta, whole messages, usage and the stop
+//! reason.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -36,14 +37,14 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(&members, at, "id");
         let id = notes.clean(id);
-        // Content came first. It belongs to this message, because nothing contradicts that.
+        // Content came first. The event belongs to this message, because nothing contradicts that.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
             wire.out.mark_misread("late_start"); // clients start over at a `message_start`
         } else if self.started {
             let reported = wire.assembler.has_reported_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || reported {
-                // The message is repeated, or calls of the earlier one may already have been executed.
+                // The message is repeated, or calls in the earlier message may already have been executed.
                 return wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id);
             }
             wire.assembler.restart(wire.out, 0)?;
@@ -95,7 +96,7 @@ impl Anthropic {
         let mut extra = rest(&event.members, &FACTS.event_fields);
         if let Some(delta) = &delta {
             extra.extend(&rest(&delta.members, &FACTS.message_delta_fields).members);
-            // Some gateways put the usage next to the stop_reason.
+            // Some gateways put the usage next to the `stop_reason`.
             usage(wire, &delta.members, at, notes, "")?;
             check(wire, "end", &delta.members);
         }
@@ -156,7 +157,7 @@ impl Anthropic {
         self.done(wire)
     }
 
-    /// Emits the stop reason of an object. Returns false if it has none.
+    /// Emits the stop reason in an object. Returns false if the object has none.
     fn finish<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -201,8 +202,8 @@ fn content<'a>(
     out
 }
 
-/// Merges a usage object. The objects are cumulative: a missing count keeps its earlier value. `checked`: the entry of
-/// `client_members` that it must suit.
+/// Merges a usage object. Usage objects are cumulative, so a missing count keeps its earlier value. `checked`: the
+/// entry of `client_members` that the object must satisfy.
 fn usage<'a>(
     wire: &mut DecodeContext<'_, '_>,
     holder: &[Member<'a>],

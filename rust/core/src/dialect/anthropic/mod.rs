@@ -1,7 +1,7 @@
 //! Decodes Anthropic Messages streams, and whole `type: message` bodies, into wire deltas.
 //!
-//! Handles the events of a stream in their order. `message` decodes the message itself, `blocks` and `block` decode its
-//! content blocks. Handles neither framing nor the identity of calls.
+//! Handles the events of a stream in the order in which they arrive. `message` decodes the message itself, `blocks` and
+//! `block` decode its content blocks. Does not handle framing, and does not determine which call a delta belongs to.
 
 pub(crate) mod block;
 pub(crate) mod blocks;
@@ -48,7 +48,7 @@ use crate::model::fault::Fault;
 use crate::model::spec::Code;
 use crate::sse::WholeEvents;
 
-/// Decodes the payloads of one stream, which has one choice.
+/// Decodes the payloads of one stream, which always has a single choice.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     blocks: Blocks,
@@ -56,7 +56,7 @@ pub(crate) struct Anthropic {
     started: bool,
     /// True if a block was streamed.
     streamed: bool,
-    /// True if the finish reason was emitted.
+    /// True once the finish reason was emitted.
     reason: bool,
     /// Stop reason that `message_start` contained.
     reported_at_start: Option<String>,
@@ -78,7 +78,7 @@ impl Anthropic {
         }
     }
 
-    /// Decodes an event or a whole message. `delta`: its member of that name, already parsed.
+    /// Decodes an event or a whole message. `delta`: the event's member of that name, already parsed.
     fn object<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -95,7 +95,8 @@ impl Anthropic {
         let mut notes = Anomalies::default();
         let sent = type_of(&object.members);
         let kind = match payload.event {
-            // A frame name can replace a missing type, except `message`, which is the name of a frame without a name.
+            // An event name can replace a missing type, except `message`, which is the default for an event without a
+            // name.
             Some(name) if sent.is_empty() && name != "message" && FACTS.is_event(name) => name,
             _ => sent.as_ref(),
         };
@@ -106,7 +107,7 @@ impl Anthropic {
             || (!FACTS.is_event(kind) && (has_error || complains(object)))
         {
             if payload.event != Some("error") {
-                // Clients raise only for an event named `error`.
+                // Clients raise only if the event's name is `error`.
                 let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
                 name(wire, "error", is_good);
             }
@@ -204,7 +205,7 @@ impl Anthropic {
         }
     }
 
-    /// Starts the message if there was no `message_start`, so that a message without output also ends.
+    /// Starts the message if there was no `message_start`, so that a message without output can also end.
     #[inline]
     fn begin(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.started {
@@ -289,7 +290,7 @@ impl Decoder for Anthropic {
         self.templates.row(wire, lines, most, None, |_, _| {})
     }
 
-    /// Handles `[DONE]`, which some gateways send. It ends the message only after a stop reason.
+    /// Handles `[DONE]`, which some gateways send. `[DONE]` ends the message only after a stop reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.reason || self.reported_at_start.is_some() {
             wire.out.mark_misread("done_marker"); // clients wait for message_stop
@@ -306,7 +307,8 @@ impl Decoder for Anthropic {
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
-            // The provider was still at work, so the response is truncated, whatever a policy assumes of a missing end.
+            // The provider was still running a tool, so the response is truncated, whatever the policy assumes about a
+            // missing end.
             wire.assembler.cut();
         }
         Ok(())
@@ -317,7 +319,7 @@ impl Decoder for Anthropic {
     }
 }
 
-/// Renames an event, or reports it for rewriting if its data is not in the form that clients expect.
+/// Renames an event, or marks it for rewriting if its data does not have the form that clients expect.
 #[cold]
 fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     if is_good {
@@ -327,7 +329,7 @@ fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     }
 }
 
-/// Returns false only if no key is duplicated in the members that are read.
+/// Returns false only if none of the members that are read has a duplicate key.
 #[inline]
 fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool {
     let unread = |member: &Member<'_>| {
@@ -340,7 +342,7 @@ fn may_repeat_inside(members: &[Member<'_>], delta: Option<&Object<'_>>) -> bool
         || members.iter().any(unread)
 }
 
-/// Passes on metadata that no event carries. It is emitted at the end of the response.
+/// Passes on metadata that no event has carried yet. The metadata is emitted at the end of the response.
 fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> ParseResult {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),

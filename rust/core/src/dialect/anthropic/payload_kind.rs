@@ -49,7 +49,7 @@ pub(crate) fn is_tail(kind: &str) -> bool {
     )
 }
 
-/// Returns true for an error without an `error` member: a message with a code or a type.
+/// Returns true for an error that has no `error` member but has a message with a code or a type.
 pub(crate) fn complains(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
     if FACTS.is_event(&kind) {

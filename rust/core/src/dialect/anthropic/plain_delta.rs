@@ -1,6 +1,6 @@
 //! Fast path for deltas that contain only a piece of text, as most payloads of a stream do.
 //!
-//! Recognizes the form in which the API writes them, and leaves any other form to the decoder.
+//! Recognizes deltas in the exact form that the API writes, and leaves any other form to the decoder.
 
 use crate::dialect::anthropic::Anthropic;
 use crate::dialect::anthropic::block::at_index;
@@ -22,7 +22,7 @@ use crate::json::members::Object;
 use crate::json::members::integer;
 use crate::model::fault::Fault;
 
-/// The content that a piece of text belongs to.
+/// What kind of content a piece of text belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Sort {
     Text,
@@ -31,7 +31,7 @@ enum Sort {
 }
 
 impl Anthropic {
-    /// Decodes such an event. Returns false, without effect, if it must be decoded in full.
+    /// Decodes such an event. Returns false, without any effect, if the delta must be decoded in full.
     #[inline]
     pub(crate) fn decode_plain(
         &mut self,
@@ -83,8 +83,8 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address, _) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are not renamed, so an event that needs another name is learned only if nobody
-        // asks for its name.
+        // Events that match a template are not renamed. An event that needs another name is therefore learned only if
+        // event names are not used.
         let is_named = wanted.is_none() || !out.wants_wire_facts();
         if is_named && self.templates.wants() {
             let learnable = LearnableDelta {
@@ -103,7 +103,7 @@ impl Anthropic {
     }
 }
 
-/// Returns the text of a delta that contains only its type, as the first member, and one text.
+/// Returns the text of a delta whose only members are its type, which must come first, and one text.
 #[inline]
 fn piece<'a>(delta: Raw<'a>) -> Option<(Sort, Raw<'a>)> {
     let mut scanner = Scanner::again(delta.text);

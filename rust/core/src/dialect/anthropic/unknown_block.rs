@@ -1,4 +1,4 @@
-//! A block of unknown type that is collected from its deltas until it ends.
+//! A block of unknown type, collected from its deltas until it ends.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -22,7 +22,7 @@ impl UnknownBlock {
             positions: HashMap::new(),
         };
         for member in members {
-            // Of duplicate keys in the block, the last one counts, at its own position.
+            // If the block has duplicate keys, the last one counts, at its own position.
             let key = key_text(member.key.raw);
             if let Some(before) = kept.positions.get(&key) {
                 if let Some(before) = kept.members.get_mut(*before) {
@@ -34,7 +34,7 @@ impl UnknownBlock {
         kept
     }
 
-    /// Replaces members of the block with those of a delta.
+    /// Replaces members of the block with the delta's members.
     pub(crate) fn update(&mut self, changed_fields: &[Member<'_>]) {
         for member in changed_fields {
             let key = key_text(member.key.raw);
@@ -73,7 +73,7 @@ impl UnknownBlock {
     }
 }
 
-/// Returns a key as an ASCII JSON string, in one form for all spellings.
+/// Returns a key as an ASCII JSON string, so that all spellings of the key have the same form.
 fn key_text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len() + 2);
     out.push('"');

@@ -1,8 +1,8 @@
-//! Decodes the function calls of one candidate: complete calls, and the call whose arguments are being streamed.
+//! Decodes the function calls of one candidate: complete calls and the call whose arguments are still streaming.
 //!
-//! A call ends with its part, unless the part says that it continues (`willContinue`); then it ends with the first
-//! part that does not say so. This also determines which call a part belongs to: one call is open at a time, unless
-//! ids distinguish several.
+//! A call ends with its part, unless the part has `willContinue`; then the call ends with the first part without
+//! `willContinue`. This also determines which call a part belongs to: only one call is open at a time, unless ids
+//! distinguish several.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::mem::take;
 
-/// Maximum number of steps in a path: one less than the nesting limit of JSON.
+/// Maximum number of steps in a path: one less than the JSON nesting limit.
 const MAX_STEPS: usize = 127;
 
 /// A call that is still open.
@@ -62,7 +62,7 @@ pub(crate) struct Calls {
     partial: Partial,
     /// Other open calls, set aside until a part has their id.
     others: BTreeMap<u64, (Going, Partial)>,
-    /// Keys in `others` by call id, and the number of calls set aside so far.
+    /// Maps call ids to keys in `others`, and counts the calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
 }
@@ -79,8 +79,8 @@ impl Calls {
         }
     }
 
-    /// Decodes the functionCall of a part. `position`: the part's number in its candidate; `extra`: other members of the
-    /// part.
+    /// Decodes the functionCall of a part. `position`: the part's position in its candidate. `extra`: the other members
+    /// of the part.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -139,7 +139,7 @@ impl Calls {
             ..CallFields::default()
         };
         if !goes_on && !streams {
-            // Protobuf omits an empty object.
+            // Protobuf omits empty objects.
             let call_fields = CallFields {
                 arguments: Some(arguments.unwrap_or_else(|| Text::plain("{}"))),
                 ..call_fields
@@ -158,8 +158,8 @@ impl Calls {
         if goes_on { Ok(()) } else { self.end(wire) }
     }
 
-    /// Ends all open calls, because another kind of part or the end of the stream follows. A call that was cut inside
-    /// a string stays incomplete.
+    /// Ends all open calls, because a part of another kind or the end of the stream follows. A call that was truncated
+    /// inside a string stays incomplete.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.others.is_empty() {
             return self.end(wire);
@@ -176,7 +176,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Sets the open call aside until a part has its id. A call without an id ends instead.
+    /// Sets the open call aside until a part has its id. A call without an id is ended instead.
     fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.going.take_if(|going| going.call_id.is_some()) {
             Some(going) => {
@@ -191,8 +191,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Resumes the call that a part's id refers to. A part with neither id nor name resumes the last one set aside, if
-    /// no call is open.
+    /// Resumes the call that a part's id refers to. If no call is open, a part with neither id nor name resumes the
+    /// call that was set aside last.
     fn turn_to(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -293,7 +293,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Returns the JSON text that one partial argument adds, or `None` if it does not fit.
+    /// Returns the JSON text that one partial argument adds, or `None` if it cannot be added.
     fn piece<'a>(
         &mut self,
         piece: &[Member<'a>],
@@ -331,7 +331,7 @@ impl Calls {
     }
 }
 
-/// Returns the arguments as sent. A value that is not an object is passed on unchanged, to be validated later.
+/// Returns the arguments as sent. A value that is not an object is passed on unchanged and validated later.
 fn arguments<'a>(call: &[Member<'a>]) -> Option<Text<'a>> {
     let raw = nonnull(call, "args")?;
     match text(raw) {

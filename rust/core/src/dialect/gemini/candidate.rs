@@ -1,7 +1,7 @@
 //! Decodes one candidate of a Gemini stream: its parts, in order, its sources, its metadata and its finish reason.
 //!
-//! Parts have no address on the wire: consecutive texts of one kind form one part, until something else comes between
-//! them or a thought signature ends the part.
+//! Parts have no address on the wire. Consecutive texts of the same kind form one part, until something else comes
+//! between them or a thought signature ends the part.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -53,15 +53,15 @@ pub(crate) struct Candidate {
     sources: Sources,
     /// Number of parts so far.
     positions: i64,
-    /// The open text part: its kind and number.
+    /// The open text part: its kind and its position.
     open: Option<(ItemKind, i64)>,
     finish_reported: bool,
     pub(crate) reason: Option<String>,
-    /// True if text or another part came after a finish reason.
+    /// True if a text or another part came after a finish reason.
     pub(crate) ran_on: bool,
 }
 
-/// An entry of a chunk's `candidates`, with the members that are read already parsed.
+/// An entry in a chunk's `candidates`, with the members that are read already parsed.
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'a> {
     pub(crate) raw: Raw<'a>,
@@ -72,7 +72,8 @@ pub(crate) struct OpenedCandidate<'a> {
 }
 
 impl<'a> OpenedCandidate<'a> {
-    /// Parses the entries of `candidates` and everything read from them, in one pass. Empty for any other value.
+    /// Parses the entries of `candidates` and everything that is read from them, in one pass. The list is empty for any
+    /// other value.
     pub(crate) fn list(raw: Raw<'a>) -> Vec<OpenedCandidate<'a>> {
         let mut out = Vec::new();
         let mut scanner = Scanner::again(raw.text);
@@ -135,7 +136,7 @@ impl<'a> OpenedCandidate<'a> {
         })
     }
 
-    /// Returns true if a key may be duplicated in the members that are read; false is certain.
+    /// Returns true if a member that is read may have a duplicate key; false means there is certainly none.
     pub(crate) fn may_repeat(&self) -> bool {
         let call_repeats = |part: &Object<'_>| {
             let Some(call) = part.object(CALL) else {
@@ -154,7 +155,7 @@ impl<'a> OpenedCandidate<'a> {
     }
 }
 
-/// An item of `parts`, with its members if it is an object.
+/// An item in `parts`, with its members if it is an object.
 type OpenedPart<'a> = (Raw<'a>, Option<Object<'a>>);
 
 /// Parses the part at the cursor.
@@ -166,7 +167,7 @@ fn part_at<'a>(scanner: &mut Scanner<'a>) -> Scan<OpenedPart<'a>> {
     Ok((part.raw, Some(part)))
 }
 
-/// A part in a chunk.
+/// One part in a chunk.
 #[derive(Debug)]
 struct CandidatePart<'p, 'a> {
     object: &'p Object<'a>,
@@ -185,7 +186,7 @@ impl Numbered for Candidate {
 }
 
 impl Candidate {
-    /// Creates the state of a candidate, and its choice: a candidate without any output has to finish, too.
+    /// Creates the state of a candidate and its choice, because a candidate without any output must also finish.
     pub(crate) fn new(
         wire: &mut DecodeContext<'_, '_>,
         index: i32,
@@ -204,7 +205,7 @@ impl Candidate {
         })
     }
 
-    /// Decodes one entry of a chunk's `candidates`.
+    /// Decodes one entry in a chunk's `candidates`.
     pub(crate) fn read<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -218,7 +219,8 @@ impl Candidate {
         let mut extra = rest(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = nonnull(members, LOGPROBS) {
-            // Log probabilities belong to the tokens in this chunk, so the event with those tokens carries them.
+            // Log probabilities describe the tokens in this chunk, so the event that contains those tokens carries
+            // them.
             carry.add(member(LOGPROBS, raw));
         }
         if let Some(content) = &entry.content {
@@ -250,8 +252,8 @@ impl Candidate {
         self.open
     }
 
-    /// Returns the text of an entry that contained nothing else, and its part: the same entry with another text
-    /// belongs to the same part.
+    /// Returns the text of an entry that contained nothing else, and its part. The same entry with another text belongs
+    /// to the same part.
     pub(crate) fn lone_text<'a>(
         &self,
         entry: &OpenedCandidate<'a>,
@@ -268,14 +270,14 @@ impl Candidate {
             && only(&content.members, &["parts", "role"])
             && only(&part.members, &["text", "thought"])
             && object.get("index").is_none_or(is_small);
-        // An empty text does not open a part: the open part may be of another kind.
+        // An empty text does not open a part, because the open part may be of another kind.
         let text = part.get("text").filter(|raw| raw.text.len() > 2)?;
         let text = Some(text).filter(|raw| raw.kind == Kind::String)?;
         let (kind, position) = self.open.filter(|_| plain && self.reason.is_none())?;
         Some((self.at(kind, position), text))
     }
 
-    /// Records a finish reason. The last one counts, unless only an earlier one means that the answer was cut off.
+    /// Records a finish reason. The last reason counts, unless only an earlier one means that the answer was truncated.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {
             let meaning = FACTS.reason(reason);
@@ -291,7 +293,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Finishes the candidate: closes what is open and reports the finish reason.
+    /// Finishes the candidate: closes whatever is open and reports the finish reason.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if std::mem::replace(&mut self.finish_reported, true) {
             return Ok(());
@@ -442,7 +444,7 @@ impl Candidate {
                 self.open = Some((kind, position));
                 let at = self.at(kind, position);
                 if text.is_empty() {
-                    // A part is needed for the signature, because a later turn must send it back.
+                    // The signature needs a part, because a later turn must send the signature back.
                     wire.assembler.part_opened(wire.out, at, None, None)?;
                 }
                 at
@@ -468,7 +470,7 @@ impl Candidate {
         };
         wire.assembler.part_attributes(wire.out, at, attributes)?;
         match signature {
-            // The signature covers the text so far: a later turn must not join it with what follows.
+            // The signature covers the text so far, so a later turn must not join that text with what follows.
             Some(_) => self.close(wire),
             None => Ok(()),
         }
@@ -534,7 +536,7 @@ fn member<'a>(name: &'static str, raw: Raw<'a>) -> Member<'a> {
     }
 }
 
-/// Returns the members as a JSON object, with the signature of a text that is not a thought added.
+/// Returns the members as a JSON object, and adds the signature of a text that is not a thought.
 fn signed(extra: &ExtraFields<'_>, signature: &str) -> String {
     let mut out = extra.text().unwrap_or_else(|| "{".to_owned());
     if out.pop() != Some('{') {

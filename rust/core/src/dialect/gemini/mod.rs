@@ -1,7 +1,7 @@
-//! Decodes chunks of streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
+//! Decodes chunks from streamGenerateContent, and whole GenerateContentResponse bodies, into wire deltas.
 //!
-//! Reads the members of a chunk; `candidate` reads its candidates. Decides when the answer is complete, because there
-//! is no terminal marker (the reason is in `_spec/dialects.json`).
+//! Reads the members of a chunk; the `candidate` module reads its candidates. Decides when the answer is complete,
+//! because there is no terminal marker (`_spec/dialects.json` explains why).
 
 pub(crate) mod calls;
 pub(crate) mod candidate;
@@ -75,17 +75,17 @@ pub(crate) struct Gemini {
     candidates: List<Candidate>,
     /// Lowest index of a candidate.
     lowest: Option<i32>,
-    /// Number of candidates at the start of the list that all have a finish reason.
+    /// Number of candidates at the beginning of the list that all have a finish reason.
     over: usize,
-    /// Unmodeled members of chunks, as last seen.
+    /// Unmodeled members of chunks, as last received.
     last_seen: LastSeen,
     started: bool,
     ended: bool,
     templates: ItemTemplates,
 }
 
-/// If a limit is below these values, every payload is parsed in full: what a template allows must stay within the
-/// limits.
+/// If a limit is below these values, every payload is parsed in full, because everything that a template allows must
+/// stay within the limits.
 const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
 const LEAST_VALUES: u64 = 1 << 16;
 
@@ -102,7 +102,7 @@ impl Gemini {
         }
     }
 
-    /// Decodes a chunk, with or without an envelope, and with either form of the members' names.
+    /// Decodes a chunk, with or without an envelope, and with either form of member names.
     fn document(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -174,8 +174,8 @@ impl Gemini {
         if let Some(complaint) = complaint {
             return self.complain(wire, &complaint, payload, notes);
         }
-        // A template depends on the state after the payload it was learned from, so it is valid only while such
-        // payloads directly follow each other.
+        // A template depends on the state after the payload from which it was learned, so it is valid only as long as
+        // such payloads directly follow each other.
         let plain = certain
             && !object.wide_integer
             && !payload.tail
@@ -192,7 +192,7 @@ impl Gemini {
         Ok(())
     }
 
-    /// Returns the template of a chunk that contains nothing but a piece of the open text, and token counts.
+    /// Returns a template for a chunk that contains only a piece of the open text and token counts.
     fn learnable<'a>(
         &mut self,
         wire: &DecodeContext<'_, '_>,
@@ -218,7 +218,7 @@ impl Gemini {
             && !chunk.has("error")
             && !chunk.has(FEEDBACK);
         let rest = unmodelled(&chunk.members, &FACTS.envelope_fields);
-        // Members that are repeated unchanged do not count.
+        // Unchanged repeated members are ignored.
         let changed = self.last_seen.fresh(&rest);
         (plain && roomy && changed.is_empty()).then_some(LearnableDelta {
             target: Target::Part(part),
@@ -278,7 +278,7 @@ impl Gemini {
         notes.report(wire)
     }
 
-    /// Reports the start of the response from the first chunk. The id of a chunk recovered after a broken document is
+    /// Reports the start of the response from the first chunk. The id in a chunk recovered after a broken document is
     /// not trusted.
     fn start<'a>(
         &mut self,
@@ -326,7 +326,7 @@ impl Gemini {
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
     }
 
-    /// Handles promptFeedback: a blocked prompt has no candidates, so the blockReason becomes the finish reason.
+    /// Handles `promptFeedback`: a blocked prompt has no candidates, so its `blockReason` becomes the finish reason.
     fn feedback<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -423,8 +423,8 @@ impl Decoder for Gemini {
         Ok(found.length)
     }
 
-    /// Handles `[DONE]`, which some gateways send: it ends the stream if every candidate has a finish reason, and is
-    /// ignored if not.
+    /// Handles `[DONE]`, which some gateways send: it ends the stream if every candidate has a finish reason; otherwise
+    /// it is ignored.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.is_over() {
             self.finish(wire)?;
@@ -439,7 +439,7 @@ impl Decoder for Gemini {
         self.complain(wire, &complaint, payload, Anomalies::default())
     }
 
-    /// Reports the finish reasons, because no later ones can come. They take the place of a terminal marker.
+    /// Reports the finish reasons, because no later ones can arrive. They replace a terminal marker.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
@@ -453,7 +453,7 @@ impl Decoder for Gemini {
     }
 }
 
-/// Returns the chunks of a payload that is a list of chunks.
+/// Returns the chunks in a payload that is a list of chunks.
 fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
     let items = items(raw);
     if items.is_empty() || items.iter().any(|item| item.kind != Kind::Object) {
@@ -469,7 +469,7 @@ fn chunks(raw: Raw<'_>) -> Option<Vec<Object<'_>>> {
     items.into_iter().map(chunk).collect()
 }
 
-/// Returns the index of the candidate that an entry belongs to: the entry's own index, or its place if the index is
+/// Returns the index of the candidate that an entry belongs to: the entry's `index`, or its position if `index` is
 /// missing or invalid.
 fn index<'a>(
     item: &Object<'a>,

@@ -1,14 +1,14 @@
-//! Converts streamed arguments (`partialArgs` of a function call) to one JSON text while they arrive.
+//! Converts streamed arguments (`partialArgs` of a function call) into one JSON text while they arrive.
 //!
-//! The API streams the leaves of the argument object in document order, each with its JSON path; a string may come in
-//! any number of pieces. A leaf that does not fit after what was already written leaves the text unfinished for good,
-//! because a call with a hole in it must not look complete.
+//! The API streams the leaves of the argument object in document order, each with its JSON path. A string may come in
+//! any number of pieces. A leaf that cannot follow what was already written leaves the text unfinished for good,
+//! because a call with missing content must not look complete.
 
 use crate::json::Text;
 use crate::json::write_string;
 use std::collections::HashSet;
 
-/// Maximum number of digits of an index in a path.
+/// Maximum number of digits in an array index of a path.
 const INDEX_DIGITS: usize = 9;
 
 /// One step of a path.
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Index(u32),
 }
 
-/// Returns the steps of a JSON path from the root, or `None` if it is malformed or too deep.
+/// Returns the steps of a JSON path from the root, or `None` if the path is malformed or too deep.
 pub(crate) fn parse_path(text: &str, max_depth: usize) -> Option<Vec<Step>> {
     let mut rest = text.strip_prefix('$')?;
     let mut steps = Vec::new();
@@ -75,7 +75,7 @@ fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
 struct Level {
     is_array: bool,
     count: u32,
-    /// Step of the entry that was written last.
+    /// Step that leads to the entry that was written last.
     key: Option<Step>,
     keys: HashSet<String>,
 }
@@ -84,7 +84,7 @@ struct Level {
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
     levels: Vec<Level>,
-    /// Path of the string that continues, if any.
+    /// Path of the unfinished string, if any.
     string: Option<Vec<Step>>,
     /// True once something was written.
     begun: bool,
@@ -97,7 +97,7 @@ impl Partial {
         self.string.is_none() && !self.broken
     }
 
-    /// Adds a piece of a string. Returns `None` if it does not fit.
+    /// Adds a piece of a string. Returns `None` if it cannot be added.
     pub(crate) fn string(
         &mut self,
         steps: Vec<Step>,
@@ -137,14 +137,14 @@ impl Partial {
         })
     }
 
-    /// Adds a complete number, boolean or null. Returns `None` if it does not fit.
+    /// Adds a complete number, boolean or null. Returns `None` if it cannot be added.
     pub(crate) fn leaf(&mut self, steps: &[Step], token: &str) -> Option<Text<'static>> {
         let mut text = self.lead(steps)?;
         text.push_str(token);
         Some(whole(text))
     }
 
-    /// Handles a leaf that does not fit: from now on the text stays unfinished, and it must not be empty.
+    /// Handles a leaf that cannot be added: from now on the text stays unfinished, and it must not be empty.
     pub(crate) fn spoil(&mut self) -> Text<'static> {
         self.broken = true;
         let begun = std::mem::replace(&mut self.begun, true);
@@ -166,7 +166,7 @@ impl Partial {
         }
         let mut out = String::new();
         if self.string.take().is_some() {
-            // The end of the string was not marked, so the next leaf implies it.
+            // The end of the string was not marked, but the next leaf implies it.
             out.push('"');
         }
         let same = |(level, step): &(&Level, &Step)| level.key.as_ref() == Some(*step);
@@ -197,7 +197,7 @@ impl Partial {
 }
 
 impl Level {
-    /// Starts a new member or element. Returns `None` if it does not fit here.
+    /// Starts a new member or element. Returns `None` if it cannot be added here.
     fn put(&mut self, step: &Step, out: &mut String) -> Option<()> {
         let fits = match step {
             Step::Index(index) => self.is_array && *index == self.count,

@@ -1,5 +1,5 @@
 //! Classifies payloads: chunks, chunks in an envelope, whole bodies, errors, documents usable after a broken one, and
-//! notes, which are ignored even after the end.
+//! notes. Notes are ignored even after the end.
 
 use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
@@ -14,7 +14,7 @@ use crate::json::members::Object;
 use crate::json::members::items;
 use crate::json::members::text;
 
-/// Members that identify a chunk, under their JSON names and their names in the proto files.
+/// Members that identify a chunk, under both their JSON names and their proto names.
 const USED: [&str; 9] = [
     "candidates",
     "promptFeedback",
@@ -33,7 +33,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
             ends(object) || object.present("error").is_some() || complains(object)
         })
     },
-    // A whole body looks like a last chunk, and early models end every chunk like this.
+    // A whole body looks like a last chunk, and early models end every chunk with a finish reason.
     is_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !complains(object))
@@ -69,8 +69,8 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// Returns true if it contains the reason why the answer ends. Any other chunk outside an event stream is one of
-/// several, with one JSON document per line.
+/// Returns true if the chunk contains the reason why the answer ends. Any other chunk outside an event stream is one of
+/// several documents, one per line.
 fn ends(object: &Object<'_>) -> bool {
     let has_value = |holder: &Object<'_>, json_name, proto_name| {
         either(holder, json_name, proto_name)
@@ -101,7 +101,7 @@ fn either<'a>(object: &Object<'a>, json_name: &str, proto_name: &str) -> Option<
     object.present(json_name).or_else(|| object.get(proto_name))
 }
 
-/// Returns the chunk in the envelope that a relay added (`{"response": {...}, "traceId": ...}`).
+/// Returns the chunk from the envelope that a relay added (`{"response": {...}, "traceId": ...}`).
 pub(crate) fn wrapped<'a>(object: &Object<'a>) -> Option<Object<'a>> {
     if is_used(object) {
         return None;
@@ -127,8 +127,8 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// Returns true for an error without an `error` member, as gateways write it: a message with a code or status, or a
-/// reported failure.
+/// Returns true for an error without an `error` member in a form that gateways use: a message with a code or status, or
+/// a reported failure.
 fn complains(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;

@@ -1,8 +1,7 @@
-//! Renames members from the names of the API's proto files (`finish_reason`) to those of its JSON form
-//! (`finishReason`).
+//! Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 //!
-//! Readers must accept both: <https://protobuf.dev/programming-guides/json/>. Gateways that dump the objects of
-//! Google's Python SDK send the former. What a client or a function puts into arguments and results is not renamed.
+//! Readers must accept both: <https://protobuf.dev/programming-guides/json/>. Gateways that dump objects from Google's
+//! Python SDK send proto names. Names that a client or a function puts into arguments and results are not renamed.
 
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::json::Key;
@@ -12,7 +11,7 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use std::ops::Range;
 
-/// Objects with members that the API does not define, `HELD`.
+/// Objects with members that the API does not define: `HELD`.
 const HOLDERS: [&str; 4] = [
     "functionCall",
     "functionResponse",
@@ -21,7 +20,8 @@ const HOLDERS: [&str; 4] = [
 ];
 const HELD: [&str; 2] = ["args", "response"];
 
-/// Returns a chunk, which must be valid JSON, with its members under their JSON names; `None` if they already are.
+/// Returns a chunk with its members under their JSON names, or `None` if they already have them. The chunk must be
+/// valid JSON.
 pub(crate) fn in_json_names(text: &str) -> Option<String> {
     if !has_proto_key(text) {
         return None;
@@ -43,7 +43,7 @@ pub(crate) fn in_json_names(text: &str) -> Option<String> {
     Some(renamed)
 }
 
-/// Returns true if a key anywhere in the text is one of the names; most chunks have none.
+/// Returns true if a key anywhere in the text is a proto name. Most chunks contain none.
 fn has_proto_key(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
@@ -75,7 +75,8 @@ fn json_name(name: &str) -> Option<&'static str> {
         .map(|(_, json)| json.as_str())
 }
 
-/// Collects the place and the JSON name of every key that has one. `is_holder`: the value is one of `HOLDERS`.
+/// Collects the position and the JSON name of every key that has a proto name. `is_holder`: the value belongs to one of
+/// `HOLDERS`.
 fn find_keys<'a>(
     scanner: &mut Scanner<'a>,
     text: &'a str,

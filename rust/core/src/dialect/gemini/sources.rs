@@ -1,6 +1,7 @@
-//! Decodes the sources of one candidate: its grounding chunks, each emitted once.
+//! Decodes the sources of one candidate: its grounding chunks, each of which is emitted once.
 //!
-//! Chunks of a stream repeat the grounding metadata, or add to it. `candidate` keeps the metadata as a whole.
+//! The chunks of a stream repeat the grounding metadata or add to it. The `candidate` module keeps the metadata as a
+//! whole.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
@@ -19,7 +20,7 @@ const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 /// Decoder state for the sources of one candidate.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Grounding chunks that were emitted, as sent; the assembler limits their number.
+    /// Grounding chunks that were already emitted, as sent; the assembler limits their number.
     emitted: HashSet<String>,
 }
 
@@ -49,7 +50,7 @@ impl Sources {
                 .unwrap_or_default();
             let url = word(&members, "uri", notes);
             let title = word(&members, "title", notes);
-            // A web page is fully described by its URL and title; for any other kind, the whole chunk is kept.
+            // A URL and a title fully describe a web page. For any other kind, the whole chunk is kept.
             let document = Some(raw.text).filter(|_| kind != "web" || url.is_none());
             let DecodeContext { assembler, out } = wire;
             assembler.source(

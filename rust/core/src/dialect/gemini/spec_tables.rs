@@ -1,5 +1,5 @@
-//! Tables of the Gemini dialect from `_spec/dialects.json`: which members of a GenerateContentResponse are modeled,
-//! and what counts as an id, a name, a reason or a usage.
+//! Tables of the Gemini dialect from `_spec/dialects.json`: which members of a GenerateContentResponse are modeled, and
+//! how ids, names, reasons and usage are read.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "gemini";
 
-/// Names of members, or other words of a table.
+/// A table of member names or other words.
 type Fields = Vec<&'static str>;
 
 /// Tables of the dialect.
@@ -38,7 +38,7 @@ pub(crate) struct Facts {
     pub(crate) part_fields: Fields,
     pub(crate) call_fields: Fields,
     partial_fields: Fields,
-    /// Names of members in the proto files, and in the JSON form.
+    /// Member names in the proto files and in the JSON form.
     pub(crate) proto_names: Vec<(&'static str, String)>,
     pub(crate) code_tool: &'static str,
     absent_reasons: Fields,
@@ -91,7 +91,7 @@ impl Facts {
         meaning(DIALECT, raw)
     }
 
-    /// Returns the counts of a usageMetadata object, together with the object as sent.
+    /// Returns the counts in a usageMetadata object, and the object as sent.
     pub(crate) fn usage<'a>(&self, object: &Object<'a>) -> Usage<'a> {
         Usage {
             input_tokens: sum(&object.members, &self.input),
@@ -114,20 +114,20 @@ fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
     total
 }
 
-/// Returns the members of one object that are not modeled, as extra fields.
+/// Returns the unmodeled members of one object, as extra fields.
 pub(crate) fn rest<'a>(members: &[Member<'a>], modelled: &[&str]) -> ExtraFields<'a> {
     let rest = unmodelled(members, modelled);
     ExtraFields::of(&rest)
 }
 
-/// Returns the members of one object that are not modeled, as sent.
+/// Returns the unmodeled members of one object, as sent.
 pub(crate) fn unmodelled<'a>(members: &[Member<'a>], modelled: &[&str]) -> Vec<Member<'a>> {
     let known = |member: &&Member<'_>| modelled.iter().any(|name| member.key.is(name));
     let rest = members.iter().filter(|member| !known(member));
     rest.copied().collect()
 }
 
-/// Returns a finishReason or a blockReason, unless it is blank or unspecified.
+/// Returns a `finishReason` or a `blockReason`, unless it is blank or unspecified.
 pub(crate) fn a_reason<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -138,12 +138,12 @@ pub(crate) fn a_reason<'a>(
     is_reason(&reason).then(|| notes.clean(reason))
 }
 
-/// Returns true if a text is a reason: neither blank nor unspecified (`absent_reasons`).
+/// Returns true if a text is a reason, that is, neither blank nor one of `absent_reasons`.
 pub(crate) fn is_reason(text: &Text<'_>) -> bool {
     !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
 
-/// Returns the id exactly as sent, or `None` if it is unusable. A number is returned as it was written.
+/// Returns the id exactly as sent, or `None` if it is unusable. A number is returned as written.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -184,12 +184,12 @@ pub(crate) fn is_blank(text: &Text<'_>) -> bool {
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// Returns true if a member is `true`.
+/// Returns true if a member's value is `true`.
 pub(crate) fn is_true(holder: &[Member<'_>], key: &str) -> bool {
     find(holder, key).is_some_and(|raw| raw.kind == Kind::True)
 }
 
-/// Converts a createTime (RFC 3339, in UTC as the API writes it) to seconds since 1970.
+/// Converts a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970.
 pub(crate) fn seconds(text: &str) -> Option<i64> {
     let (date, fraction) = text.strip_suffix('Z')?.split_at_checked(19)?;
     if let Some(digits) = fraction.strip_prefix('.') {
@@ -217,7 +217,7 @@ pub(crate) fn seconds(text: &str) -> Option<i64> {
     if !fits || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Days since 1970 in the proleptic Gregorian calendar, counting years from March.
+    // Counts days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
     let year = year - i64::from(month < 3);
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = 365 * year + leaps + (153 * ((month + 9) % 12) + 2) / 5 + day - 719_469;

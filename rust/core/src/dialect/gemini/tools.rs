@@ -1,4 +1,5 @@
-//! Decodes parts of a candidate other than texts and function calls: files, code that the model ran, provider tools.
+//! Decodes the parts of a candidate other than texts and function calls: files, code that the model ran, and provider
+//! tools.
 //!
 //! A result without an id belongs to the call before it.
 
@@ -36,7 +37,7 @@ const FAILED: [&str; 2] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartContext<'p, 'a> {
     pub(crate) choice: i32,
-    /// Number of the part in its candidate.
+    /// Position of the part in its candidate.
     pub(crate) position: i64,
     pub(crate) part: &'p Object<'a>,
     pub(crate) at: Pointer<'p>,
@@ -110,7 +111,7 @@ pub(crate) fn read_tool<'a>(
                 metadata.as_deref(),
             )
         }
-        // toolResponse, or functionResponse if a relay ran the function itself.
+        // `toolResponse`, or `functionResponse` if a relay ran the function itself.
         _ => {
             let metadata = metadata(&["id", "response"]);
             let output = find(members, "response").map_or("null", |raw| raw.text);
@@ -155,8 +156,8 @@ fn call(
     )
 }
 
-/// Emits the result of a call. Without an id it belongs to the call before it; if there is none, the part is kept as
-/// unknown.
+/// Emits a call's result. A result without an id belongs to the call before it. If there is no such call, the part is
+/// kept as unknown.
 fn result(
     wire: &mut DecodeContext<'_, '_>,
     position: PartContext<'_, '_>,

@@ -1,8 +1,8 @@
 """Decodes AI SDK language-model stream parts (specification V2 to V4, and `fullStream` of `streamText`) into wire
 deltas.
 
-Handles every part type, and the start, the steps and the finish around the content. `finish` ends the stream. Handles
-neither framing nor the identity of calls.
+Handles every part type, including the start, step and finish parts around the content. `finish` ends the stream. Does
+not handle framing, and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ class AiSdkPartsDecoder:
         notes.report()
 
     def marker(self) -> None:
-        """Handle `[DONE]` of a gateway.
+        """Handle a `[DONE]` that a gateway sends.
 
-        The dialect has no such marker, but after a finish reason it ends the stream.
+        The dialect has no such marker, but after a finish reason `[DONE]` ends the stream.
         """
         if self._reason is not None:
             self.flush()
@@ -162,7 +162,8 @@ class AiSdkPartsDecoder:
     def _finish_step(self, part: TypedPart) -> None:
         """Handle the end of a `streamText` step.
 
-        Its reason is the stream's only if nothing follows. Its ids may be reused.
+        The step's reason becomes the finish reason of the stream only if nothing follows. The ids of the step may be
+        reused.
         """
         self._usage(part, "usage")
         reason, metadata = self._reason_of(part)
@@ -173,7 +174,7 @@ class AiSdkPartsDecoder:
         self._blocks.forget()
 
     def _finish(self, part: TypedPart) -> None:
-        """Handle the terminal part. `totalUsage` of `streamText` counts all steps."""
+        """Handle the terminal part. `totalUsage` from `streamText` counts all steps."""
         self._start.emit()
         self._usage(part, "usage")
         self._usage(part, "totalUsage")
@@ -188,7 +189,7 @@ class AiSdkPartsDecoder:
         self.ended = True
 
     def _reason_of(self, part: TypedPart) -> tuple[str | None, str | None]:
-        """Return the unified finish reason, and the metadata of the part, which includes the provider's reason."""
+        """Return the unified finish reason and the metadata of the part, which includes the provider's reason."""
         sent = part.value.get("finishReason")
         if is_object(sent):
             unified, provider = sent.get("unified"), sent.get("raw")

@@ -1,6 +1,6 @@
 """Decodes the sources, files and errors of an AI SDK stream.
 
-Accepts the spellings of the three provider versions and of `streamText`.
+Accepts the spellings of all three provider versions and of `streamText`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FILE_TEXTS = ("base64", "base64Data")  # of a `GeneratedFile`: a getter and the
 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:
-    """Handle `source`: a page with its URL, or a document with its description."""
+    """Handle `source`: a web page with its URL, or a document with its description."""
     title, url = part.words("title"), part.words("url")
     document = None
     if part.value.get("sourceType") == "document":
@@ -38,7 +38,10 @@ def read_source(part: TypedPart, assembler: Assembler) -> None:
 
 
 def read_file(part: TypedPart, assembler: Assembler) -> None:
-    """Handle `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps both in a `file` member."""
+    """Handle `file` and `reasoning-file`: inline base64 data, or a URL.
+
+    `streamText` wraps either kind in a `file` member.
+    """
     media_type, data, url = part.words("mediaType"), None, None
     path: Path = ("data",)
     sent: object = part.value.get("data")
@@ -47,7 +50,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         path, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
-        # V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its data under other names.
+        # V4: {"type": "url", "url"} or {"type": "data", "data"}. A wrapped file holds its data under other names.
         url = _text(part, sent.get("url"))
         found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
         data = next((text for text in found if isinstance(text, str) and text), None)
@@ -71,7 +74,7 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
 def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
     """Read the error of an `error` part.
 
-    A JavaScript error has `name` and `statusCode` in place of a kind and a code.
+    A JavaScript error has `name` and `statusCode` instead of a kind and a code.
     """
     error = value.get("error")
     if error is None:

@@ -1,7 +1,7 @@
 """Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
 
-The id of the response comes in `response-metadata`, after `stream-start`, so the start is held back until then, or
-until the first content.
+The response id comes in `response-metadata`, after `stream-start`, so the start is held back until then or until the
+first content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class StartReader:
-    """Holds the metadata that came before the first content."""
+    """Holds the metadata that arrived before the first content."""
 
     __slots__ = ("_assembler", "_held", "_seen", "_emitted")
 
@@ -32,7 +32,7 @@ class StartReader:
         self._emitted = False
 
     def opening(self, part: TypedPart) -> None:
-        """Handle `stream-start`, `start` and `start-step`, which contain warnings and the like.
+        """Handle `stream-start`, `start` and `start-step`, which contain warnings and similar metadata.
 
         Metadata that arrives after the start is added to the end of the response.
         """
@@ -48,7 +48,10 @@ class StartReader:
             self.emit()  # a stream has one or two such parts, so the held metadata stays small
 
     def response(self, part: TypedPart) -> None:
-        """Handle `response-metadata`: id, model and time of the response. A second one is kept but changes nothing."""
+        """Handle `response-metadata`: the response's id, model and time.
+
+        A second `response-metadata` is kept as metadata but changes nothing.
+        """
         if self._emitted:
             self._assembler.choice_metadata(0, as_object({"response": part.payload.text.strip()}) or "{}")
             return
@@ -68,7 +71,7 @@ class StartReader:
             self._emit(None, None, None, None)
 
     def emit_if_seen(self) -> None:
-        """Emit the start at the end of the stream, but only if an opening part came."""
+        """Emit the start at the end of the stream, but only if an opening part arrived."""
         if self._seen:
             self.emit()
 
@@ -80,7 +83,7 @@ class StartReader:
 
 
 def seconds(text: str) -> tuple[int | None, bool]:
-    """Parse a timestamp as JavaScript writes it. Return the seconds since 1970, and whether they are exact."""
+    """Parse a timestamp as JavaScript writes it. Return the seconds since 1970 and whether they are exact."""
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         return None, False
@@ -102,6 +105,6 @@ def _days_before(year: int, month: int, *, leap: bool) -> int:
 
 
 def _joined(objects: list[str]) -> str | None:
-    """Join JSON objects into one. If a key occurs in two of them, clients take the last one."""
+    """Join JSON objects into one. If a key occurs more than once, clients take the last one."""
     inner = [text[1:-1] for text in objects]
     return "{" + ",".join(inner) + "}" if inner else None

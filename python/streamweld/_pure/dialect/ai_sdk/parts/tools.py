@@ -1,8 +1,8 @@
-"""Decodes the tool parts of an AI SDK stream: the input of a call, the call, its result, and the parts between them.
+"""Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 
-`tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`. Both are the same id of the same
-call, which `tool-call` closes. `tool-input-end` does not close it: the final text follows and may differ (`''` becomes
-`'{}'`).
+`tool-input-start`, `-delta` and `-end` have an `id`; `tool-call` has a `toolCallId`. Both hold the same id of the same
+call, and `tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows and may
+differ (`''` becomes `'{}'`).
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ class ToolReader:
             self._assembler.call_text(0, address, text, None, metadata)
 
     def input_end(self, part: TypedPart) -> None:
-        """Handle the end of the input. It has no content, but a provider may add metadata (Google: the thought
-        signature)."""
+        """Handle the end of the input.
+
+        This part has no content, but a provider may add metadata (Google adds the thought signature).
+        """
         metadata, address = part.metadata(), Address(call_id=part.identity(*_ID_OF_INPUT))
         if metadata is not None:
             self._assembler.call_text(0, address, "", None, metadata)
@@ -56,7 +58,7 @@ class ToolReader:
     def call(self, part: TypedPart) -> None:
         provider = part.provider()
         identity = part.identity(*_ID_OF_CALL)
-        # `streamText` marks a call whose input it rejects, and sends the result itself: the call is not dispatchable.
+        # `streamText` marks a call whose input it rejects and sends the result itself, so the call is not dispatchable.
         refused = part.value.get("invalid") is True
         self._assembler.call_closed(
             0,
@@ -72,11 +74,14 @@ class ToolReader:
             self._assembler.result(0, identity, part.json("error") or "null", True, None)
 
     def result(self, part: TypedPart) -> None:
-        """Handle `result` of a provider or `output` of `streamText`. A preliminary one is replaced by the next."""
+        """Handle `result` from a provider or `output` from `streamText`.
+
+        A preliminary result is replaced by the next one.
+        """
         self._result(part, part.json("result", "output"), is_error=part.flag("isError"))
 
     def error(self, part: TypedPart) -> None:
-        """Handle `tool-error`: running the tool failed. The error can be any value."""
+        """Handle `tool-error`: the tool failed when it ran. The error can be a value of any type."""
         self._result(part, part.json("error"), is_error=True)
 
     def denied(self, part: TypedPart) -> None:

@@ -1,7 +1,7 @@
 """Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 
-Handles every chunk type, and the start, the steps and the finish around the content. `[DONE]` ends the stream, `finish`
-does not. Handles neither framing nor the identity of calls.
+Handles every chunk type, including the start, step and finish chunks around the content. `[DONE]` ends the stream;
+`finish` does not. Does not handle framing, and does not determine which call a delta belongs to.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ class AiSdkUiDecoder:
         notes.report()
 
     def marker(self) -> None:
-        """Handle `[DONE]`, the end of the protocol.
+        """Handle `[DONE]`, which ends the protocol.
 
-        It also follows an abort, after which the response stays incomplete.
+        `[DONE]` also follows an abort, after which the response stays incomplete.
         """
         self._message.flush()
         if not self._aborted:
@@ -198,9 +198,9 @@ class AiSdkUiDecoder:
     # Chunks that are passed on
 
     def _data(self, chunk: TypedPart) -> None:
-        """Keep a part of the application with the message, unless it is transient.
+        """Keep a part that the application defines with the message, unless it is transient.
 
-        It replaces an earlier part of the same type and id.
+        The part replaces an earlier one with the same type and id.
         """
         if chunk.flag("transient"):
             self._unknown(chunk)
@@ -213,7 +213,10 @@ class AiSdkUiDecoder:
         self._assembler.kept_unknown(0, chunk.event, chunk.raw)
 
     def _reject(self, event: str | None, payload: Payload) -> None:
-        """Pass on a chunk that is not one of the protocol. `useChat` would end the stream there."""
+        """Pass on a chunk of a type that the protocol does not define.
+
+        `useChat` would end the stream at such a chunk.
+        """
         self._out.leave_out("unknown_chunk")
         self._assembler.unknown(event, payload.text.encode())
 
@@ -241,7 +244,7 @@ def _is_complaint(value: Mapping[str, Any]) -> bool:
 
 
 def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
-    """Read the error of a chunk. An error chunk has only `errorText`, but gateways send other shapes."""
+    """Read the error in a chunk. An error chunk should have only `errorText`, but gateways send other shapes."""
     if value.get("errorText") is not None:
         return ErrorFields(None, None, read_error(payload, ("errorText",), value["errorText"]).message)
     if value.get("error") is not None:

@@ -1,7 +1,7 @@
-"""Decodes message-level data of a UI message stream: the message id, and the metadata that an application adds.
+"""Decodes message-level data of a UI message stream: the message id, and metadata that the application adds.
 
-The application defines the metadata: `start`, `finish` and `message-metadata` contain objects that are merged (here at
-their first level), and many applications put the usage there.
+The application defines the metadata: the objects in `start`, `finish` and `message-metadata` are merged (here only at
+their first level). Many applications put the usage there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _USAGE_MEMBERS: tuple[str, ...] = DIALECTS["ai-sdk-ui"]["usage_members"]
 
 
 class MessageReader:
-    """Collects the metadata of one message until its end."""
+    """Collects the metadata of one message until the message ends."""
 
     __slots__ = ("_assembler", "_members", "_started")
 
@@ -33,7 +33,7 @@ class MessageReader:
         self._started = False
 
     def start(self, chunk: TypedPart) -> None:
-        """Handle `start`. The first one starts the response; a further one only adds metadata."""
+        """Handle `start`. The first `start` starts the response; any later one only adds metadata."""
         if self._started:
             self.metadata(chunk)
             return
@@ -50,7 +50,7 @@ class MessageReader:
             self._assembler.started(None, None, None, None)
 
     def metadata(self, chunk: TypedPart) -> None:
-        """Merge the `messageMetadata` of any chunk. The last value of each member wins."""
+        """Merge the `messageMetadata` that any chunk may contain. The last value of each member wins."""
         sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
         if sent is None:
             return

@@ -1,8 +1,8 @@
-//! Decodes language-model stream parts of the AI SDK (provider specification V2, V3, V4, and the `fullStream` of
+//! Decodes language-model stream parts of the AI SDK (provider specifications V2, V3 and V4, and the `fullStream` of
 //! `streamText`) into wire deltas.
 //!
-//! Handles every part type, and the start, the steps and the finish around the content. `finish` ends the stream.
-//! Handles neither framing nor the identity of calls.
+//! Handles every part type, including the start, step and finish parts around the content. `finish` ends the stream.
+//! Does not handle framing, and does not determine which call a delta belongs to.
 
 pub(crate) mod sources_files;
 pub(crate) mod start;
@@ -39,7 +39,7 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
-/// Names of the text member: `delta` from providers, `text` from `streamText`.
+/// Names of the text member: `delta` from providers, `text` from `streamText`, `textDelta` from older releases.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 pub(crate) static SHAPES: Shapes = Shapes {
@@ -127,7 +127,7 @@ impl Action {
 pub(crate) struct AiSdkParts {
     start: StartReader,
     blocks: BlockReader,
-    /// Finish reason of the last step, until another part follows.
+    /// Finish reason of the last step, cleared when another part follows.
     reason: Option<String>,
     ended: bool,
 }
@@ -137,7 +137,7 @@ impl AiSdkParts {
         AiSdkParts::default()
     }
 
-    /// Emits a delta that contains only its id and its text, as most payloads do.
+    /// Emits a delta that contains only an id and text, as most payloads do.
     fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -186,7 +186,7 @@ impl AiSdkParts {
             Action::FinishStep => self.finish_step(wire, part),
             Action::Finish => self.finish(wire, part),
             Action::Abort => {
-                // The caller stopped the stream: the response is truncated, and no finish reason can complete it.
+                // The caller aborted the stream: the response is truncated, and no finish reason can complete it.
                 unknown(wire, part.payload)?;
                 wire.assembler.cut();
                 Ok(())
@@ -204,8 +204,8 @@ impl AiSdkParts {
         }
     }
 
-    /// Handles the end of a `streamText` step. Its reason is the stream's only if nothing follows. Its ids may be
-    /// reused.
+    /// Handles the end of a `streamText` step. The step's reason becomes the finish reason of the stream only if
+    /// nothing follows. The ids of the step may be reused.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -222,7 +222,7 @@ impl AiSdkParts {
         Ok(())
     }
 
-    /// Handles the terminal part. `totalUsage` of `streamText` counts all steps.
+    /// Handles the terminal part. `totalUsage` from `streamText` counts all steps.
     fn finish(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -304,7 +304,8 @@ impl Decoder for AiSdkParts {
         part.notes.report(wire)
     }
 
-    /// Handles `[DONE]` of a gateway. The dialect has no such marker, but after a finish reason it ends the stream.
+    /// Handles a `[DONE]` that a gateway sends. The dialect has no such marker, but after a finish reason `[DONE]` ends
+    /// the stream.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(reason) = &self.reason {
             self.start.emit_if_seen(wire)?;
@@ -320,7 +321,7 @@ impl Decoder for AiSdkParts {
         Anomalies::default().complain(wire, &UpstreamErrorFields::of_text(payload.text), payload)
     }
 
-    /// Emits the start, but not the reason of a step: the next step may be missing.
+    /// Emits the start, but not the finish reason of a step, because the next step may be missing.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.start.emit_if_seen(wire)
     }
@@ -348,7 +349,7 @@ fn emit_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         .finish(wire.out, 0, reason, SCHEMA.reason(reason))
 }
 
-/// Returns the unified finish reason, and the metadata of the part, which includes the provider's reason.
+/// Returns the unified finish reason and the metadata of the part, which includes the provider's reason.
 fn reason_of<'a>(part: &mut TypedPart<'_, 'a>) -> (Option<Cow<'a, str>>, Option<String>) {
     let sent = part.get("finishReason");
     let Some(raw) = sent.filter(|raw| raw.kind == Kind::Object) else {

@@ -1,6 +1,6 @@
 //! Decodes the sources, files and errors of an AI SDK stream.
 //!
-//! Accepts the spellings of the three provider versions and of `streamText`.
+//! Accepts the spellings of all three provider versions and of `streamText`.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::chosen;
@@ -22,11 +22,12 @@ use crate::json::members::text;
 use std::borrow::Cow;
 
 const DOCUMENT: [&str; 4] = ["id", "mediaType", "title", "filename"];
-/// Members with the data of a file. A `GeneratedFile` has the last two: a getter and the field that it returns.
+/// Members that hold the data of a file. A `GeneratedFile` has the last two: a getter, and the field that the getter
+/// returns.
 const FILE_TEXTS: [&str; 3] = ["data", "base64", "base64Data"];
 const SCHEMES: [&str; 3] = ["http://", "https://", "data:"];
 
-/// Handles `source`: a page with its URL, or a document with its description.
+/// Handles `source`: a web page with its URL, or a document with its description.
 pub(crate) fn source(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -54,7 +55,8 @@ pub(crate) fn source(
     )
 }
 
-/// Handles `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps both in a `file` member.
+/// Handles `file` and `reasoning-file`: inline base64 data, or a URL. `streamText` wraps either kind in a `file`
+/// member.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let mut media_type = part.words("mediaType");
     let wrapped = part.get("file").filter(|raw| raw.kind == Kind::Object);
@@ -92,14 +94,14 @@ pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     assembler.file(out, 0, media_type, data, url, metadata.as_deref())
 }
 
-/// Returns the data and the URL of a file.
+/// Returns the data or the URL of a file.
 fn contents<'a>(
     part: &mut TypedPart<'_, 'a>,
     raw: Raw<'a>,
 ) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
     match raw.kind {
         Kind::Object => {
-            // V4: {"type": "url", "url"} or {"type": "data", "data"}; a wrapped file has its data under other names.
+            // V4: {"type": "url", "url"} or {"type": "data", "data"}. A wrapped file holds its data under other names.
             let inner = members(raw);
             let url = part.text_of(find(&inner, "url"));
             let mut texts = FILE_TEXTS.iter();
@@ -110,7 +112,7 @@ fn contents<'a>(
     }
 }
 
-/// Reads the error of an `error` part. A JavaScript error has `name` and `statusCode` in place of a kind and a code.
+/// Reads the error of an `error` part. A JavaScript error has `name` and `statusCode` instead of a kind and a code.
 pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     let Some(error) = object.present("error") else {
         return whole_error(object);
@@ -131,7 +133,7 @@ pub(crate) fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     fields
 }
 
-/// Returns an integer as Python prints it.
+/// Formats an integer as Python prints it.
 fn status(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     let number = Number { raw: raw.text };
     if raw.kind != Kind::Number || !number.is_integer() {

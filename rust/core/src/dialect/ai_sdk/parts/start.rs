@@ -1,14 +1,14 @@
 //! Merges `stream-start`, `start`, `start-step` and `response-metadata` of an AI SDK stream into one `ResponseStarted`.
 //!
-//! The id of the response comes in `response-metadata`, after `stream-start`, so the start is held back until then, or
-//! until the first content.
+//! The response id comes in `response-metadata`, after `stream-start`, so the start is held back until then or until
+//! the first content.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::write_member;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 
-/// Holds the metadata that came before the first content.
+/// Holds the metadata that arrived before the first content.
 #[derive(Debug, Default)]
 pub(crate) struct StartReader {
     /// JSON objects, as text.
@@ -18,8 +18,8 @@ pub(crate) struct StartReader {
 }
 
 impl StartReader {
-    /// Handles `stream-start`, `start` and `start-step`, which contain warnings and the like. After the start, their
-    /// metadata goes to the end of the response.
+    /// Handles `stream-start`, `start` and `start-step`, which contain warnings and similar metadata. Metadata that
+    /// arrives after the start is added to the end of the response.
     pub(crate) fn opening(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -40,7 +40,8 @@ impl StartReader {
         Ok(())
     }
 
-    /// Handles `response-metadata`: id, model and time of the response. A second one is kept but changes nothing.
+    /// Handles `response-metadata`: the response's id, model and time. A second `response-metadata` is kept as metadata
+    /// but changes nothing.
     pub(crate) fn response(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -80,7 +81,7 @@ impl StartReader {
         self.emit_fields(wire, None, None, None, None)
     }
 
-    /// Emits the start at the end of the stream, but only if an opening part came.
+    /// Emits the start at the end of the stream, but only if an opening part arrived.
     pub(crate) fn emit_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.seen {
             return self.emit(wire);
@@ -105,8 +106,8 @@ impl StartReader {
     }
 }
 
-/// Parses a timestamp as JavaScript writes it (`Date.prototype.toJSON`). Returns the seconds since 1970, and whether
-/// they are exact.
+/// Parses a timestamp in the format that JavaScript writes (`Date.prototype.toJSON`). Returns the seconds since 1970
+/// and whether they are exact.
 fn seconds(text: &str) -> Option<(i64, bool)> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = match time.split_once('.') {
@@ -128,7 +129,7 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
         return None;
     }
     let past = year - 1;
-    // Days from 1970-01-01 to January 1 of the year, negative before 1970. For the year 0, the divisions round down.
+    // Days from 1970-01-01 to January 1 of the year, negative before 1970. For year 0, the divisions must round down.
     let years =
         past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) - 719_162;
     let days = years + months.iter().take(before).sum::<i64>() + day - 1;
@@ -136,7 +137,7 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, whole))
 }
 
-/// Parses three numbers with these counts of digits.
+/// Parses three numbers with the given digit counts.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     let mut pieces = text.split(between);
     let mut next = |digits: usize| {
@@ -149,7 +150,7 @@ fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     pieces.next().is_none().then_some(out)
 }
 
-/// Joins JSON objects into one. If a key occurs in two of them, clients take the last one.
+/// Joins JSON objects into one. If a key occurs more than once, clients take the last one.
 fn joined(objects: &[String]) -> Option<String> {
     let mut out = String::new();
     for object in objects {

@@ -1,8 +1,8 @@
-//! Decodes the tool parts of an AI SDK stream: the input of a call, the call, its result, and the parts between them.
+//! Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 //!
-//! `tool-input-start`, `-delta` and `-end` have an `id`, `tool-call` has a `toolCallId`. Both are the same id of the
-//! same call, which `tool-call` closes. `tool-input-end` does not close it: the final text follows and may differ (`''`
-//! becomes `'{}'`).
+//! `tool-input-start`, `-delta` and `-end` have an `id`; `tool-call` has a `toolCallId`. Both hold the same id of the
+//! same call, and `tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows
+//! and may differ (`''` becomes `'{}'`).
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
@@ -52,7 +52,8 @@ pub(crate) fn input_delta(
     assembler.call_text(out, 0, address, text, None, metadata.as_deref())
 }
 
-/// Handles the end of the input. It has no content, but a provider may add metadata (Google: the thought signature).
+/// Handles the end of the input. This part has no content, but a provider may add metadata (Google adds the thought
+/// signature).
 pub(crate) fn input_end(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -78,7 +79,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
     let name = part.words("toolName");
-    // `streamText` marks a call whose input it rejects, and sends the result itself: the call is not dispatchable.
+    // `streamText` marks a call whose input it rejects and sends the result itself, so the call is not dispatchable.
     let refused = part
         .get("invalid")
         .is_some_and(|raw| raw.kind == Kind::True);
@@ -106,7 +107,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     }
 }
 
-/// Handles `result` of a provider or `output` of `streamText`. A preliminary one is replaced by the next.
+/// Handles `result` from a provider or `output` from `streamText`. A preliminary result is replaced by the next one.
 pub(crate) fn result(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -116,7 +117,7 @@ pub(crate) fn result(
     answer(wire, part, output, None, is_error)
 }
 
-/// Handles `tool-error`: running the tool failed. The error can be any value.
+/// Handles `tool-error`: the tool failed when it ran. The error can be a value of any type.
 pub(crate) fn error(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let output = part.json(&["error"]);
     answer(wire, part, output, None, true)

@@ -1,7 +1,7 @@
-//! Decodes message-level data of a UI message stream: the message id, and the metadata that an application adds.
+//! Decodes message-level data of a UI message stream: the message id, and metadata that the application adds.
 //!
-//! The application defines the metadata: `start`, `finish` and `message-metadata` contain objects that are merged (here
-//! at their first level), and many applications put the usage there.
+//! The application defines the metadata: the objects in `start`, `finish` and `message-metadata` are merged (here only
+//! at their first level). Many applications put the usage there.
 
 use crate::assemble::part::object_merge::RawMembers;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -23,16 +23,16 @@ static USAGE_MEMBERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     words(facts.and_then(|facts| facts.get("usage_members")))
 });
 
-/// Collects the metadata of one message until its end.
+/// Collects the metadata of one message until the message ends.
 #[derive(Debug, Default)]
 pub(crate) struct MessageReader {
-    /// Metadata that came after the start: keys and the JSON of their values.
+    /// Metadata that arrived after the start: keys, and their values as JSON.
     members: RawMembers,
     started: bool,
 }
 
 impl MessageReader {
-    /// Handles `start`. The first one starts the response; a further one only adds metadata.
+    /// Handles `start`. The first `start` starts the response; any later one only adds metadata.
     pub(crate) fn start(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -60,7 +60,7 @@ impl MessageReader {
         wire.assembler.started(wire.out, None, None, None, None)
     }
 
-    /// Merges the `messageMetadata` of any chunk. The last value of each member wins.
+    /// Merges the `messageMetadata` that any chunk may contain. The last value of each member wins.
     pub(crate) fn metadata(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

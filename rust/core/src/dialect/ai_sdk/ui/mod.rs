@@ -1,7 +1,7 @@
 //! Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 //!
-//! Handles every chunk type, and the start, the steps and the finish around the content. `[DONE]` ends the stream,
-//! `finish` does not. Handles neither framing nor the identity of calls.
+//! Handles every chunk type, including the start, step and finish chunks around the content. `[DONE]` ends the stream;
+//! `finish` does not. Does not handle framing, and does not determine which call a delta belongs to.
 
 pub(crate) mod message;
 pub(crate) mod sources_files;
@@ -36,13 +36,13 @@ use crate::model::config::Config;
 use crate::model::delta::Address;
 use std::sync::LazyLock;
 
-/// Possible names of the text member. The protocol has the first.
+/// Possible names of the text member. The protocol uses the first name.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
 static CLIENTS: LazyLock<ClientMembers> = LazyLock::new(|| ClientMembers::of("ai-sdk-ui"));
 
-/// Prefix of the types that an application defines.
+/// Prefix of the chunk types that applications define.
 const DATA: &str = "data-";
 
 pub(crate) static SHAPES: Shapes = Shapes {
@@ -62,7 +62,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => is_of_use(object, &SCHEMA),
         Document::Other(_) => false,
     },
-    // A transient chunk of the application is not part of the response.
+    // A transient chunk from the application is not part of the response.
     is_note: |document| match document {
         Document::Object(object) => {
             let kind = object.string("type");
@@ -150,7 +150,7 @@ impl AiSdkUi {
         AiSdkUi::default()
     }
 
-    /// Emits a delta that contains only its id and its text, as most payloads do.
+    /// Emits a delta that contains only an id and text, as most payloads do.
     fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -214,7 +214,7 @@ impl AiSdkUi {
             }
             Action::Finish => self.finish(wire, chunk),
             Action::Abort => {
-                // The user stopped the stream: the response is truncated, and no finish reason can complete it.
+                // The user aborted the stream: the response is truncated, and no finish reason can complete it.
                 unknown(wire, chunk.payload)?;
                 self.aborted = true;
                 wire.assembler.cut();
@@ -303,7 +303,8 @@ impl Decoder for AiSdkUi {
         chunk.notes.report(wire)
     }
 
-    /// Handles `[DONE]`, the end of the protocol. It also follows an abort, after which the response stays incomplete.
+    /// Handles `[DONE]`, which ends the protocol. `[DONE]` also follows an abort, after which the response stays
+    /// incomplete.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.message.flush(wire)?;
         if !self.aborted {
@@ -337,7 +338,7 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     }
 }
 
-/// Passes on a chunk that is not one of the protocol. `useChat` would end the stream there.
+/// Passes on a chunk of a type that the protocol does not define. `useChat` would end the stream at such a chunk.
 #[cold]
 fn reject(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.out.leave_out("unknown_chunk");
@@ -352,9 +353,9 @@ fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Pars
     }
 }
 
-/// Keeps a part of the application with the message, unless it is transient.
+/// Keeps a part that the application defines with the message, unless it is transient.
 ///
-/// It replaces an earlier part of the same type and id.
+/// The part replaces an earlier one with the same type and id.
 fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     if chunk.flag("transient") {
         return unknown(wire, chunk.payload);
@@ -374,7 +375,7 @@ fn keep(
     assembler.kept_unknown(out, 0, event, text.as_bytes(), key)
 }
 
-/// Reads the error of a chunk. An error chunk has only `errorText`, but gateways send other shapes.
+/// Reads the error in a chunk. An error chunk should have only `errorText`, but gateways send other shapes.
 fn error_of<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     if let Some(raw) = object.present("errorText") {
         return UpstreamErrorFields::of_message(raw);

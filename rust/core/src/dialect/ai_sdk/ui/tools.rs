@@ -1,7 +1,7 @@
-//! Decodes the tool chunks of a UI message stream: the input of a call as it grows, the whole input, the output.
+//! Decodes the tool chunks of a UI message stream: a call's input as it grows, the complete input, and the output.
 //!
-//! `toolCallId` is the only id. `tool-input-available` closes a call, and so does `tool-input-error`, which also
-//! reports that the input was rejected.
+//! `toolCallId` is the only id that these chunks have. Both `tool-input-available` and `tool-input-error` close a call;
+//! the latter also reports that the input was rejected.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
@@ -62,8 +62,8 @@ pub(crate) fn input_available(
 
 /// Handles rejected input: the tool does not exist, or its schema forbids the arguments.
 ///
-/// The call is emitted with its text, so that nothing is lost. The rejection is its result, as in the SDK's own client
-/// (which sets the state `output-error`), and a call with a result is not dispatchable.
+/// The call is emitted with its text, so that nothing is lost. The rejection becomes the call's result, as in the SDK's
+/// own client (which sets the state `output-error`). A call with a result is not dispatchable.
 pub(crate) fn input_error(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
@@ -76,7 +76,7 @@ pub(crate) fn input_error(
     assembler.result(out, 0, &identity, output, true, None)
 }
 
-/// Handles an output. A preliminary output is replaced by the next one.
+/// Handles an output. The next output replaces a preliminary one.
 pub(crate) fn output_available(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
